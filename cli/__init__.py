@@ -1,0 +1,3 @@
+"""The command line `ldp`: one module per command, each with `register(app)`. No maths, no artifact formats."""
+
+__all__: list[str] = []

@@ -1,0 +1,174 @@
+"""What a person sees: two consoles and a progress bar that also reads well in a log file.
+
+Results go to `out` (standard output), everything about the work itself to `err` (standard error), so that a script can
+read the one and a person the other. Colour follows `NO_COLOR` and the terminal, as rich does.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import TextIO
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
+from rich.progress import TimeRemainingColumn as Remaining
+
+__all__ = ["Bar", "err", "is_quiet", "note", "out", "progress", "set_quiet", "want_traceback", "wants_traceback"]
+
+_PLAIN_WIDTH = 160  # where there is no terminal to fit: wide enough that a table's line stays one line
+_PLAIN_SECONDS = 10.0  # between two lines of progress where there is no terminal
+
+
+@dataclass(slots=True)
+class _State:
+    """The two global options; a command line is one run of one process."""
+
+    quiet: bool = False
+    debug: bool = False
+
+
+_state = _State()
+
+
+def _console(stream: TextIO, *, stderr: bool) -> Console:
+    """Return a console that fits its terminal, or one with a fixed width where the output is a file or a pipe."""
+    width = None if stream.isatty() or os.environ.get("COLUMNS", "").isdigit() else _PLAIN_WIDTH
+    return Console(stderr=stderr, width=width, highlight=False, soft_wrap=False)
+
+
+out = _console(sys.stdout, stderr=False)
+err = _console(sys.stderr, stderr=True)
+
+
+def set_quiet(quiet: bool) -> None:
+    """Say whether progress and notes are to be left out (`--quiet`); results and errors never are."""
+    _state.quiet = quiet
+
+
+def is_quiet() -> bool:
+    """Return whether `--quiet` was given."""
+    return _state.quiet
+
+
+def want_traceback(debug: bool) -> None:
+    """Say whether a failure is to show its traceback (`--debug`)."""
+    _state.debug = debug
+
+
+def wants_traceback() -> bool:
+    """Return whether `--debug` was given."""
+    return _state.debug
+
+
+def note(text: str) -> None:
+    """Print one line about the work on standard error, unless `--quiet`."""
+    if not _state.quiet:
+        err.print(text, markup=False, soft_wrap=True)
+
+
+class Bar:
+    """One piece of work that advances. Call it as `bar(done, total, text)`, or count with `bar.advance()`."""
+
+    def __init__(self, description: str, total: float | None, unit: str) -> None:
+        self.description = description
+        self.total = total
+        self.unit = unit
+        self.done = 0.0
+        self.text = ""
+
+    def advance(self, k: float = 1, **info: object) -> None:
+        """Count `k` more units as done; `info` is shown beside the bar (`loss=0.53`)."""
+        self._show(self.done + k, self.total, _words(info))
+
+    def __call__(self, done: float, total: float | None = None, text: str = "") -> None:
+        """Take over a stage's own count: the callback that stages accept as `progress`."""
+        self._show(done, self.total if total is None else total, text)
+
+    def _show(self, done: float, total: float | None, text: str) -> None:
+        self.done, self.total, self.text = done, total, text
+
+
+class _TerminalBar(Bar):
+    """A bar that is redrawn in place."""
+
+    def __init__(self, description: str, total: float | None, unit: str, screen: Progress) -> None:
+        super().__init__(description, total, unit)
+        self._screen = screen
+        self._task: TaskID = screen.add_task(description, total=total, text="", unit=unit)
+
+    def _show(self, done: float, total: float | None, text: str) -> None:
+        super()._show(done, total, text)
+        self._screen.update(self._task, completed=done, total=total, text=text)
+
+
+class _LineBar(Bar):
+    """Plain lines: at most one every ten seconds, and one at the end if there was any or the work took as long."""
+
+    def __init__(self, description: str, total: float | None, unit: str) -> None:
+        super().__init__(description, total, unit)
+        self._start = self._last = time.monotonic()
+
+    def _show(self, done: float, total: float | None, text: str) -> None:
+        super()._show(done, total, text)
+        now = time.monotonic()
+        if now - self._last >= _PLAIN_SECONDS:
+            self._last = now
+            err.print(self._line(now), markup=False, soft_wrap=True)
+
+    def close(self) -> None:
+        """Say how it ended, if it took long enough for anybody to wonder."""
+        now = time.monotonic()
+        if now - self._start >= _PLAIN_SECONDS:
+            err.print(self._line(now), markup=False, soft_wrap=True)
+
+    def _line(self, now: float) -> str:
+        elapsed = now - self._start
+        count = f"{self.done:.0f}" if self.total is None else f"{self.done:.0f}/{self.total:.0f}"
+        line = f"{self.description}: {count} {self.unit}, {_clock(elapsed)}"
+        if self.total is not None and 0 < self.done < self.total:
+            line += f", about {_clock(elapsed * (self.total - self.done) / self.done)} left"
+        return f"{line}, {self.text}" if self.text else line
+
+
+@contextlib.contextmanager
+def progress(description: str, total: float | None = None, unit: str = "steps") -> Iterator[Bar]:
+    """Show how far a piece of work is: a bar with an estimate on a terminal, plain lines elsewhere, nothing if quiet.
+
+    The total may be unknown (None) until the first call that brings it.
+    """
+    if _state.quiet:
+        yield Bar(description, total, unit)
+    elif err.is_terminal:
+        columns = (
+            TextColumn("{task.description}", markup=False),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TextColumn("{task.fields[unit]}", markup=False),
+            TimeElapsedColumn(),
+            Remaining(),
+            TextColumn("{task.fields[text]}", markup=False),
+        )
+        with Progress(*columns, console=err, transient=True) as screen:
+            yield _TerminalBar(description, total, unit, screen)
+    else:
+        lines = _LineBar(description, total, unit)
+        yield lines
+        lines.close()
+
+
+def _words(info: Mapping[str, object]) -> str:
+    """Return 'loss 0.53, epoch 7'."""
+    return ", ".join(
+        f"{key} {value:.4g}" if isinstance(value, float) else f"{key} {value}" for key, value in info.items()
+    )
+
+
+def _clock(seconds: float) -> str:
+    """Return '8 s' or '3 min 20 s'."""
+    whole = round(seconds)
+    return f"{whole} s" if whole < 60 else f"{whole // 60} min {whole % 60} s"

@@ -1,0 +1,112 @@
+"""The options that several commands share: one name, one help text, one completion each.
+
+Use as annotations: `def perturb(dataset: Dataset, epsilon: Epsilon, seeds: Seeds = 10) -> None`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Annotated, TypeAlias
+
+import typer
+
+__all__ = [
+    "DATA",
+    "AsJson",
+    "Data",
+    "Dataset",
+    "Device",
+    "Epsilon",
+    "Mechanism",
+    "Method",
+    "Seed",
+    "Seeds",
+]
+
+DATA = Path("data")  # the default of `Data`: where the pipeline keeps its artifacts
+_DEVICES = ("auto", "cpu", "cuda", "mps")
+
+
+def _complete(names: Callable[[], Iterable[str]]) -> Callable[[str], list[str]]:
+    """Return a completion over names that are looked up only when somebody presses Tab."""
+
+    def complete(incomplete: str) -> list[str]:
+        return [name for name in names() if name.startswith(incomplete)]
+
+    return complete
+
+
+def _datasets() -> Iterable[str]:
+    from graphldp.datasets import names
+
+    return names()
+
+
+def _mechanisms() -> Iterable[str]:
+    from graphldp.client import names
+
+    return names()
+
+
+def _methods() -> Iterable[str]:
+    from graphldp.methods import names
+
+    return names()
+
+
+def _device(value: str) -> str:
+    if value not in _DEVICES:
+        raise typer.BadParameter(f"device must be one of {', '.join(_DEVICES)}, got {value!r}")
+    return value
+
+
+Dataset: TypeAlias = Annotated[
+    str,
+    typer.Option(
+        "--dataset",
+        "-d",
+        help="Name of the graph; `ldp list datasets` shows them.",
+        autocompletion=_complete(_datasets),
+        show_default=False,
+    ),
+]
+Mechanism: TypeAlias = Annotated[
+    str,
+    typer.Option(
+        "--mechanism",
+        "-m",
+        help="What perturbs each person's features; `ldp list mechanisms` shows them.",
+        autocompletion=_complete(_mechanisms),
+    ),
+]
+Method: TypeAlias = Annotated[
+    str,
+    typer.Option(
+        "--method",
+        help="How the reports are calibrated and learned from; `ldp list methods` shows them.",
+        autocompletion=_complete(_methods),
+    ),
+]
+Epsilon: TypeAlias = Annotated[
+    float,
+    typer.Option(
+        "--epsilon",
+        "-e",
+        help="The privacy budget of one person's whole row: greater than 0, or inf with mechanism identity.",
+        show_default=False,
+    ),
+]
+Seeds: TypeAlias = Annotated[int, typer.Option("--seeds", help="How many independent repetitions.", min=1)]
+Seed: TypeAlias = Annotated[int, typer.Option("--seed", help="The root of all randomness of an experiment.", min=0)]
+Data: TypeAlias = Annotated[
+    Path,
+    typer.Option("--data", help="Folder of the artifacts.", file_okay=False, envvar="LDP_DATA", show_default=True),
+]
+Device: TypeAlias = Annotated[
+    str,
+    typer.Option(
+        "--device", help="auto, cpu, cuda or mps.", callback=_device, autocompletion=_complete(lambda: _DEVICES)
+    ),
+]
+AsJson: TypeAlias = Annotated[bool, typer.Option("--json", help="Print JSON for a script instead of a table.")]
