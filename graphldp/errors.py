@@ -1,0 +1,51 @@
+"""Errors that a person can act on: what is wrong, which value, what to do instead.
+
+Every one of them is a `GraphLDPError`; the command line prints its one line and exits with code 2.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+__all__ = [
+    "ArtifactError",
+    "DataError",
+    "DownloadError",
+    "GraphLDPError",
+    "MissingExtraError",
+    "OptionError",
+    "unknown_name",
+]
+
+
+class GraphLDPError(Exception):
+    """Something that the caller can mend; its message says how."""
+
+
+class OptionError(GraphLDPError, ValueError):
+    """An option has a value that its rule does not admit."""
+
+
+class DataError(GraphLDPError, ValueError):
+    """Input data breaks a rule of its format (a dangling edge, a NaN, a value outside the declared range)."""
+
+
+class ArtifactError(GraphLDPError):
+    """A stored file is missing, damaged, or not the one that was asked for."""
+
+
+class DownloadError(GraphLDPError):
+    """No source gave a file whose content fits its pinned hash."""
+
+
+class MissingExtraError(GraphLDPError):
+    """A command needs an optional part of the installation."""
+
+
+def unknown_name(kind: str, name: str, valid: Iterable[str]) -> OptionError:
+    """Return the error for a name that is not registered: it lists the valid ones and the nearest match."""
+    names = sorted(valid)
+    near = difflib.get_close_matches(name, names, n=1)
+    hint = f"; did you mean {near[0]!r}?" if near else ""
+    return OptionError(f"unknown {kind} {name!r}{hint} Valid: {', '.join(names)}")

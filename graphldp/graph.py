@@ -1,0 +1,79 @@
+"""The public graph, the features that people hold, and the labels: one frozen object."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from graphldp.errors import DataError
+
+__all__ = ["Graph"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Graph:
+    """An undirected graph with sparse node features.
+
+    Attributes:
+        name: the dataset's name.
+        features: n x d, CSR, float32, sorted indices, no explicit zeros.
+        edges: 2 x E, int32, each undirected edge once with edges[0] < edges[1], sorted; no self-loops.
+        self_loops: int32, the nodes that the source gives a self-loop, sorted.
+        labels: n, int32, the class of each node, -1 where it has none.
+        classes: how many classes there are.
+        low, high: the PUBLIC range of a feature value. It is declared, never computed from the features.
+        provenance: where it came from (sources, commits, hashes, options), as JSON-able values.
+        node_ids: the source's own names of the nodes, where they are not 0..n-1.
+        feature_names: the source's own names of the features, where they have any.
+    """
+
+    name: str
+    features: sp.csr_array
+    edges: NDArray[np.int32]
+    labels: NDArray[np.int32]
+    classes: int
+    low: float
+    high: float
+    self_loops: NDArray[np.int32] = field(default_factory=lambda: np.empty(0, np.int32))
+    provenance: Mapping[str, Any] = field(default_factory=dict)
+    node_ids: tuple[str, ...] | None = None
+    feature_names: tuple[str, ...] | None = None
+
+    def __post_init__(self) -> None:
+        n = self.nodes
+        if not self.low < self.high:
+            raise DataError(f"{self.name}: the value range needs low < high, got low {self.low} and high {self.high}")
+        if self.edges.ndim != 2 or self.edges.shape[0] != 2:
+            raise DataError(f"{self.name}: edges need the shape 2 x E, got {self.edges.shape}")
+        if self.edges.size and not (self.edges.min() >= 0 and self.edges.max() < n):
+            raise DataError(f"{self.name}: an edge names a node outside 0..{n - 1}")
+        if self.edges.size and not (self.edges[0] < self.edges[1]).all():
+            raise DataError(f"{self.name}: edges must stand once each, smaller node first, self-loops apart")
+        if self.labels.shape != (n,):
+            raise DataError(f"{self.name}: {n} nodes need {n} labels, got {self.labels.shape}")
+        if self.labels.size and not (self.labels.min() >= -1 and self.labels.max() < self.classes):
+            raise DataError(f"{self.name}: labels must be -1 (none) or a class in 0..{self.classes - 1}")
+
+    @property
+    def nodes(self) -> int:
+        """How many nodes."""
+        return int(self.features.shape[0])
+
+    @property
+    def dimensions(self) -> int:
+        """How many features."""
+        return int(self.features.shape[1])
+
+    def adjacency(self) -> sp.csr_array:
+        """Return the symmetric 0/1 adjacency matrix without self-loops."""
+        u, v = self.edges
+        ones = np.ones(2 * len(u), dtype=np.float32)
+        index = (np.concatenate([u, v]), np.concatenate([v, u]))
+        out = sp.coo_array((ones, index), shape=(self.nodes, self.nodes)).tocsr()
+        out.sort_indices()
+        return out
