@@ -101,7 +101,7 @@ Seeds: TypeAlias = Annotated[int, typer.Option("--seeds", help="How many indepen
 Seed: TypeAlias = Annotated[int, typer.Option("--seed", help="The root of all randomness of an experiment.", min=0)]
 Data: TypeAlias = Annotated[
     Path,
-    typer.Option("--data", help="Folder of the artifacts.", file_okay=False, envvar="LDP_DATA", show_default=True),
+    typer.Option("--data", help="Folder of the artifacts.", file_okay=False),
 ]
 Device: TypeAlias = Annotated[
     str,

@@ -1,0 +1,130 @@
+"""The app `ldp`: which commands there are, the global options, and what becomes of a failure."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import signal
+import sys
+import traceback
+from collections.abc import Sequence
+from types import FrameType
+from typing import Annotated
+
+import typer
+
+from graphldp import __version__
+from graphldp.cli import console
+from graphldp.cli.failures import INTERRUPTED, REFUSED, complain, describe
+from graphldp.errors import GraphLDPError
+
+__all__ = ["COMMANDS", "build", "main"]
+
+# Every command is a module of this package with `register(app)`; this is also their order in the help.
+COMMANDS = {
+    "Pipeline (one command per stage)": ("download", "perturb", "denoise", "train", "evaluate"),
+    "People": ("run", "predict", "list", "inspect", "tables"),
+}
+_GLOBAL_FLAGS = ("--debug", "--quiet")
+_HELP = (
+    "Locally private graph learning: people perturb their own data, an untrusted server calibrates the reports over "
+    "the public graph and learns from them."
+)
+
+
+def build() -> typer.Typer:
+    """Return the app with every command registered in its help panel."""
+    app = typer.Typer(
+        name="ldp",
+        help=_HELP,
+        no_args_is_help=True,
+        rich_markup_mode="rich",
+        context_settings={"help_option_names": ["-h", "--help"]},
+        pretty_exceptions_enable=False,
+    )
+    app.callback()(_globals)
+    for panel, names in COMMANDS.items():
+        for name in names:
+            before = len(app.registered_commands)
+            importlib.import_module(f"graphldp.cli.{name}").register(app)
+            for command in app.registered_commands[before:]:
+                command.rich_help_panel = panel
+    return app
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command line and return its exit code; every failure becomes one line on standard error."""
+    given = _hoist(sys.argv[1:] if arguments is None else arguments)
+    name = f"ldp {_command_of(given)}".rstrip()
+    handler = signal.signal(signal.SIGTERM, _terminate)  # a killed stage tidies up as an interrupted one does
+    try:
+        code = _run(given or ["--help"])
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # The reader (`| head`) has seen enough; without this, the interpreter complains when it flushes at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except typer.TyperException as error:
+        return _usage(error)
+    except BaseException as error:
+        if isinstance(error, SystemExit):
+            raise
+        if console.wants_traceback():
+            traceback.print_exception(error)
+        line, code = describe(error, name)
+        complain(line)
+    finally:
+        signal.signal(signal.SIGTERM, handler)
+    if code == INTERRUPTED:  # typer turns Ctrl-C into this code, and nothing else gives it
+        complain(describe(KeyboardInterrupt(), name)[0])
+    return code
+
+
+def _run(arguments: list[str]) -> int:
+    command = typer.main.get_command(build())
+    code = command.main(arguments, prog_name="ldp", standalone_mode=False)
+    return code if isinstance(code, int) else 0
+
+
+def _globals(
+    version: Annotated[
+        bool,
+        typer.Option("--version", help="Print the version and exit.", is_eager=True, callback=lambda v: _version(v)),
+    ] = False,
+    debug: Annotated[bool, typer.Option("--debug", help="Show the traceback of a failure.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress and no notes.")] = False,
+) -> None:
+    console.want_traceback(debug)
+    console.set_quiet(quiet)
+
+
+def _version(asked: bool) -> None:
+    if asked:
+        console.out.print(f"graphldp {__version__}", highlight=False)
+        raise typer.Exit
+
+
+def _hoist(arguments: Sequence[str]) -> list[str]:
+    """Return the arguments with the global flags first: people also write them after the command."""
+    end = arguments.index("--") if "--" in arguments else len(arguments)
+    flags = [word for word in arguments[:end] if word in _GLOBAL_FLAGS]
+    return [*flags, *(word for word in arguments[:end] if word not in _GLOBAL_FLAGS), *arguments[end:]]
+
+
+def _command_of(arguments: Sequence[str]) -> str:
+    return next((word for word in arguments if not word.startswith("-")), "")
+
+
+def _usage(error: typer.TyperException) -> int:
+    """Print a mistake in the command line as one line; an empty message means that the help was printed instead."""
+    message = " ".join(error.format_message().split()).rstrip(".")
+    if message:
+        context = getattr(error, "ctx", None)
+        path = context.command_path if context is not None else "ldp"
+        end = "" if message.endswith("?") else ";"
+        complain(f"error: {message}{end} see '{path} --help'")
+    return REFUSED
+
+
+def _terminate(number: int, frame: FrameType | None) -> None:
+    raise GraphLDPError("terminated by a signal; nothing half-written")

@@ -1,0 +1,123 @@
+"""What an artifact says of itself: its metadata, its columns and its size, without reading its rows."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from graphldp.errors import ArtifactError
+from graphldp.stages.artifacts import read_meta
+
+__all__ = ["Description", "describe"]
+
+_MAKERS = "ldp download, perturb, denoise, train or run"
+_GRAPH = "graph.json"
+_LONGEST_HEADER = 1 << 20  # bytes of JSON that the header of a model of ours can have at most
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Description:
+    """An artifact without its content.
+
+    Attributes:
+        path: the file, or the folder of a graph.
+        kind: 'graph', 'model', or what the file's metadata says it is.
+        size: bytes on disk.
+        rows: rows of a table, None for what is no table.
+        columns: column (or file, or tensor) and its type or shape.
+        meta: the JSON metadata.
+    """
+
+    path: Path
+    kind: str
+    size: int
+    rows: int | None
+    columns: Mapping[str, str] = field(default_factory=dict)
+    meta: Mapping[str, Any] = field(default_factory=dict)
+
+    def as_json(self) -> dict[str, Any]:
+        """Return it as JSON-able values."""
+        return {
+            "path": str(self.path),
+            "kind": self.kind,
+            "bytes": self.size,
+            "rows": self.rows,
+            "columns": dict(self.columns),
+            "meta": dict(self.meta),
+        }
+
+
+def describe(path: Path) -> Description:
+    """Describe a Parquet artifact, the folder of a graph, or a saved model; refuse anything else."""
+    if not path.exists():
+        raise ArtifactError(f"{path} does not exist; artifacts are made with `{_MAKERS}`")
+    if path.is_dir():
+        return _graph(path)
+    if path.name == _GRAPH:
+        return _graph(path.parent)
+    if path.suffix == ".safetensors":
+        return _model(path)
+    if path.suffix == ".json" and path.with_suffix(".safetensors").exists():
+        return _model(path.with_suffix(".safetensors"))
+    if path.suffix != ".parquet":
+        raise ArtifactError(
+            f"{path} is not an artifact: expected a .parquet file, a .safetensors model, or a folder with {_GRAPH}"
+        )
+    return _table(path)
+
+
+def _table(path: Path) -> Description:
+    meta = read_meta(path, _MAKERS)
+    with pq.ParquetFile(path) as file:
+        columns = {item.name: str(item.type) for item in file.schema_arrow}
+        rows = file.metadata.num_rows
+    kind = str(meta.get("kind", "table"))
+    return Description(path=path, kind=kind, size=path.stat().st_size, rows=rows, columns=columns, meta=meta)
+
+
+def _graph(folder: Path) -> Description:
+    about = folder / _GRAPH
+    if not about.is_file():
+        raise ArtifactError(f"{folder} is not a graph: it holds no {_GRAPH}; make one with `ldp download`")
+    meta = _json(about.read_bytes(), about)
+    files = sorted(item for item in folder.iterdir() if item.is_file() and not item.name.startswith("."))
+    columns = {item.name: f"{_rows(item):,} rows" for item in files if item.suffix == ".parquet"}
+    size = sum(item.stat().st_size for item in files)
+    return Description(path=folder, kind="graph", size=size, rows=None, columns=columns, meta=meta)
+
+
+def _rows(path: Path) -> int:
+    try:
+        return int(pq.read_metadata(path).num_rows)
+    except (pa.ArrowException, OSError) as error:
+        raise ArtifactError(f"{path} is damaged; make the graph again with `ldp download`") from error
+
+
+def _model(path: Path) -> Description:
+    """Read the header of a safetensors file: its length in 8 bytes, then JSON."""
+    with path.open("rb") as handle:
+        length = int.from_bytes(handle.read(8), "little")
+        raw = handle.read(length) if length <= _LONGEST_HEADER else b""
+    header = _json(raw, path)
+    meta: dict[str, Any] = dict(header.pop("__metadata__", {}))
+    beside = path.with_suffix(".json")
+    if beside.is_file():
+        meta |= _json(beside.read_bytes(), beside)
+    columns = {name: f"{tensor['dtype']} {tensor['shape']}" for name, tensor in sorted(header.items())}
+    return Description(path=path, kind="model", size=path.stat().st_size, rows=None, columns=columns, meta=meta)
+
+
+def _json(raw: bytes, path: Path) -> dict[str, Any]:
+    try:
+        value = json.loads(raw)
+    except ValueError as error:
+        raise ArtifactError(f"{path} is damaged: its description is no JSON; make it again with `{_MAKERS}`") from error
+    if not isinstance(value, dict):
+        raise ArtifactError(f"{path} is not an artifact: its description is no JSON object")
+    return value
