@@ -1,0 +1,53 @@
+# Each target works alone on a fresh clone, is quick the second time, and asks nothing.
+
+PYTHON ?= $(shell command -v python3.11 || command -v python3)
+VENV := .venv
+STAMP := $(VENV)/.installed
+
+SHELL := bash
+.SHELLFLAGS := -eu -o pipefail -c
+.DEFAULT_GOAL := help
+# The pipeline's stages call `ldp`: the one of this environment, not another that may be on the user's path.
+export PATH := $(CURDIR)/$(VENV)/bin:$(PATH)
+export PIP_NO_INPUT := 1
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+export DVC_NO_ANALYTICS := 1
+
+.PHONY: help install demo test check types clean
+
+help: ## say what there is
+	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## (.*)/make \1\t\2/' | expand -t 16
+
+install: $(STAMP) ## create .venv and install everything pinned in constraints.txt
+
+$(STAMP): pyproject.toml constraints.txt
+	@"$(PYTHON)" -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	  { echo "error: needs Python 3.11 or newer; say which one with make PYTHON=/path/to/python3.11" >&2; exit 2; }
+	@"$(PYTHON)" -m venv $(VENV) || \
+	  { echo "error: $(PYTHON) cannot create an environment; on Debian: apt-get install python3.11-venv" >&2; exit 2; }
+	$(VENV)/bin/python -m pip install --quiet --editable '.[dev]' --constraint constraints.txt
+	@touch $@
+
+demo: $(STAMP) ## run the default pipeline, print its table and the path of the report page
+	@dvc repro < /dev/null
+	@cat results/tables/*.md
+	@echo
+	@echo "report page: $(CURDIR)/results/report.html"
+
+test: $(STAMP) ## run the whole test suite, slow tests included
+	@python -m pytest
+
+check: $(STAMP) ## lint, format, types, import arrows, fast tests, and whether the pipeline is well formed
+	@ruff format --check .
+	@ruff check .
+	@tools/typecheck
+	@python -m pytest tests/test_arrows.py
+	@python -m pytest -m 'not slow' --ignore tests/test_arrows.py
+	@dvc repro --dry --quiet < /dev/null
+
+types: $(STAMP) ## mypy --strict alone
+	@tools/typecheck
+
+clean: ## remove the environment and caches; data/ and results/ stay
+	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis *.egg-info
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
