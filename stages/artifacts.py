@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
+import math
 import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -23,6 +24,7 @@ __all__ = [
     "ParquetSink",
     "atomic",
     "file_hash",
+    "plain",
     "read_meta",
     "read_table",
     "require",
@@ -56,7 +58,7 @@ def write_text(path: Path, text: str) -> None:
 
 def write_json(path: Path, value: Any) -> None:
     """Write JSON atomically, keys sorted, so that the same value gives the same bytes."""
-    write_text(path, json.dumps(value, indent=2, sort_keys=True, ensure_ascii=False) + "\n")
+    write_text(path, json.dumps(plain(value), indent=2, sort_keys=True, ensure_ascii=False) + "\n")
 
 
 def file_hash(path: Path) -> str:
@@ -72,9 +74,20 @@ def require(path: Path, make: str) -> Path:
     return path
 
 
+def plain(value: Any) -> Any:
+    """Return the value as standard JSON has it: infinite and missing numbers become 'inf', '-inf' and 'nan'."""
+    if isinstance(value, Mapping):
+        return {str(key): plain(part) for key, part in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(part) for part in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)
+    return value
+
+
 def with_meta(schema: pa.Schema, meta: Mapping[str, Any]) -> pa.Schema:
     """Return the schema with `meta` as its JSON metadata."""
-    text = json.dumps(meta, sort_keys=True, allow_nan=True)
+    text = json.dumps(plain(meta), sort_keys=True, allow_nan=False)
     return schema.with_metadata({METADATA_KEY: text.encode()})
 
 

@@ -51,5 +51,6 @@ class MultiBit(Randomiser):
 
     def _invert(self, z: Floats, u: Floats) -> Floats:
         side = np.where(z < 0, -1.0, 1.0)
-        flip = np.exp(self._log_law(-side, z))  # at most 1/2
+        with np.errstate(divide="ignore"):
+            flip = np.exp(self._log_law(-side, z))  # at most 1/2
         return np.where(u < flip, -side, side)

@@ -193,15 +193,17 @@ class Randomiser(ABC):
     def privacy_loss(self) -> float:
         """Return the largest log ratio of the law over pairs of inputs and all outputs, computed from the law.
 
-        Inputs are a grid of the range with both ends; outputs are all of them (finite), or one inside each piece
-        between the breaks of all those inputs and one outside, where a density is smooth.
+        Inputs are a grid of the range with both ends; outputs are all of them (finite), or the breaks of all those
+        inputs and the middles between them: where a density is smooth, its ratio is largest at one of these.
         """
         z = np.linspace(-1.0, 1.0, _LOSS_INPUTS)
         if self.finite:
             outputs = np.unique(self._support(z))
         else:
             edges = np.unique(np.concatenate([self._breaks(z).reshape(-1), self._support(z).reshape(-1)]))
-            outputs = (edges[:-1] + edges[1:]) / 2
+            edges = edges[np.isfinite(edges)]
+            # The breaks themselves too: at a large budget a window is narrower than the grid of float64.
+            outputs = np.unique(np.concatenate([edges, (edges[:-1] + edges[1:]) / 2]))
         with np.errstate(divide="ignore"):
             logs = self._log_law(*np.broadcast_arrays(outputs[None, :], z[:, None]))
         reached = logs.max(axis=0)

@@ -1,0 +1,102 @@
+"""Which dimensions a device reports, and their values, in time and memory proportional to what is reported."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graphldp.errors import DataError
+from graphldp.randomness import UniformSource
+
+__all__ = ["check_features", "choose", "gather", "is_sparse", "rows"]
+
+
+def choose(nodes: int, dimensions: int, m: int, source: UniformSource) -> NDArray[np.int32]:
+    """Return, for each node, a uniform set of m of the dimensions, increasing; it depends on no data.
+
+    The distinct values of a stream of uniform draws are a uniform random order, so a row's repeats are redrawn until
+    it has m distinct ones. Above half of the dimensions the complement is drawn instead.
+    """
+    if m > dimensions // 2:
+        left_out = np.ones((nodes, dimensions), dtype=bool)
+        if m < dimensions:
+            drop = choose(nodes, dimensions, dimensions - m, source)
+            np.put_along_axis(left_out, drop, False, axis=1)
+        return np.nonzero(left_out)[1].astype(np.int32).reshape(nodes, m)
+    chosen = np.sort(source.integers(0, dimensions, (nodes, m)).astype(np.int32), axis=1)
+    pending = np.arange(nodes)
+    while pending.size and m > 1:
+        part = chosen[pending]
+        repeat = np.zeros(part.shape, dtype=bool)
+        repeat[:, 1:] = part[:, 1:] == part[:, :-1]
+        again = repeat.any(axis=1)
+        pending, part, repeat = pending[again], part[again], repeat[again]
+        part[repeat] = source.integers(0, dimensions, int(repeat.sum())).astype(np.int32)
+        chosen[pending] = np.sort(part, axis=1)
+    return chosen
+
+
+def is_sparse(features: Any) -> bool:
+    """Say whether the features are a CSR matrix (scipy's, or anything with the same three arrays)."""
+    return all(hasattr(features, part) for part in ("indptr", "indices", "data", "shape"))
+
+
+def check_features(features: Any, dimensions: int) -> tuple[int, int]:
+    """Return the features' shape; anything but an n x d matrix of numbers without NaN is an error.
+
+    The message tells how many nodes are affected and never a value.
+    """
+    if is_sparse(features):
+        if getattr(features, "format", "csr") != "csr":
+            raise DataError(f"sparse features must be CSR, got {features.format}; convert with .tocsr()")
+        values = features.data
+    else:
+        values = features = np.asarray(features)
+        if features.ndim != 2:
+            raise DataError(f"features must be a matrix (nodes x dimensions), got {features.ndim} dimension(s)")
+    if values.dtype.kind not in "fiub":
+        raise DataError(f"features must be numbers, got the type {values.dtype}")
+    if features.shape[1] != dimensions:
+        raise DataError(f"features have {features.shape[1]} dimensions, the mechanism was made for {dimensions}")
+    if values.dtype.kind == "f" and np.isnan(values).any():
+        wrong = np.isnan(values)
+        if is_sparse(features):
+            owners = np.searchsorted(features.indptr, np.flatnonzero(wrong), side="right")
+            count = len(np.unique(owners))
+        else:
+            count = int(wrong.any(axis=1).sum())
+        raise DataError(f"the features of {count} node(s) hold NaN; fill them in or leave these nodes out")
+    return int(features.shape[0]), int(features.shape[1])
+
+
+def gather(features: Any, index: NDArray[np.int32]) -> NDArray[np.float64]:
+    """Return the values at the chosen dimensions of each node, never making a sparse matrix dense."""
+    if not is_sparse(features):
+        return np.take_along_axis(np.asarray(features), index, axis=1).astype(np.float64)
+    nodes, dimensions = features.shape
+    owners = np.repeat(np.arange(nodes, dtype=np.int64), np.diff(features.indptr))
+    stored = owners * dimensions + features.indices
+    values = np.asarray(features.data)
+    if stored.size and not (np.diff(stored) > 0).all():
+        order = np.argsort(stored, kind="stable")
+        stored, values = stored[order], values[order]
+        if (np.diff(stored) == 0).any():
+            raise DataError("the sparse features store a value twice; call .sum_duplicates() first")
+    wanted = np.arange(nodes, dtype=np.int64)[:, None] * dimensions + index
+    if not stored.size:
+        return np.zeros(index.shape)
+    place = np.minimum(np.searchsorted(stored, wanted), stored.size - 1)
+    return np.where(stored[place] == wanted, values[place], 0).astype(np.float64)
+
+
+def rows(features: Any, start: int, stop: int) -> NDArray[np.float64]:
+    """Return a block of rows as a dense array."""
+    if not is_sparse(features):
+        return np.asarray(features)[start:stop].astype(np.float64)
+    first, last = int(features.indptr[start]), int(features.indptr[stop])
+    block = np.zeros((stop - start, features.shape[1]))
+    owners = np.repeat(np.arange(stop - start), np.diff(features.indptr[start : stop + 1]))
+    np.add.at(block, (owners, features.indices[first:last]), features.data[first:last])
+    return block
