@@ -1,0 +1,30 @@
+"""What every test may rely on: a mirror of real data where there is one, and nothing of the caller's terminal."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+@pytest.fixture(scope="session")
+def mirror() -> Path:
+    """Return a folder with the pinned source files: LDP_MIRROR, or a shared/datasets folder beside the repository."""
+    named = os.environ.get("LDP_MIRROR")
+    for folder in ([Path(named)] if named else []) + [ROOT.parent / "shared" / "datasets"]:
+        if (folder / "kimiyoung" / "planetoid").is_dir():
+            return folder.resolve()
+    pytest.skip("no mirror of the data sets: set LDP_MIRROR to a folder laid out as OWNER/REPO/COMMIT/PATH")
+
+
+@pytest.fixture(autouse=True)
+def plain_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Give commands a terminal of known width and no colour, whatever the tests run in."""
+    monkeypatch.setenv("NO_COLOR", "1")
+    monkeypatch.setenv("COLUMNS", "120")
+    monkeypatch.setenv("TERM", "dumb")
+    for name in ("FORCE_COLOR", "PY_COLORS", "CLICOLOR_FORCE"):
+        monkeypatch.delenv(name, raising=False)
