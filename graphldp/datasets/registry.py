@@ -1,0 +1,157 @@
+"""Which graphs there are: what they are, where their files lie, what is known of them in public.
+
+Nothing here reads or fetches a file, so that listing the names costs nothing.
+"""
+
+from __future__ import annotations
+
+import csv
+import functools
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from importlib import resources
+from typing import Any
+
+from graphldp.datasets.options import NoOptions, Options
+from graphldp.errors import OptionError, unknown_name
+
+__all__ = ["DatasetSpec", "Expected", "PinnedFile", "names", "register", "spec"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PinnedFile:
+    """One file of a repository at one commit, and the hashes its content must have.
+
+    Attributes:
+        repository, commit, path: where it lies at GitHub.
+        blob: its git blob id, the sha1 of 'blob LENGTH', a zero byte and the content.
+        size: its length in bytes, where it is known.
+        sha256: its sha256, where it is known.
+    """
+
+    repository: str
+    commit: str
+    path: str
+    blob: str
+    size: int | None = None
+    sha256: str | None = None
+
+    @property
+    def name(self) -> str:
+        """The last part of its path."""
+        return self.path.rpartition("/")[2]
+
+    @property
+    def address(self) -> str:
+        """OWNER/REPO/COMMIT/PATH: its place in a mirror, in the cache and under the raw URL."""
+        return f"{self.repository}/{self.commit}/{self.path}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Expected:
+    """What is known of a graph with its default options; None where it is not known.
+
+    `edges` counts distinct undirected edges without self-loops.
+    """
+
+    nodes: int | None = None
+    edges: int | None = None
+    self_loops: int | None = None
+    dimensions: int | None = None
+    classes: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DatasetSpec:
+    """One registered graph.
+
+    Attributes:
+        name: how people call it.
+        description: one line.
+        kind: which parser or loader reads it.
+        low, high: the declared public range of a feature value (of the default options).
+        files: its pinned files; empty where a loader of another library fetches them, or nothing is fetched.
+        options: what can be chosen, with the defaults.
+        expected: its statistics with the default options.
+        citation: whom to cite.
+    """
+
+    name: str
+    description: str
+    kind: str
+    low: float
+    high: float
+    files: tuple[PinnedFile, ...] = ()
+    options: Options = field(default_factory=NoOptions)
+    expected: Expected = field(default_factory=Expected)
+    citation: str = ""
+
+    def provenance(self, options: Options) -> dict[str, Any]:
+        """Return what the artifact says of its origin: the same whichever source gave the files."""
+        origin: dict[str, Any] = {"dataset": self.name, "kind": self.kind, "citation": self.citation}
+        origin["options"] = {name: getattr(options, name) for name in _field_names(options)}
+        if self.files:
+            origin["repository"] = f"https://github.com/{self.files[0].repository}"
+            origin["commit"] = self.files[0].commit
+            origin["files"] = {file.path: {"git_blob_sha1": file.blob, "sha256": file.sha256} for file in self.files}
+        return origin
+
+
+_SPECS: dict[str, DatasetSpec] = {}
+
+
+def register(entry: DatasetSpec) -> DatasetSpec:
+    """Add a dataset; a name can be taken only once."""
+    if entry.name in _SPECS:
+        raise OptionError(f"dataset {entry.name!r} is registered twice; choose another name")
+    _SPECS[entry.name] = entry
+    return entry
+
+
+def names() -> tuple[str, ...]:
+    """Return the names of all registered graphs, sorted."""
+    return tuple(sorted(_specs()))
+
+
+def spec(name: str) -> DatasetSpec:
+    """Return a registered graph; an unknown name lists the valid ones and the nearest match."""
+    specs = _specs()
+    if name not in specs:
+        raise unknown_name("dataset", name, specs)
+    return specs[name]
+
+
+@functools.cache
+def pinned_files() -> Mapping[str, tuple[PinnedFile, ...]]:
+    """Return the pinned files of every dataset that has any."""
+    out: dict[str, tuple[PinnedFile, ...]] = {}
+    for dataset, file in _pins():
+        out[dataset] = (*out.get(dataset, ()), file)
+    return out
+
+
+def _pins() -> Iterator[tuple[str, PinnedFile]]:
+    text = resources.files("graphldp.datasets").joinpath("pins.csv").read_text(encoding="utf-8")
+    for row in csv.DictReader(text.splitlines()):
+        yield (
+            row["dataset"],
+            PinnedFile(
+                repository=row["repository"],
+                commit=row["commit"],
+                path=row["path"],
+                blob=row["git_blob_sha1"],
+                size=int(row["bytes"]) if row["bytes"] else None,
+                sha256=row["sha256"] or None,
+            ),
+        )
+
+
+def _specs() -> Mapping[str, DatasetSpec]:
+    from graphldp.datasets import catalogue  # registers its entries when it is first imported
+
+    catalogue.load()
+    return _SPECS
+
+
+def _field_names(options: Options) -> tuple[str, ...]:
+    return tuple(options.__dataclass_fields__)
