@@ -33,7 +33,7 @@ def from_arrays(
     if flat.size != features.shape[0]:
         raise DataError(f"{name}: {features.shape[0]} nodes need {features.shape[0]} labels, got {flat.size}")
     classes = np.where(np.isnan(flat), -1, flat).astype(np.int32)
-    pairs, self_loops = undirected(edges[0], edges[1], features.shape[0])
+    pairs, self_loops = undirected(edges, features.shape[0])
     return Graph(
         name=name,
         features=clamped(features, low, high),

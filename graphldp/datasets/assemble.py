@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -18,6 +18,7 @@ __all__ = [
     "member",
     "permutation",
     "quantile_classes",
+    "sorted_unique",
     "subgraph",
     "undirected",
 ]
@@ -25,8 +26,9 @@ __all__ = [
 Integers = NDArray[np.int32]
 
 
-def undirected(source: ArrayLike, target: ArrayLike, nodes: int) -> tuple[Integers, Integers]:
-    """Return (edges, self_loops): each undirected edge once, smaller node first, sorted; self-loops apart."""
+def undirected(links: Sequence[ArrayLike] | NDArray[Any], nodes: int) -> tuple[Integers, Integers]:
+    """Return (edges, self_loops) of pairs (links[0], links[1]): each edge once, smaller node first, sorted; loops apart."""
+    source, target = links
     u, v = np.asarray(source, dtype=np.int64), np.asarray(target, dtype=np.int64)
     if u.size and not (min(u.min(), v.min()) >= 0 and max(u.max(), v.max()) < nodes):
         raise DataError(f"an edge names a node outside 0..{nodes - 1}")

@@ -20,7 +20,7 @@ def canonical(graph: Graph) -> Graph:
     order = canonical_order(graph)
     number = np.empty_like(order)
     number[order] = np.arange(order.size)
-    edges, _ = undirected(*number[graph.edges], graph.nodes)
+    edges, _ = undirected(number[graph.edges], graph.nodes)
     features = graph.features[order]
     features.sort_indices()
     return dataclasses.replace(

@@ -8,8 +8,16 @@ from __future__ import annotations
 
 import functools
 
-from graphldp.datasets.options import LabelledRange, LargestClasses, Options, Synthetic, Traffic, ValueRange
-from graphldp.datasets.registry import DatasetSpec, Expected, NoOptions, PinnedFile, pinned_files, register
+from graphldp.datasets.options import (
+    LabelledRange,
+    LargestClasses,
+    NoOptions,
+    Options,
+    Synthetic,
+    Traffic,
+    ValueRange,
+)
+from graphldp.datasets.registry import DatasetSpec, Expected, PinnedFile, pinned_files, register
 
 __all__ = ["load"]
 

@@ -35,7 +35,7 @@ def parse_cora_wheel(files: Mapping[str, bytes], *, name: str, provenance: Mappi
     found = np.minimum(np.searchsorted(ids[order], ends), nodes - 1)
     if not np.array_equal(ids[order][found], ends):
         raise DataError(f"{RELATIONS}: a relation names a node that {NODES} does not list")
-    edges, self_loops = undirected(*order[found], nodes)
+    edges, self_loops = undirected(order[found], nodes)
     labels = np.empty(len(_SUBJECTS), dtype=np.int32)
     labels[list(_SUBJECTS)] = np.arange(len(_SUBJECTS))
     return Graph(

@@ -55,7 +55,7 @@ def parse_musae(
         labels[ids], classes = quantile_classes(np.array(values, dtype=np.float64), quantiles), quantiles
     else:
         labels[ids], classes = classes_of(_comparable(values))
-    edges, self_loops = undirected(*_edges(member(files, "edges.csv")), nodes)
+    edges, self_loops = undirected(_edges(member(files, "edges.csv")), nodes)
     row, column = _features(member(files, ".json"))
     dimensions = max(_VOCABULARY.get(dataset, 0), int(column.max(initial=-1)) + 1)
     features = binary_rows(row, column, (nodes, dimensions))

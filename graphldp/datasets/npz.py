@@ -34,7 +34,7 @@ def parse_npz(files: Mapping[str, bytes], *, name: str, provenance: Mapping[str,
         raise DataError(f"{file}: not a graph of gnn-benchmark ({error})") from error
     links = adjacency.tocoo()
     kept = links.data != 0
-    edges, self_loops = undirected(links.coords[0][kept], links.coords[1][kept], adjacency.shape[0])
+    edges, self_loops = undirected((links.coords[0][kept], links.coords[1][kept]), adjacency.shape[0])
     features.data = (features.data > 0).astype(np.float32)
     return Graph(
         name=name,

@@ -59,7 +59,7 @@ class LargestClasses(Options):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ValueRange(Options):
-    """For real-valued features: the public range that people clamp their values to. A declaration, not a measurement."""
+    """For real-valued features: the public range that values are clamped to. A declaration, not a measurement."""
 
     low: float = _help("the public lower bound of a value; values below are clamped", 0.0)
     high: float = _help("the public upper bound of a value; values above are clamped", 1.0)

@@ -37,7 +37,7 @@ def parse_planetoid(
         raise DataError(f"{name}: a test node lies among the first {first} nodes")
     source = np.repeat(np.fromiter(graph, np.int64, len(graph)), [len(ends) for ends in graph.values()])
     target = np.fromiter((end for ends in graph.values() for end in ends), np.int64, source.size)
-    edges, self_loops = undirected(source, target, nodes)
+    edges, self_loops = undirected((source, target), nodes)
     return Graph(
         name=name,
         features=clamped(_rows(allx, tx, test, nodes), low, high),

@@ -99,7 +99,7 @@ def _edges(options: Synthetic, labels: NDArray[np.int32]) -> NDArray[np.int32]:
         keys = sorted_unique(np.concatenate([keys, new]))
     surplus = rng.choice(keys.size, keys.size - wanted, replace=False, shuffle=False)
     keys = np.delete(keys, surplus)
-    edges, _ = undirected(*np.divmod(keys, options.nodes), options.nodes)
+    edges, _ = undirected(np.divmod(keys, options.nodes), options.nodes)
     return edges
 
 
