@@ -23,7 +23,9 @@ __all__ = [
     "METADATA_KEY",
     "ParquetSink",
     "atomic",
+    "expect",
     "file_hash",
+    "open_table",
     "plain",
     "read_meta",
     "read_table",
@@ -94,12 +96,19 @@ def with_meta(schema: pa.Schema, meta: Mapping[str, Any]) -> pa.Schema:
 class ParquetSink:
     """Write a Parquet file one batch at a time; it appears under its name only when it is whole."""
 
-    def __init__(self, path: Path, schema: pa.Schema, meta: Mapping[str, Any]) -> None:
+    def __init__(self, path: Path, schema: pa.Schema, meta: Mapping[str, Any], *, noise: bool = False) -> None:
+        """Open the file. `noise` says that the values are random numbers, which no encoding makes smaller."""
         self._schema = with_meta(schema, meta)
         self._stack = contextlib.ExitStack()
         partial = self._stack.enter_context(atomic(path))
         self._writer = self._stack.enter_context(
-            pq.ParquetWriter(partial, self._schema, compression=_COMPRESSION, store_schema=True)
+            pq.ParquetWriter(
+                partial,
+                self._schema,
+                compression="none" if noise else _COMPRESSION,
+                use_dictionary=not noise,
+                store_schema=True,
+            )
         )
 
     def __enter__(self) -> ParquetSink:
@@ -119,7 +128,8 @@ def write_table(path: Path, table: pa.Table, meta: Mapping[str, Any]) -> None:
         sink.write(table)
 
 
-def _open(path: Path, make: str) -> pq.ParquetFile:
+def open_table(path: Path, make: str) -> pq.ParquetFile:
+    """Open a Parquet file without reading its rows; `make` is the command that produces it."""
     require(path, make)
     try:
         return pq.ParquetFile(path)
@@ -132,7 +142,7 @@ def _open(path: Path, make: str) -> pq.ParquetFile:
 
 def read_meta(path: Path, make: str) -> dict[str, Any]:
     """Return the JSON metadata of a Parquet artifact without reading its rows."""
-    with _open(path, make) as file:
+    with open_table(path, make) as file:
         raw = (file.schema_arrow.metadata or {}).get(METADATA_KEY)
     if raw is None:
         raise ArtifactError(f"{path} carries no graphldp metadata, so it is not an artifact; make it with `{make}`")
@@ -140,12 +150,22 @@ def read_meta(path: Path, make: str) -> dict[str, Any]:
     return meta
 
 
+def expect(meta: Mapping[str, Any], path: Path, make: str, **wanted: Any) -> None:
+    """Refuse an artifact whose metadata is not what was asked for: the first difference is the error."""
+    for key, value in plain(wanted).items():
+        found = meta.get(key)
+        if found != value:
+            raise ArtifactError(
+                f"{path} has {key} {found!r} where {value!r} was asked for; make the right one with `{make}`"
+            )
+
+
 def read_table(path: Path, make: str, **options: Any) -> pa.Table:
     """Read a Parquet file; a damaged one is an error of one line that says how to make it again.
 
     `make` is the command that produces the file. `options` go to `pyarrow.parquet.read_table`.
     """
-    _open(path, make).close()
+    open_table(path, make).close()
     try:
         return pq.read_table(path, **options)
     except (pa.ArrowException, OSError) as error:

@@ -1,0 +1,77 @@
+"""`ldp denoise`: reports in, calibrated estimates out."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from graphldp.cli import console
+from graphldp.cli.options import DATA, AsJson, Data, Dataset, Epsilon, Method
+from graphldp.errors import OptionError
+
+__all__ = ["register"]
+
+
+def denoise(
+    dataset: Dataset,
+    epsilon: Epsilon,
+    method: Method = "lpgnn",
+    mechanism: Annotated[
+        str | None, typer.Option("--mechanism", "-m", help="What was reported; the method's own if left out.")
+    ] = None,
+    steps: Annotated[
+        list[int] | None, typer.Option("--steps", "-k", help="Depth K of the filter, or several for a search.", min=0)
+    ] = None,
+    reports: Annotated[
+        Path | None, typer.Option("--reports", help="The Reports artifact, where it is not in its usual place.")
+    ] = None,
+    materialize: Annotated[
+        Path | None, typer.Option("--materialize", help="Also write the dense embedding here, as Parquet.", dir_okay=False)
+    ] = None,
+    seed: Annotated[int, typer.Option("--seed", help="With --materialize: which seed's reports.")] = 0,
+    max_memory: Annotated[float, typer.Option(help="With --materialize: the limit in GB.", min=0.001)] = 4.0,
+    data: Data = DATA,
+    params: Annotated[Path, typer.Option("--params", help="Where the searched depths stand.")] = Path("params.yaml"),
+    output: Annotated[Path | None, typer.Option("--output", "-o", help="Where to write it.", dir_okay=False)] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Rectify reports by their mechanism's law, and describe the filter that the learner is to apply.
+
+    This is the server's side: it sees reports and the public graph, and costs no privacy.
+    """
+    from graphldp.stages import denoise as stage
+    from graphldp.stages.params import SearchParams, load
+
+    if not steps:
+        steps = list((load(params).search if params.exists() else SearchParams()).steps)
+    with console.progress("denoise", None, "seeds") as bar:
+        path = stage.denoise(
+            dataset, method, mechanism, epsilon, data=data, steps=steps, reports=reports, output=output, progress=bar
+        )
+    if materialize is not None:
+        if len(steps) != 1:
+            raise OptionError(f"--materialize needs one depth: choose with --steps, from {steps}")
+        stage.materialize(path, data=data, steps=steps[0], seed=seed, output=materialize, max_memory=max_memory * 1e9)
+    _show(path, materialize, as_json=as_json)
+
+
+def _show(path: Path, embedding: Path | None, *, as_json: bool) -> None:
+    import json
+
+    from graphldp.stages.artifacts import read_meta
+
+    meta = read_meta(path, "ldp denoise")
+    if as_json:
+        places = {"path": str(path), "embedding": None if embedding is None else str(embedding)}
+        console.out.print_json(json.dumps({**places, **meta}))
+        return
+    console.out.print(f"{path}: {meta['mechanism']} rectified, filter depth K in {meta['steps']}", soft_wrap=True)
+    if embedding is not None:
+        console.out.print(f"{embedding}: {meta['nodes']:,} x {meta['dimensions']:,} dense", soft_wrap=True)
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command("denoise")(denoise)

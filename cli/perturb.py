@@ -1,0 +1,105 @@
+"""`ldp perturb`: features in, reports out."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from graphldp.cli import console
+from graphldp.cli.options import DATA, AsJson, Data, Epsilon, Mechanism, Seed, Seeds
+from graphldp.cli.settings import Settings, parse
+from graphldp.errors import OptionError
+
+__all__ = ["register"]
+
+
+def perturb(
+    epsilon: Epsilon,
+    mechanism: Mechanism = "mb",
+    dataset: Annotated[
+        str | None, typer.Option("--dataset", "-d", help="Perturb the features of this downloaded graph.")
+    ] = None,
+    features: Annotated[
+        Path | None,
+        typer.Option("--input", "-i", help="Perturb your own features: a Parquet or CSV file.", dir_okay=False),
+    ] = None,
+    low: Annotated[
+        float | None, typer.Option(help="With --input: the declared lower end of every feature's range.")
+    ] = None,
+    high: Annotated[float | None, typer.Option(help="With --input: the declared upper end.")] = None,
+    name: Annotated[
+        str | None, typer.Option(help="With --input: what to call the data; its file's name if left out.")
+    ] = None,
+    seeds: Seeds = 1,
+    search_seeds: Annotated[
+        int, typer.Option(help="Further repetitions, for a hyper-parameter search (seeds -1, -2, ...).", min=0)
+    ] = 0,
+    seed: Seed = 0,
+    m: Annotated[int | None, typer.Option("--m", help="How many features each person reports; the best if left out.")] = None,
+    settings: Settings = None,
+    secure: Annotated[
+        bool, typer.Option("--secure", help="Draw from the operating system's CSPRNG: for real people's data.")
+    ] = False,
+    data: Data = DATA,
+    output: Annotated[Path | None, typer.Option("--output", "-o", help="Where to write the reports.", dir_okay=False)] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Perturb features under local differential privacy, and write exactly what would have left the devices.
+
+    Each person's report spends the whole epsilon; what stands in the file protects her features and nothing else.
+    """
+    from graphldp.stages import perturb as stage
+    from graphldp.stages.reports import report_seeds
+
+    options = {**parse(settings), **({} if m is None else {"m": m})}
+    if (dataset is None) == (features is None):
+        raise OptionError("give either --dataset NAME or --input FILE, and not both")
+    runs = report_seeds(seeds, search_seeds)
+    with console.progress("perturb", len(runs), "seeds") as bar:
+        if dataset is not None:
+            for flag, given in (("--low", low), ("--high", high), ("--name", name)):
+                if given is not None:
+                    raise OptionError(f"{flag} goes with --input; a data set declares its own")
+            if secure:
+                raise OptionError("--secure goes with --input: a public data set has nobody to protect")
+            path = stage.perturb_graph(
+                dataset, mechanism, epsilon, data=data, seeds=runs, root=seed, options=options, output=output, progress=bar
+            )
+        else:
+            assert features is not None
+            if low is None or high is None:
+                raise OptionError("--input needs --low and --high: a range read off the data would leak its extremes")
+            path = stage.perturb_file(
+                features, mechanism, epsilon, low=low, high=high, name=name or features.stem, data=data, seeds=runs,
+                root=seed, options=options, output=output, secure=secure, progress=bar,
+            )  # fmt: skip
+    _show(path, as_json=as_json)
+    if features is not None and not secure:
+        console.note("note: drawn from a seeded generator, for experiments; use --secure to collect real people's data")
+
+
+def _show(path: Path, *, as_json: bool) -> None:
+    import json
+
+    from graphldp.stages.artifacts import read_meta
+
+    meta = read_meta(path, "ldp perturb")
+    if as_json:
+        console.out.print_json(json.dumps({"path": str(path), **meta}))
+        return
+    seeds = len(meta["seeds"])
+    console.out.print(
+        f"{path}: {meta['nodes']:,} reports of {meta['m']} of {meta['dimensions']} features"
+        f"{f' x {seeds} seeds' if seeds > 1 else ''}, {meta['mechanism']}, epsilon {meta['epsilon']:g} claimed, "
+        f"{meta['epsilon_exact']:.6g} exact"
+        if isinstance(meta["epsilon"], float | int)
+        else f"{path}: {meta['nodes']:,} rows as they are: mechanism {meta['mechanism']} protects nothing",
+        soft_wrap=True,
+    )
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command("perturb")(perturb)

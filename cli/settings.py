@@ -1,0 +1,34 @@
+"""`--set key=value`: options that only some mechanisms, methods or data sets have."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Annotated, Any, TypeAlias
+
+import typer
+
+from graphldp.errors import OptionError
+
+__all__ = ["Settings", "parse"]
+
+Settings: TypeAlias = Annotated[
+    list[str] | None,
+    typer.Option("--set", help="A further option as KEY=VALUE; may be given several times.", metavar="KEY=VALUE"),
+]
+
+
+def parse(pairs: Sequence[str] | None) -> dict[str, Any]:
+    """Return the pairs as a dictionary; values are JSON where they can be read so, and text otherwise."""
+    out: dict[str, Any] = {}
+    for pair in pairs or ():
+        key, equals, value = pair.partition("=")
+        if not (equals and key.strip()):
+            raise OptionError(f"--set takes KEY=VALUE, got {pair!r}")
+        if key.strip() in out:
+            raise OptionError(f"--set gives {key.strip()!r} twice; leave one out")
+        try:
+            out[key.strip()] = json.loads(value)
+        except json.JSONDecodeError:
+            out[key.strip()] = value
+    return out

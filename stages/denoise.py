@@ -1,0 +1,115 @@
+"""Stage denoise: Reports in, Calibrated out. The server's side begins here; all of it is post-processing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from graphldp import __version__, methods
+from graphldp.client import from_meta
+from graphldp.errors import ArtifactError, OptionError
+from graphldp.server import Estimate, apply, kprop, rectify, shift
+from graphldp.stages.artifacts import ParquetSink, expect, file_hash
+from graphldp.stages.graphs import read_graph
+from graphldp.stages.paths import calibrated_path, epsilon_text, graph_dir, reports_path
+from graphldp.stages.perturb import make_command as perturb_command
+from graphldp.stages.reports import CalibratedFile, ReportsFile, write_calibrated
+
+__all__ = ["denoise", "make_command", "materialize"]
+
+Progress = Callable[[int, int, str], None]
+
+
+def make_command(dataset: str, method: str, mechanism: str, epsilon: float) -> str:
+    """Return the command that makes a Calibrated artifact."""
+    return f"ldp denoise --dataset {dataset} --method {method} --mechanism {mechanism} --epsilon {epsilon_text(epsilon)}"
+
+
+def denoise(
+    dataset: str,
+    method: str,
+    mechanism: str | None,
+    epsilon: float,
+    *,
+    data: Path,
+    steps: Sequence[int],
+    reports: Path | None = None,
+    output: Path | None = None,
+    progress: Progress | None = None,
+) -> Path:
+    """Rectify every seed's reports and write them with the filter that the method means."""
+    recipe = methods.method(method)
+    if not recipe.model:
+        raise OptionError(f"method {method!r} sends nothing, so there is nothing to denoise")
+    mechanism = recipe.choose(mechanism)
+    command = perturb_command(dataset, mechanism, epsilon)
+    path = reports or reports_path(data, dataset, mechanism, epsilon)
+    source = ReportsFile(path, command)
+    expect(source.meta, path, command, kind="reports", dataset=dataset, mechanism=mechanism, epsilon=float(epsilon))
+    device = from_meta(source.meta)
+    tried = recipe.steps(tuple(steps))
+    filters = [kprop(k).meta() for k in tried]
+    meta: dict[str, Any] = {
+        "kind": "calibrated",
+        "method": method,
+        "name": recipe.cell_name(mechanism),
+        "fill": device.fill_value,
+        "steps": list(tried),
+        "filters": filters,
+        "reports": file_hash(path),
+        "library": __version__,
+        **{
+            key: source.meta[key]
+            for key in (
+                "dataset", "mechanism", "options", "epsilon", "epsilon_exact", "delta", "dimensions", "m", "low",
+                "high", "claim", "nodes", "seeds", "deterministic", "input", "random",
+            )  # fmt: skip
+        },
+    }
+
+    def runs() -> Iterator[tuple[int, Estimate]]:
+        for count, seed in enumerate(source.meta["seeds"], start=1):
+            yield seed, rectify(source.load(seed))
+            if progress:
+                progress(count, len(source.meta["seeds"]), f"{mechanism} at epsilon {epsilon_text(epsilon)}")
+
+    target = output or calibrated_path(data, dataset, recipe.cell_name(mechanism), epsilon)
+    write_calibrated(target, runs(), meta)
+    return target
+
+
+def materialize(
+    calibrated: Path, *, data: Path, steps: int | None = None, seed: int = 0, output: Path, max_memory: float = 4e9
+) -> Path:
+    """Write one seed's calibrated embedding as a dense Parquet table (node, f0, f1, ...) for use elsewhere.
+
+    `steps` is needed where the artifact leaves the filter's depth to a search. The embedding is refused where its
+    n x d floats would not fit `max_memory` bytes.
+    """
+    file = CalibratedFile(calibrated, "ldp denoise")
+    meta = file.meta
+    if meta.get("kind") != "calibrated":
+        raise ArtifactError(f"{calibrated} is a {meta.get('kind')} artifact; give one that `ldp denoise` wrote")
+    if steps is None:
+        if len(meta["steps"]) != 1:
+            raise OptionError(f"the filter's depth is open: choose --steps from {meta['steps']}")
+        steps = int(meta["steps"][0])
+    need = 4 * meta["nodes"] * meta["dimensions"] * 2
+    if need > max_memory:
+        raise OptionError(
+            f"the embedding of {meta['nodes']} nodes x {meta['dimensions']} dimensions needs {need / 1e9:.1f} GB, the "
+            f"limit is {max_memory / 1e9:.1f} GB; raise it with --max-memory, or train on the sparse artifact instead"
+        )
+    graph = read_graph(graph_dir(data, meta["dataset"]))
+    embedding = apply(file.load(seed), kprop(steps), shift(graph))
+    columns: dict[str, Any] = {"node": pa.array(np.arange(len(embedding), dtype=np.int32))}
+    columns |= {f"f{j}": pa.array(np.ascontiguousarray(embedding[:, j])) for j in range(embedding.shape[1])}
+    facts = {key: meta[key] for key in ("dataset", "method", "mechanism", "epsilon", "claim", "reports", "library")}
+    table = pa.table(columns)
+    with ParquetSink(output, table.schema, {"kind": "embedding", "steps": steps, "seed": seed, **facts}) as sink:
+        sink.write(table)
+    return output

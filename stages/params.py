@@ -1,0 +1,208 @@
+"""params.yaml: the grid of the default pipeline, read once and checked before anything runs."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import difflib
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from graphldp import methods
+from graphldp.client import names as mechanism_names
+from graphldp.errors import OptionError
+
+__all__ = ["Arm", "Cell", "EvaluateParams", "Params", "SearchParams", "TrainParams", "load"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Arm:
+    """One method with one mechanism: a row of the table for each budget. A reference has its one budget with it."""
+
+    name: str
+    method: str
+    mechanism: str
+    epsilon: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cell:
+    """One entry of the table: a data set, an arm and a budget."""
+
+    dataset: str
+    name: str
+    method: str
+    mechanism: str
+    epsilon: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SearchParams:
+    """What every method of a table may try: the same number of points, on the same seeds."""
+
+    points: int = 12
+    seeds: int = 2
+    learning_rate: tuple[float, ...] = (0.01,)
+    weight_decay: tuple[float, ...] = (0.001,)
+    dropout: tuple[float, ...] = (0.5,)
+    steps: tuple[int, ...] = (0, 2, 4, 8, 16)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrainParams:
+    """The backbone's and the loop's fixed options."""
+
+    hidden: int = 16
+    epochs: int = 500
+    patience: int = 100
+    train_fraction: float = 0.5
+    validation_fraction: float = 0.25
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EvaluateParams:
+    """How means become intervals."""
+
+    resamples: int = 1000
+    confidence: float = 0.95
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Params:
+    """The whole file."""
+
+    seed: int = 0
+    datasets: tuple[str, ...] = ("cora",)
+    epsilons: tuple[float, ...] = (1.0,)
+    seeds: int = 10
+    mechanisms: tuple[str, ...] = ()
+    arms: tuple[Arm, ...] = ()
+    references: tuple[Arm, ...] = ()
+    search: SearchParams = field(default_factory=SearchParams)
+    train: TrainParams = field(default_factory=TrainParams)
+    evaluate: EvaluateParams = field(default_factory=EvaluateParams)
+
+    def cells(self) -> list[Cell]:
+        """Return every cell of the table: of each data set the commonest class, the references, the arms."""
+        return list(self._cells())
+
+    def _cells(self) -> Iterator[Cell]:
+        for dataset in self.datasets:
+            yield Cell(dataset=dataset, name="majority", method="majority", mechanism="none", epsilon=0.0)
+            pairs = [(arm, arm.epsilon) for arm in self.references]
+            pairs += [(arm, epsilon) for arm in self.arms for epsilon in self.epsilons]
+            for arm, epsilon in pairs:
+                assert epsilon is not None
+                yield Cell(
+                    dataset=dataset, name=arm.name, method=arm.method, mechanism=arm.mechanism, epsilon=epsilon
+                )
+
+
+def load(path: Path) -> Params:
+    """Read and check the file; whatever does not fit is one line that names the key."""
+    try:
+        raw = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise OptionError(f"{path} does not exist; run from the project's root or name the file with --params") from None
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        reason = " ".join(str(error).split())
+        raise OptionError(f"{path} is not YAML: {reason}") from None
+    try:
+        params = _build(Params, raw or {}, "")
+        _check(params)
+    except OptionError as error:
+        raise OptionError(f"{path}: {error}") from None
+    return params
+
+
+def _build(cls: type[Any], raw: Any, place: str) -> Any:
+    """Return a dataclass from a mapping; keys are the dataclass's own, values have the field's type."""
+    if not isinstance(raw, Mapping):
+        raise OptionError(f"{place or 'the file'} must be a mapping, got {raw!r}")
+    known = {item.name: item for item in dataclasses.fields(cls)}
+    for key in raw:
+        if key not in known:
+            near = difflib.get_close_matches(str(key), known, n=1)
+            hint = f"; did you mean {near[0]!r}?" if near else ""
+            raise OptionError(f"unknown key {place + str(key)!r}{hint} Valid: {', '.join(known)}")
+    values = {key: _value(str(known[key].type), value, place + key) for key, value in raw.items()}
+    missing = [
+        name
+        for name, item in known.items()
+        if name not in raw and item.default is dataclasses.MISSING and item.default_factory is dataclasses.MISSING
+    ]
+    if missing:
+        raise OptionError(f"{place or 'the file'} lacks {', '.join(missing)}")
+    return cls(**values)
+
+
+_NESTED: dict[str, type[Any]] = {"SearchParams": SearchParams, "TrainParams": TrainParams, "EvaluateParams": EvaluateParams}
+
+
+def _value(kind: str, value: Any, place: str) -> Any:
+    if kind in _NESTED:
+        return _build(_NESTED[kind], value, place + ".")
+    if kind.startswith("tuple["):
+        if not isinstance(value, list):
+            raise OptionError(f"{place} must be a list, got {value!r}")
+        inner = kind.removeprefix("tuple[").split(",")[0]
+        if inner == "Arm":
+            return tuple(_build(Arm, part, f"{place}[{i}].") for i, part in enumerate(value))
+        return tuple(_value(inner, part, f"{place}[{i}]") for i, part in enumerate(value))
+    if kind.startswith("float"):
+        return _number(value, place)
+    if kind == "int":
+        if isinstance(value, bool) or not isinstance(value, int):
+            raise OptionError(f"{place} must be a whole number, got {value!r}")
+        return value
+    if not isinstance(value, str):
+        raise OptionError(f'{place} must be text, got {value!r}; quote it ("null" is a name here)')
+    return value
+
+
+def _number(value: Any, place: str) -> float:
+    if isinstance(value, str):  # YAML 1.1 reads inf and 1e-6 as text
+        with contextlib.suppress(ValueError):
+            value = float(value)
+    if isinstance(value, bool) or not isinstance(value, int | float) or math.isnan(value):
+        raise OptionError(f"{place} must be a number, got {value!r}")
+    return float(value)
+
+
+def _check(params: Params) -> None:
+    """Check what one field alone cannot tell."""
+    for name, least in (("seeds", 1), ("seed", 0)):
+        if getattr(params, name) < least:
+            raise OptionError(f"{name} must be at least {least}, got {getattr(params, name)}")
+    for place, arms in (("arms", params.arms), ("references", params.references)):
+        for index, arm in enumerate(arms):
+            _check_arm(params, arm, f"{place}[{index}]", reference=place == "references")
+    names = ["majority", *(arm.name for arm in (*params.references, *params.arms))]
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        raise OptionError(f"two arms have the name {twice[0]!r}; each row needs a name of its own")
+    bad = [epsilon for epsilon in params.epsilons if not 0 < epsilon < math.inf]
+    if bad:
+        raise OptionError(f"epsilons must be finite and > 0, got {bad[0]}; 0 and inf belong to the references")
+    if params.search.points < 1 or params.search.seeds < 1:
+        raise OptionError("search.points and search.seeds must be at least 1")
+
+
+def _check_arm(params: Params, arm: Arm, place: str, *, reference: bool) -> None:
+    recipe = methods.method(arm.method)
+    if not recipe.model:
+        raise OptionError(f"{place}: {arm.method} is a row of every table by itself; leave it out")
+    if arm.mechanism not in mechanism_names():
+        raise OptionError(f"{place}.mechanism {arm.mechanism!r} is not one of {', '.join(mechanism_names())}")
+    recipe.choose(arm.mechanism)
+    if reference and arm.epsilon is None:
+        raise OptionError(f"{place} needs its epsilon (0 for the floor, inf for the ceiling)")
+    if not reference and arm.epsilon is not None:
+        raise OptionError(f"{place}.epsilon: the arms share `epsilons`; a fixed budget belongs under references")
+    if not reference and arm.mechanism not in params.mechanisms:
+        raise OptionError(f"{place}.mechanism {arm.mechanism!r} must also stand under mechanisms, which are perturbed")

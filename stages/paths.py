@@ -1,0 +1,51 @@
+"""Where each artifact stands below the data folder."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+__all__ = [
+    "calibrated_path",
+    "epsilon_text",
+    "graph_dir",
+    "model_dir",
+    "reports_path",
+    "resume_path",
+    "runs_path",
+]
+
+
+def epsilon_text(epsilon: float) -> str:
+    """Return a budget as file names and tables write it: 0.1, 1, 1e-06, inf."""
+    return "inf" if math.isinf(epsilon) else f"{epsilon:.12g}"
+
+
+def graph_dir(data: Path, dataset: str) -> Path:
+    """Return the folder of a Graph artifact."""
+    return data / "graphs" / dataset
+
+
+def reports_path(data: Path, dataset: str, mechanism: str, epsilon: float) -> Path:
+    """Return the file of a Reports artifact."""
+    return data / "perturbed" / dataset / mechanism / f"eps={epsilon_text(epsilon)}.parquet"
+
+
+def calibrated_path(data: Path, dataset: str, name: str, epsilon: float) -> Path:
+    """Return the file of a Calibrated artifact; `name` is the arm's name."""
+    return data / "denoised" / dataset / name / f"eps={epsilon_text(epsilon)}.parquet"
+
+
+def runs_path(data: Path, dataset: str, name: str, epsilon: float) -> Path:
+    """Return the file of a Runs artifact; `name` is the arm's name."""
+    return data / "runs" / dataset / name / f"eps={epsilon_text(epsilon)}.parquet"
+
+
+def resume_path(data: Path, dataset: str, name: str, epsilon: float) -> Path:
+    """Return where an interrupted training leaves what it had reached."""
+    return data / "resume" / dataset / name / f"eps={epsilon_text(epsilon)}.safetensors"
+
+
+def model_dir(models: Path, dataset: str, name: str, epsilon: float) -> Path:
+    """Return the folder of a saved model."""
+    return models / dataset / name / f"eps={epsilon_text(epsilon)}"

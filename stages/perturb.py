@@ -1,0 +1,126 @@
+"""Stage perturb: features in, Reports out. What it writes is what would have left the devices."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from graphldp import __version__
+from graphldp.client import Reports, VectorMechanism, protocol
+from graphldp.errors import OptionError
+from graphldp.graph import Graph
+from graphldp.randomness import SecureSource, Source, generator
+from graphldp.stages.graphs import graph_hash, read_graph
+from graphldp.stages.paths import epsilon_text, graph_dir, reports_path
+from graphldp.stages.reports import write_reports
+
+__all__ = ["draw", "make_command", "perturb_graph", "perturb_matrix", "source_of", "write"]
+
+Progress = Callable[[int, int, str], None]
+
+
+def make_command(dataset: str, mechanism: str, epsilon: float) -> str:
+    """Return the command that makes a Reports artifact."""
+    return f"ldp perturb --dataset {dataset} --mechanism {mechanism} --epsilon {epsilon_text(epsilon)}"
+
+
+def source_of(root: int, dataset: str, device: VectorMechanism, seed: int) -> Source:
+    """Return the generator of one seed's reports: a function of its address alone."""
+    return generator(root, "perturb", dataset, device.name, device.epsilon, seed)
+
+
+def draw(features: Any, device: VectorMechanism, sources: Mapping[int, Source]) -> Iterator[tuple[int, Reports]]:
+    """Yield each seed's reports. A mechanism without randomness yields one for all of them."""
+    for count, (seed, source) in enumerate(sources.items()):
+        if device.base.deterministic and count:
+            return
+        yield seed, device.perturb(features, source)
+
+
+def perturb_graph(
+    dataset: str,
+    mechanism: str,
+    epsilon: float,
+    *,
+    data: Path,
+    seeds: Sequence[int],
+    root: int = 0,
+    options: Mapping[str, Any] | None = None,
+    output: Path | None = None,
+    progress: Progress | None = None,
+) -> Path:
+    """Perturb a data set's features once for each seed, and write the Reports artifact."""
+    folder = graph_dir(data, dataset)
+    graph: Graph = read_graph(folder)
+    device = protocol(mechanism, epsilon, graph.dimensions, graph.low, graph.high, **dict(options or {}))
+    sources = {seed: source_of(root, dataset, device, seed) for seed in seeds}
+    facts = {"dataset": dataset, "input": graph_hash(folder), "random": _addressed(root)}
+    path = output or reports_path(data, dataset, mechanism, device.epsilon)
+    return write(path, graph.features, device, sources, facts, progress)
+
+
+def perturb_matrix(
+    features: Any,
+    device: VectorMechanism,
+    *,
+    output: Path,
+    seeds: Sequence[int],
+    facts: Mapping[str, Any],
+    root: int = 0,
+    secure: bool = False,
+    progress: Progress | None = None,
+) -> Path:
+    """Perturb a person's own features, from a seeded generator for experiments or the system's for real data."""
+    if secure and len(seeds) != 1:
+        raise OptionError(
+            f"--secure collects real reports, and every further one of the same person spends epsilon again: "
+            f"seeds must be 1, got {len(seeds)}"
+        )
+    name = str(facts["dataset"])
+    sources: dict[int, Source] = {
+        seed: SecureSource() if secure else source_of(root, name, device, seed) for seed in seeds
+    }
+    random = {"generator": "operating system", "reproducible": False} if secure else _addressed(root)
+    return write(output, features, device, sources, {**facts, "random": random}, progress)
+
+
+def _addressed(root: int) -> dict[str, Any]:
+    return {
+        "generator": "PCG64DXSM",
+        "address": ["perturb", "dataset", "mechanism", "epsilon", "seed"],
+        "root": root,
+        "reproducible": True,
+        "note": "for experiments: whoever knows the root can draw the same noise again",
+    }
+
+
+def write(
+    path: Path,
+    features: Any,
+    device: VectorMechanism,
+    sources: Mapping[int, Source],
+    facts: Mapping[str, Any],
+    progress: Progress | None,
+) -> Path:
+    """Write the artifact, one seed after another."""
+    stored = list(sources)[:1] if device.base.deterministic else list(sources)
+    meta = {
+        "kind": "reports",
+        **device.meta(),
+        "epsilon_exact": device.privacy_loss(),
+        "nodes": int(features.shape[0]),
+        "seeds": stored,
+        "deterministic": device.base.deterministic,
+        "library": __version__,
+        **facts,
+    }
+
+    def runs() -> Iterator[tuple[int, Reports]]:
+        for count, (seed, reports) in enumerate(draw(features, device, sources), start=1):
+            yield seed, reports
+            if progress:
+                progress(count, len(stored), f"{device.name} at epsilon {epsilon_text(device.epsilon)}")
+
+    write_reports(path, runs(), meta)
+    return path

@@ -1,0 +1,160 @@
+"""Reports and Calibrated artifacts: rows of (seed, node), one row group for each seed.
+
+A fixed number of dimensions is reported by everybody, so the lists have one length. The seeds of a table's final runs
+are 0, 1, ...; those of its search are -1, -2, ..., so that neither moves when the other's number changes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
+
+from graphldp.client import Reports
+from graphldp.errors import ArtifactError
+from graphldp.server import Estimate
+from graphldp.stages.artifacts import ParquetSink, open_table, read_meta
+
+__all__ = ["CalibratedFile", "ReportsFile", "report_seeds", "write_calibrated", "write_reports"]
+
+_INDEX, _LEVEL = "index", "level"
+
+
+def report_seeds(final: int, search: int) -> list[int]:
+    """Return the seeds of a cell: 0..final-1 for its final runs, -1..-search for its search."""
+    return [*range(final), *range(-1, -search - 1, -1)]
+
+
+def write_reports(path: Path, runs: Iterable[tuple[int, Reports]], meta: Mapping[str, Any]) -> None:
+    """Write reports one seed at a time; nothing stands under `path` until all are written."""
+    _write(path, ((seed, r.index, r.value, r.level) for seed, r in runs), meta)
+
+
+def write_calibrated(path: Path, runs: Iterable[tuple[int, Estimate]], meta: Mapping[str, Any]) -> None:
+    """Write estimates one seed at a time."""
+    _write(path, ((seed, *_rows(estimate), None) for seed, estimate in runs), meta)
+
+
+def _rows(estimate: Estimate) -> tuple[NDArray[np.int32] | None, NDArray[np.float32]]:
+    """Return an estimate's indices (None where every dimension is there) and values as rectangles."""
+    matrix = estimate.matrix
+    nodes, dimensions = matrix.shape
+    value = matrix.data.reshape(nodes, -1)
+    return (None if value.shape[1] == dimensions else matrix.indices.reshape(nodes, -1)), value
+
+
+def _write(
+    path: Path,
+    runs: Iterable[tuple[int, NDArray[np.int32] | None, NDArray[Any], NDArray[np.int32] | None]],
+    meta: Mapping[str, Any],
+) -> None:
+    sink: ParquetSink | None = None
+    try:
+        for seed, index, value, level in runs:
+            table = _table(seed, index, value, level)
+            if sink is None:
+                sink = ParquetSink(path, table.schema, meta, noise=index is None and value.dtype.kind == "f")
+            sink.write(table)
+    except BaseException as error:
+        if sink is not None:
+            sink.__exit__(type(error), error, error.__traceback__)
+        raise
+    if sink is None:
+        raise ArtifactError(f"{path}: there is no seed to write; ask for at least one")
+    sink.__exit__(None, None, None)
+
+
+def _table(
+    seed: int, index: NDArray[np.int32] | None, value: NDArray[Any], level: NDArray[np.int32] | None
+) -> pa.Table:
+    nodes, width = value.shape
+    columns = {"seed": pa.array(np.full(nodes, seed, dtype=np.int32)), "node": pa.array(np.arange(nodes, dtype=np.int32))}
+    if level is not None:
+        columns[_LEVEL] = pa.array(level.astype(np.int32))
+    if index is not None:
+        columns[_INDEX] = _lists(index, width)
+    columns["value"] = _lists(value, width)
+    return pa.table(columns)
+
+
+def _lists(rows: NDArray[Any], width: int) -> pa.FixedSizeListArray:
+    flat = pa.array(np.ascontiguousarray(rows).reshape(-1))
+    item = pa.field("item", flat.type, nullable=False)
+    return pa.FixedSizeListArray.from_arrays(flat, type=pa.list_(item, width))
+
+
+@dataclass(slots=True)
+class _SeedFile:
+    """A file of (seed, node) rows, read one seed at a time."""
+
+    path: Path
+    make: str
+    meta: dict[str, Any] = field(init=False)
+    _file: pq.ParquetFile = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.meta = read_meta(self.path, self.make)
+        self._file = open_table(self.path, self.make)
+        if self._file.num_row_groups != len(self.meta["seeds"]):
+            raise ArtifactError(f"{self.path} lacks some of its seeds; make it again with `{self.make}`")
+
+    def _group(self, seed: int) -> pa.Table:
+        # A mechanism without randomness is stored once and serves every seed.
+        stored = list(self.meta["seeds"])
+        wanted = stored[0] if self.meta.get("deterministic") else seed
+        if wanted not in stored:
+            raise ArtifactError(
+                f"{self.path} has seeds {stored}, not {seed}; make it with more seeds: `{self.make} --seeds N`"
+            )
+        try:
+            table = self._file.read_row_group(stored.index(wanted))
+        except (pa.ArrowException, OSError) as error:
+            reason = str(error).splitlines()[0]
+            raise ArtifactError(f"{self.path} is damaged ({reason}); delete it and run `{self.make}` again") from error
+        return table
+
+    @staticmethod
+    def _rectangle(table: pa.Table, column: str) -> NDArray[Any]:
+        lists = table.column(column).combine_chunks()
+        return np.asarray(lists.flatten().to_numpy(zero_copy_only=False)).reshape(len(lists), -1)
+
+
+class ReportsFile(_SeedFile):
+    """A Reports artifact."""
+
+    def load(self, seed: int) -> Reports:
+        """Return the reports of one seed."""
+        table = self._group(seed)
+        columns = table.column_names
+        return Reports(
+            index=self._rectangle(table, _INDEX) if _INDEX in columns else None,
+            value=self._rectangle(table, "value"),
+            level=table.column(_LEVEL).to_numpy() if _LEVEL in columns else None,
+            meta={**self.meta, "epsilon": float(self.meta["epsilon"])},
+        )
+
+
+class CalibratedFile(_SeedFile):
+    """A Calibrated artifact."""
+
+    def load(self, seed: int) -> Estimate:
+        """Return the estimate of one seed."""
+        import scipy.sparse as sp
+
+        table = self._group(seed)
+        value = self._rectangle(table, "value")
+        nodes, width = value.shape
+        dimensions = int(self.meta["dimensions"])
+        if _INDEX in table.column_names:
+            index = self._rectangle(table, _INDEX).reshape(-1)
+        else:
+            index = np.tile(np.arange(width, dtype=np.int32), nodes)
+        offsets = np.arange(0, nodes * width + 1, width, dtype=np.int32 if nodes * width < 2**31 else np.int64)
+        matrix = sp.csr_array((value.reshape(-1), index, offsets), shape=(nodes, dimensions))
+        return Estimate(matrix=matrix, fill=float(self.meta["fill"]))
