@@ -22,8 +22,8 @@ __all__ = ["COMMANDS", "build", "main"]
 
 # Every command is a module of this package with `register(app)`; this is also their order in the help.
 COMMANDS = {
-    "Pipeline (one command per stage)": ("download", "perturb", "denoise", "train", "evaluate"),
-    "People": ("run", "predict", "list", "inspect", "tables"),
+    "Pipeline (one command per stage)": (),
+    "People": ("list", "inspect"),
 }
 _GLOBAL_FLAGS = ("--debug", "--quiet")
 _HELP = (
@@ -121,8 +121,8 @@ def _usage(error: typer.TyperException) -> int:
     if message:
         context = getattr(error, "ctx", None)
         path = context.command_path if context is not None else "ldp"
-        end = "" if message.endswith("?") else ";"
-        complain(f"error: {message}{end} see '{path} --help'")
+        end = " See" if message.endswith("?") else "; see"
+        complain(f"error: {message.replace('Value error, ', '')}{end} '{path} --help'")
     return REFUSED
 
 

@@ -143,7 +143,7 @@ def progress(description: str, total: float | None = None, unit: str = "steps") 
     """
     if _state.quiet:
         yield Bar(description, total, unit)
-    elif err.is_terminal:
+    elif err.is_terminal and not err.is_dumb_terminal:
         columns = (
             TextColumn("{task.description}", markup=False),
             BarColumn(),

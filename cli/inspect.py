@@ -43,17 +43,13 @@ def inspect(
     if as_json:
         typer.echo(json.dumps(found.as_json(), indent=2, sort_keys=True, ensure_ascii=False))
     else:
+        rows = "" if found.rows is None else f", {found.rows:,} rows"
+        out.print(f"{found.path}: {found.kind}{rows}, {_size(found.size)}", markup=False, style="bold", soft_wrap=True)
         out.print(_table(found))
 
 
 def _table(found: Description) -> Table:
-    rows = "" if found.rows is None else f", {found.rows:,} rows"
-    table = Table(
-        title=f"{escape(str(found.path))}: {escape(found.kind)}{rows}, {_size(found.size)}",
-        title_justify="left",
-        title_style="bold",
-        show_header=False,
-    )
+    table = Table(show_header=False)
     table.add_column(style="cyan", no_wrap=True)
     table.add_column(overflow="fold")
     for key, value in _flat(found.meta):

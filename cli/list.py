@@ -1,0 +1,113 @@
+"""`ldp list KIND`: what is registered, with one line for each entry."""
+
+from __future__ import annotations
+
+import inspect
+import json
+from collections.abc import Callable
+from enum import StrEnum
+from typing import Annotated, Any, TypeAlias
+
+import typer
+from rich.table import Table
+
+from graphldp.cli.console import out
+from graphldp.cli.options import AsJson
+
+__all__ = ["Kind", "register"]
+
+Row: TypeAlias = dict[str, Any]
+
+
+class Kind(StrEnum):
+    """What can be listed."""
+
+    DATASETS = "datasets"
+    MECHANISMS = "mechanisms"
+    METHODS = "methods"
+    MODELS = "models"
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command to the app."""
+    app.command("list")(list_entries)
+
+
+def list_entries(
+    kind: Annotated[Kind, typer.Argument(help="What to list.", show_default=False)], as_json: AsJson = False
+) -> None:
+    """List the datasets, mechanisms, methods or models that there are."""
+    rows = _ROWS[kind]()
+    if as_json:
+        typer.echo(json.dumps(rows, indent=2, ensure_ascii=False))
+    else:
+        out.print(_table(rows))
+
+
+def _datasets() -> list[Row]:
+    from graphldp.datasets import names, spec
+
+    rows = []
+    for name in names():
+        entry = spec(name)
+        known = entry.expected
+        rows.append(
+            {
+                "name": name,
+                "nodes": known.nodes,
+                "edges": known.edges,
+                "features": known.dimensions,
+                "classes": known.classes,
+                "range": f"{entry.low:g}..{entry.high:g}",
+                "description": entry.description,
+            }
+        )
+    return rows
+
+
+def _mechanisms() -> list[Row]:
+    from graphldp.client import lookup, names
+
+    return [{"name": name, "description": _first_line(lookup(name))} for name in names()]
+
+
+def _methods() -> list[Row]:
+    from graphldp.methods import method, names
+
+    entries = [method(name) for name in names()]
+    return [{"name": item.name, "mechanism": item.mechanism, "description": item.summary} for item in entries]
+
+
+def _models() -> list[Row]:
+    from graphldp.learn.models import model, models
+
+    return [{"name": name, "description": _first_line(type(model(name)))} for name in models()]
+
+
+_ROWS: dict[Kind, Callable[[], list[Row]]] = {
+    Kind.DATASETS: _datasets,
+    Kind.MECHANISMS: _mechanisms,
+    Kind.METHODS: _methods,
+    Kind.MODELS: _models,
+}
+
+
+def _first_line(entry: object) -> str:
+    """Return the first sentence of a docstring: every registered class has one."""
+    return (inspect.getdoc(entry) or "").partition("\n")[0].rstrip(".")
+
+
+def _table(rows: list[Row]) -> Table:
+    table = Table(show_edge=False, pad_edge=False, header_style="bold")
+    for key in rows[0]:
+        number = all(isinstance(row[key], int | None) for row in rows)
+        table.add_column(key, justify="right" if number else "left", overflow="fold", no_wrap=key == "name")
+    for row in rows:
+        table.add_row(*(_cell(value) for value in row.values()))
+    return table
+
+
+def _cell(value: object) -> str:
+    if value is None:
+        return ""
+    return f"{value:,}" if isinstance(value, int) else str(value)

@@ -1,0 +1,92 @@
+"""Progress: an estimate on a terminal, plain lines elsewhere, nothing with --quiet; colour only where it is wanted."""
+
+from __future__ import annotations
+
+import io
+import os
+import subprocess
+import sys
+
+import pytest
+from rich.console import Console
+
+from graphldp.cli import console
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """The time, as a list of one number."""
+    now = [100.0]
+    monkeypatch.setattr(console.time, "monotonic", lambda: now[0])
+    return now
+
+
+def test_plain_lines_are_few_and_carry_an_estimate(clock: list[float], capsys: pytest.CaptureFixture[str]) -> None:
+    with console.progress("perturb cora mb", 40, "runs") as bar:
+        for _ in range(20):
+            clock[0] += 1.0
+            bar.advance(loss=0.53)
+    lines = capsys.readouterr().err.splitlines()
+    assert lines[0] == "perturb cora mb: 10/40 runs, 10 s, about 30 s left, loss 0.53"
+    assert len(lines) == 3
+    assert lines[-1].startswith("perturb cora mb: 20/40 runs, 20 s")
+
+
+def test_short_work_says_nothing(clock: list[float], capsys: pytest.CaptureFixture[str]) -> None:
+    with console.progress("short", 3) as bar:
+        bar.advance(3)
+    assert capsys.readouterr().err == ""
+
+
+def test_a_stage_may_bring_the_total(clock: list[float], capsys: pytest.CaptureFixture[str]) -> None:
+    with console.progress("train", unit="epochs") as bar:
+        clock[0] += 200
+        bar(250, 500, "validation loss 0.9")
+    assert "train: 250/500 epochs, 3 min 20 s, about 3 min 20 s left, validation loss 0.9" in capsys.readouterr().err
+
+
+def test_quiet_is_quiet(clock: list[float], capsys: pytest.CaptureFixture[str]) -> None:
+    console.set_quiet(True)
+    try:
+        with console.progress("train", 10) as bar:
+            clock[0] += 100
+            bar.advance(5)
+        console.note("a note")
+    finally:
+        console.set_quiet(False)
+    assert capsys.readouterr().err == ""
+    assert bar.done == 5
+
+
+def test_a_terminal_gets_a_bar(monkeypatch: pytest.MonkeyPatch) -> None:
+    screen = Console(file=io.StringIO(), force_terminal=True, width=120, _environ={"TERM": "xterm"})
+    monkeypatch.setattr(console, "err", screen)
+    with console.progress("train cora", 10, "epochs") as bar:
+        bar.advance(4, loss=1.25)
+        bar.advance(1, loss=1.0)
+    assert bar.done == 5
+    text = screen.file.getvalue()  # type: ignore[attr-defined]
+    assert "train cora" in text
+    assert "5/10" in text
+    assert "loss 1" in text
+
+
+def test_an_error_inside_leaves_the_bar(clock: list[float]) -> None:
+    with pytest.raises(ValueError, match="inside"), console.progress("train", 10):
+        raise ValueError("inside")
+
+
+@pytest.mark.parametrize(("extra", "coloured"), [({}, True), ({"NO_COLOR": "1"}, False)])
+def test_no_color_is_respected(extra: dict[str, str], coloured: bool) -> None:
+    environment = {key: value for key, value in os.environ.items() if key not in ("NO_COLOR", "COLORTERM", "CI")}
+    environment |= {"FORCE_COLOR": "1", "TERM": "xterm-256color", **extra}
+    program = "from graphldp.cli.console import out; out.print('[red]word[/red]')"
+    run = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=True)
+    assert ("\x1b[31m" in run.stdout) is coloured
+
+
+def test_a_pipe_gets_no_colour_and_unbroken_lines() -> None:
+    environment = {key: value for key, value in os.environ.items() if key not in ("FORCE_COLOR", "COLUMNS")}
+    program = "from graphldp.cli.console import out; out.print('[red]' + 'word ' * 25 + '[/red]')"
+    run = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=True)
+    assert run.stdout.strip() == " ".join(["word"] * 25)

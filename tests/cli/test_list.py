@@ -1,0 +1,40 @@
+"""`ldp list`: the registries, all of them, in a table and as JSON."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from graphldp import client, datasets
+
+COUNTS = {"datasets": 18, "mechanisms": 5, "methods": 5, "models": 1}  # at least
+
+
+@pytest.mark.parametrize("kind", list(COUNTS))
+def test_every_entry_has_a_name_and_a_description(ldp, kind: str) -> None:
+    rows = json.loads(ldp("list", kind, "--json").out)
+    assert len(rows) >= COUNTS[kind]
+    names = [row["name"] for row in rows]
+    assert len(set(names)) == len(names)
+    for row in rows:
+        assert len(row["description"]) > 10, row
+    table = ldp("list", kind)
+    assert table.code == 0
+    for row in rows:
+        assert row["name"] in table.out
+        assert row["description"].split()[0] in table.out
+
+
+def test_the_registries_decide(ldp) -> None:
+    listed = {kind: {row["name"] for row in json.loads(ldp("list", kind, "--json").out)} for kind in COUNTS}
+    assert listed["datasets"] == set(datasets.names())
+    assert listed["mechanisms"] == set(client.names())
+
+
+def test_datasets_carry_their_public_facts(ldp) -> None:
+    rows = {row["name"]: row for row in json.loads(ldp("list", "datasets", "--json").out)}
+    cora = rows["cora"]
+    assert (cora["nodes"], cora["edges"], cora["features"], cora["classes"]) == (2708, 5278, 1433, 7)
+    assert cora["range"] == "0..1"
+    assert "2,708" in ldp("list", "datasets").out
