@@ -22,7 +22,7 @@ __all__ = ["COMMANDS", "build", "main"]
 
 # Every command is a module of this package with `register(app)`; this is also their order in the help.
 COMMANDS = {
-    "Pipeline (one command per stage)": (),
+    "Pipeline (one command per stage)": ("perturb", "denoise"),
     "People": ("list", "inspect"),
 }
 _GLOBAL_FLAGS = ("--debug", "--quiet")

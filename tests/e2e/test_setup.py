@@ -1,0 +1,205 @@
+"""What a fresh clone brings: make targets, the CI script, pins, and DVC state that needs no `dvc init`."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import tomllib
+from importlib import metadata
+from pathlib import Path
+
+import pytest
+import yaml
+
+ROOT = Path(__file__).resolve().parents[2]
+PROGRAMS = ROOT / ".venv" / "bin"
+
+
+def run(*command: str, cwd: Path, **environment: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        command,
+        cwd=cwd,
+        env={**os.environ, **environment},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=300,
+    )
+
+
+def script(path: Path, text: str) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(f"#!/usr/bin/env bash\n{text}\n", encoding="utf-8")
+    path.chmod(0o755)
+
+
+@pytest.fixture
+def clone(tmp_path: Path) -> Path:
+    """A copy of every file that a commit of this working tree would hold, as a repository of its own."""
+    if not (ROOT / ".git").exists():
+        pytest.skip("not a git repository, so there is nothing to clone")
+    listed = run("git", "ls-files", "-z", "--cached", "--others", "--exclude-standard", cwd=ROOT).stdout
+    copy = tmp_path / "clone"
+    for name in listed.split("\0"):
+        if name and (ROOT / name).is_file():
+            (copy / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(ROOT / name, copy / name)
+    run("git", "init", "--quiet", cwd=copy)
+    return copy
+
+
+# make ----------------------------------------------------------------------------------------------------------------
+
+
+def test_make_alone_says_what_there_is(clone: Path) -> None:
+    words = run("make", cwd=clone).stdout
+    for target in ("install", "demo", "test", "check", "clean"):
+        assert re.search(rf"^make {target} +\S", words, re.MULTILINE), words
+
+
+def test_an_old_python_is_refused_in_one_line(clone: Path) -> None:
+    script(clone / "old", "exit 1")
+    answer = run("make", "install", f"PYTHON={clone / 'old'}", cwd=clone)
+    assert answer.returncode == 2
+    assert "error: needs Python 3.11 or newer" in answer.stderr
+    assert not (clone / ".venv").exists()
+
+
+def test_nothing_is_installed_twice(clone: Path) -> None:
+    stamp = clone / ".venv" / ".installed"
+    assert run("make", "--question", "install", cwd=clone).returncode == 1
+    stamp.parent.mkdir()
+    stamp.touch()
+    assert run("make", "--question", "install", cwd=clone).returncode == 0
+    later = stamp.stat().st_mtime + 10
+    for pins in ("constraints.txt", "pyproject.toml"):
+        os.utime(clone / pins, (later, later))
+        assert run("make", "--question", "install", cwd=clone).returncode == 1, pins
+        os.utime(clone / pins, (later - 100, later - 100))
+
+
+def test_an_installation_that_fails_leaves_no_stamp(clone: Path) -> None:
+    script(
+        clone / "python",
+        f'if [ "$1" = -m ]; then mkdir -p .venv/bin; ln -sf "{clone}/python" .venv/bin/python; fi\n'
+        'if [ "${3:-}" = install ]; then exit 7; fi',
+    )
+    assert run("make", "install", f"PYTHON={clone / 'python'}", cwd=clone).returncode == 2
+    assert (clone / ".venv" / "bin" / "python").exists()
+    assert not (clone / ".venv" / ".installed").exists()
+
+
+# pins ----------------------------------------------------------------------------------------------------------------
+
+
+def pins() -> dict[str, str]:
+    lines = (ROOT / "constraints.txt").read_text(encoding="utf-8").splitlines()
+    wanted = [line.split("==") for line in lines if line and not line.startswith("#")]
+    return {canonical(name): version for name, version in wanted}
+
+
+def canonical(name: str) -> str:
+    return re.sub(r"[-_.]+", "-", name).lower()
+
+
+def test_torch_is_pinned_to_the_tested_release() -> None:
+    assert pins()["torch"] == "2.13.0"
+
+
+def test_everything_that_is_needed_is_pinned_and_tested() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    extras = project["optional-dependencies"]
+    todo = [*project["dependencies"], *(item for items in extras.values() for item in items)]
+    seen: set[str] = set()
+    while todo:
+        requirement, _, marker = todo.pop().partition(";")
+        name = canonical(re.split(r"[\s\[<>=!~(]", requirement.strip(), maxsplit=1)[0])
+        if name in seen or name == "graphldp":
+            continue
+        try:
+            found = metadata.distribution(name)
+        except metadata.PackageNotFoundError:
+            # Another platform's or an extra's requirement; one that applies here would be installed.
+            assert marker, f"{name} is required and not installed"
+            continue
+        seen.add(name)
+        assert pins().get(name) == found.version.partition("+")[0], f"{name} {found.version} is not what is pinned"
+        todo += [item for item in found.requires or () if "extra ==" not in item]
+    assert set(pins()) - seen <= {"setuptools"} | optional_parts(), set(pins()) - seen
+
+
+def optional_parts() -> set[str]:
+    """What is installed through an extra of another distribution (dvc asks for scmrepo[...] and the like)."""
+    names = set()
+    for item in metadata.distributions():
+        for requirement in item.requires or ():
+            if "extra ==" in requirement:
+                names.add(canonical(re.split(r"[\s\[<>=!~(;]", requirement.strip(), maxsplit=1)[0]))
+    return names
+
+
+# DVC -----------------------------------------------------------------------------------------------------------------
+
+
+def test_dvc_says_nothing_home_and_asks_nothing() -> None:
+    config = (ROOT / ".dvc" / "config").read_text(encoding="utf-8")
+    for line in ("analytics = false", "check_update = false", "autostage = false"):
+        assert line in config
+    assert "remote" not in config
+
+
+@pytest.mark.slow
+def test_a_fresh_clone_needs_no_dvc_init(clone: Path) -> None:
+    for command in (("status",), ("repro", "--dry"), ("dag",)):
+        answer = run(str(PROGRAMS / "dvc"), *command, cwd=clone, PATH=f"{PROGRAMS}:{os.environ['PATH']}")
+        assert answer.returncode == 0, f"dvc {command}: {answer.stdout}{answer.stderr}"
+
+
+# continuous integration ----------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def rehearsal(clone: Path) -> Path:
+    """A clone in which make, dvc and ldp only write down that they were called, and fail where a file says so."""
+    body = (
+        'word="$(basename "$0") $*"; echo "$word" >> "{0}/calls"; echo "1 passed in 0.01s"; test ! -e "{0}/fail $word"'
+    )
+    for path in ("bin/make", "bin/chromium", ".venv/bin/dvc", ".venv/bin/ldp"):
+        script(clone / path, body.format(clone))
+    return clone
+
+
+def ci(clone: Path) -> subprocess.CompletedProcess[str]:
+    return run("bash", ".ci/run", cwd=clone, PATH=f"{clone / 'bin'}:{os.environ['PATH']}", CI="true")
+
+
+CALLS = ["make install", "make test", "dvc repro", "ldp tables --check"]
+
+
+def test_ci_tests_then_runs_the_pipeline_then_compares_the_tables(rehearsal: Path) -> None:
+    answer = ci(rehearsal)
+    assert answer.returncode == 0, answer.stderr
+    assert (rehearsal / "calls").read_text(encoding="utf-8").splitlines() == CALLS
+    assert "1 passed in 0.01s" in answer.stdout
+    for name in ("make test", "default pipeline", "ldp tables --check", "all"):
+        assert re.search(rf"^==> {name}: ok, \d+ s$", answer.stdout, re.MULTILINE)
+
+
+@pytest.mark.parametrize("failing", CALLS)
+def test_ci_fails_where_any_step_fails(rehearsal: Path, failing: str) -> None:
+    (rehearsal / f"fail {failing}").touch()
+    answer = ci(rehearsal)
+    assert answer.returncode != 0
+    assert "FAILED (exit code 1)" in answer.stdout
+    assert (rehearsal / "calls").read_text(encoding="utf-8").splitlines()[-1] == failing
+
+
+def test_the_workflow_does_what_the_script_does() -> None:
+    flow = yaml.safe_load((ROOT / ".github" / "workflows" / "ci.yml").read_text(encoding="utf-8"))
+    (job,) = flow["jobs"].values()
+    commands = [step.get("run") for step in job["steps"]]
+    assert "bash .ci/run" in commands
+    assert any(step.get("with", {}).get("path") == "results/" for step in job["steps"])
