@@ -27,7 +27,7 @@ Integers = NDArray[np.int32]
 
 
 def undirected(links: Sequence[ArrayLike] | NDArray[Any], nodes: int) -> tuple[Integers, Integers]:
-    """Return (edges, self_loops) of pairs (links[0], links[1]): each edge once, smaller node first, sorted; loops apart."""
+    """Return (edges, self_loops) of the pairs (links[0], links[1]): each edge once, sorted, smaller node first."""
     source, target = links
     u, v = np.asarray(source, dtype=np.int64), np.asarray(target, dtype=np.int64)
     if u.size and not (min(u.min(), v.min()) >= 0 and max(u.max(), v.max()) < nodes):

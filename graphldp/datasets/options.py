@@ -25,6 +25,11 @@ __all__ = [
 class Options:
     """The base of every dataset's options; a field's help is in its metadata."""
 
+    def values(self) -> dict[str, int | float]:
+        """Return the fields by name, whole numbers as int and others as float, however they were given."""
+        kinds = get_type_hints(type(self))
+        return {field.name: kinds[field.name](getattr(self, field.name)) for field in dataclasses.fields(self)}
+
 
 def _help(text: str, default: Any) -> Any:
     return dataclasses.field(default=default, metadata={"help": text})

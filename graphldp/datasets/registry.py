@@ -89,7 +89,7 @@ class DatasetSpec:
     def provenance(self, options: Options) -> dict[str, Any]:
         """Return what the artifact says of its origin: the same whichever source gave the files."""
         origin: dict[str, Any] = {"dataset": self.name, "kind": self.kind, "citation": self.citation}
-        origin["options"] = {name: getattr(options, name) for name in _field_names(options)}
+        origin["options"] = options.values()
         if self.files:
             origin["repository"] = f"https://github.com/{self.files[0].repository}"
             origin["commit"] = self.files[0].commit
@@ -151,7 +151,3 @@ def _specs() -> Mapping[str, DatasetSpec]:
 
     catalogue.load()
     return _SPECS
-
-
-def _field_names(options: Options) -> tuple[str, ...]:
-    return tuple(options.__dataclass_fields__)
