@@ -1,0 +1,90 @@
+"""What a backbone is: its options, its parameters, and a forward pass for many runs at once.
+
+A forward pass has two halves, cut where dropout first strikes: `trunk` is the same in training and in validation and
+is computed once per epoch, `head` is computed with dropout for the gradient and without it for the validation loss.
+Both are written in torch operations on [nodes, runs, width] and get their gradients from autograd.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import ClassVar, Protocol, TypeAlias
+
+import scipy.sparse as sp
+import torch
+from torch import Tensor
+
+from graphldp.errors import OptionError
+
+__all__ = ["ACTIVATIONS", "Backbone", "Batch", "Dropout", "Parameter", "check_activation", "linear"]
+
+ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {"selu": torch.selu, "relu": torch.relu, "tanh": torch.tanh}
+
+Dropout: TypeAlias = Callable[[Tensor], Tensor]
+
+
+class Batch(Protocol):
+    """What a backbone may ask of the graph and of the inputs, for all runs of the batch at once."""
+
+    def project(self, weight: Tensor) -> Tensor:
+        """Return F_r(X_r) W_r for each run r: weight [runs, d, width] gives [nodes, runs, width]."""
+        ...
+
+    def propagate(self, hidden: Tensor, operator: str) -> Tensor:
+        """Return A H for one of the backbone's own operators, for [nodes, runs, width]."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """One parameter of one run: its shape and how it starts (`glorot` or `zeros`)."""
+
+    shape: tuple[int, ...]
+    start: str = "glorot"
+
+    def draw(self, generator: torch.Generator) -> Tensor:
+        """Return the initial value: Glorot's uniform law over the last two axes, as torch_geometric has it, or 0."""
+        if self.start == "zeros":
+            return torch.zeros(self.shape)
+        bound = math.sqrt(6.0 / (self.shape[-2] + self.shape[-1]))
+        return torch.empty(self.shape).uniform_(-bound, bound, generator=generator)
+
+
+class Backbone(ABC):
+    """A graph neural network: a frozen dataclass of options with these methods, registered under a name."""
+
+    name: ClassVar[str]
+
+    @abstractmethod
+    def parameters(self, dimensions: int, classes: int) -> dict[str, Parameter]:
+        """Return the parameters of one run."""
+
+    @abstractmethod
+    def operators(self, adjacency: sp.csr_array) -> dict[str, sp.csr_array]:
+        """Return the matrices that the backbone propagates with, from the plain adjacency matrix."""
+
+    @abstractmethod
+    def width(self, classes: int) -> int:
+        """Return how wide `trunk` projects the inputs: the chain's order is chosen by it."""
+
+    @abstractmethod
+    def trunk(self, parameters: Mapping[str, Tensor], batch: Batch) -> Tensor:
+        """Return what comes before the first dropout, for all runs: [nodes, runs, width]."""
+
+    @abstractmethod
+    def head(self, parameters: Mapping[str, Tensor], batch: Batch, hidden: Tensor, dropout: Dropout) -> Tensor:
+        """Return the logits [nodes, runs, classes] from the trunk's output."""
+
+
+def check_activation(name: str) -> None:
+    """Refuse an activation that is not known."""
+    if name not in ACTIVATIONS:
+        raise OptionError(f"activation must be one of {', '.join(sorted(ACTIVATIONS))}, got {name!r}")
+
+
+def linear(hidden: Tensor, weight: Tensor) -> Tensor:
+    """Return H_r W_r for each run: [nodes, runs, a] and [runs, a, b] give [nodes, runs, b]."""
+    return torch.bmm(hidden.transpose(0, 1), weight).transpose(0, 1)

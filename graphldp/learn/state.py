@@ -1,0 +1,147 @@
+"""A training that can stop and go on: its state between two epochs, as bytes and back."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import safetensors
+import safetensors.torch
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from graphldp.errors import ArtifactError, OptionError
+from graphldp.learn.problem import Options, Problem, Run
+
+__all__ = ["Interrupted", "State", "fingerprint"]
+
+FORMAT = "graphldp training state 1"
+
+
+def fingerprint(problem: Problem, runs: Sequence[Run], options: Options) -> str:
+    """Return a hash of what is trained, so that a state only ever continues the training it was taken from."""
+    text = [repr(options), problem.nodes, problem.dimensions, problem.classes, problem.shift.nnz, problem.adjacency.nnz]
+    digest = hashlib.sha256(repr(text).encode())
+    for matrix in (problem.shift, problem.adjacency):
+        digest.update(np.ascontiguousarray(matrix.data).tobytes() + np.ascontiguousarray(matrix.indices).tobytes())
+    for one in problem.inputs:
+        values = one.deviations.data if one.sparse else one.deviations
+        digest.update(repr((one.fill, one.filtered, one.stored)).encode() + np.ascontiguousarray(values).tobytes())
+    for run in runs:
+        rates = (run.inputs, run.seed, run.learning_rate, run.weight_decay, run.dropout, run.coefficients)
+        digest.update(repr(rates).encode())
+        digest.update(run.split.train.tobytes() + run.split.validation.tobytes())
+        digest.update(np.asarray(run.labels, dtype=np.int64).tobytes())
+    return digest.hexdigest()
+
+
+@dataclass(slots=True, kw_only=True, eq=False)
+class State:
+    """Where a training stands between two epochs.
+
+    Attributes:
+        fingerprint: of the problem, the runs and the options.
+        wave, epoch: the wave in progress, and how many updates its runs have had.
+        batch: the runs in the batch, in its order; finished ones leave it now and then.
+        parameters, first, second: of the runs in the batch: parameters and Adam's moments.
+        best: the best parameters so far, of all runs.
+        best_epoch, epochs, validation_loss, validation_accuracy, failed, done: of all runs.
+        predictions: of all runs; valid for waves that have ended.
+    """
+
+    fingerprint: str
+    wave: int
+    epoch: int
+    batch: list[int]
+    parameters: dict[str, Tensor]
+    first: dict[str, Tensor]
+    second: dict[str, Tensor]
+    best: dict[str, Tensor]
+    best_epoch: NDArray[np.int32]
+    epochs: NDArray[np.int32]
+    validation_loss: NDArray[np.float64]
+    validation_accuracy: NDArray[np.float64]
+    failed: NDArray[np.bool_]
+    done: NDArray[np.bool_]
+    predictions: NDArray[np.int32]
+
+    @property
+    def running(self) -> NDArray[np.bool_]:
+        """Which positions of the batch are still training."""
+        return np.asarray(~self.done[self.batch], dtype=bool)
+
+    def keep(self, positions: NDArray[np.int64]) -> None:
+        """Let the other runs leave the batch."""
+        self.batch = [self.batch[position] for position in positions]
+        index = torch.from_numpy(positions)
+        for tensors in (self.parameters, self.first, self.second):
+            for name, value in tensors.items():
+                tensors[name] = value.index_select(0, index.to(value.device))
+
+    def copy(self) -> State:
+        """Return a copy on the CPU that shares nothing with this one."""
+        return State.from_bytes(self.to_bytes())
+
+    def to_bytes(self) -> bytes:
+        """Return the state as one safetensors file."""
+        tensors: dict[str, Tensor] = {}
+        for group in TENSORS:
+            tensors.update({f"{group}/{name}": value for name, value in getattr(self, group).items()})
+        for name in ARRAYS:
+            tensors[name] = torch.from_numpy(getattr(self, name))
+        tensors = {name: value.detach().to("cpu").contiguous().clone() for name, value in tensors.items()}
+        text = {name: getattr(self, name) for name in ("fingerprint", "wave", "epoch", "batch")}
+        return bytes(safetensors.torch.save(tensors, {"format": FORMAT, "state": json.dumps(text)}))
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> State:
+        """Read a state back."""
+        try:
+            tensors = safetensors.torch.load(data)
+            header = json.loads(data[8 : 8 + int.from_bytes(data[:8], "little")])["__metadata__"]
+            if header["format"] != FORMAT:
+                raise KeyError(header["format"])
+            fields: dict[str, Any] = json.loads(header["state"])
+            for group in TENSORS:
+                prefix = f"{group}/"
+                fields[group] = {
+                    name[len(prefix) :]: value for name, value in tensors.items() if name.startswith(prefix)
+                }
+            for name in ARRAYS:
+                fields[name] = tensors[name].numpy()
+            return cls(**fields)
+        except (KeyError, TypeError, ValueError, safetensors.SafetensorError) as error:
+            raise ArtifactError(
+                f"this is not a whole training state ({type(error).__name__}: {error}); start the training anew"
+            ) from error
+
+    def to(self, device: torch.device) -> State:
+        """Move the tensors to a device, in place."""
+        for group in TENSORS:
+            setattr(self, group, {name: value.to(device) for name, value in getattr(self, group).items()})
+        return self
+
+    def check(self, expected: str) -> None:
+        """Refuse to continue another training."""
+        if self.fingerprint != expected:
+            raise OptionError(
+                "the training state belongs to other data, runs or options; resume with those it was started with, "
+                "or start anew"
+            )
+
+
+TENSORS = ("parameters", "first", "second", "best")
+ARRAYS = ("best_epoch", "epochs", "validation_loss", "validation_accuracy", "failed", "done", "predictions")
+
+
+class Interrupted(KeyboardInterrupt):
+    """Training was interrupted between two epochs; `fit(..., state=interrupted.state)` goes on from there."""
+
+    def __init__(self, state: State):
+        super().__init__(f"interrupted in wave {state.wave} after {state.epoch} epochs")
+        self.state = state

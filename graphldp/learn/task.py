@@ -1,0 +1,93 @@
+"""What a batch of runs is trained for: here, the classes of nodes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from graphldp.learn.problem import Run
+
+__all__ = ["NodeClassification"]
+
+
+class _Nodes:
+    """The chosen nodes of each run with their labels, padded to the same number; padding weighs nothing."""
+
+    def __init__(self, nodes: Sequence[NDArray[np.int64]], labels: Sequence[NDArray[Any]], device: torch.device):
+        count, longest = len(nodes), max(len(one) for one in nodes)
+        rows = np.zeros((count, longest), dtype=np.int64)
+        target = np.zeros((count, longest), dtype=np.int64)
+        weight = np.zeros((count, longest), dtype=np.float32)
+        for run, (one, truth) in enumerate(zip(nodes, labels, strict=True)):
+            # Logits stand in (node, run) order.
+            rows[run, : len(one)] = one * count + run
+            target[run, : len(one)] = truth[one]
+            weight[run, : len(one)] = 1.0 / len(one)
+        self.shape = (count, longest)
+        self.rows = torch.from_numpy(rows.ravel()).to(device)
+        # A padded entry's gradient is written to one row behind all others.
+        spare = np.where(weight > 0, rows, -1).ravel()
+        self.padded = bool((spare < 0).any())
+        self.places = torch.from_numpy(spare).to(device)
+        self.target = torch.from_numpy(target.ravel()).to(device).unsqueeze(1)
+        self.weight = torch.from_numpy(weight).to(device)
+
+
+class _CrossEntropy(torch.autograd.Function):
+    """Mean cross entropy of each run over its own nodes, from the logits [nodes, runs, classes]."""
+
+    @staticmethod
+    def forward(ctx: Any, logits: Tensor, nodes: _Nodes) -> Tensor:
+        chosen = logits.reshape(-1, logits.shape[2]).index_select(0, nodes.rows)
+        logarithm = torch.log_softmax(chosen, dim=1)
+        loss = -(logarithm.gather(1, nodes.target).view(nodes.shape) * nodes.weight).sum(dim=1)
+        ctx.save_for_backward(logarithm)
+        ctx.nodes, ctx.shape = nodes, logits.shape
+        return loss
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None]:
+        (logarithm,) = ctx.saved_tensors
+        nodes: _Nodes = ctx.nodes
+        slope = logarithm.exp()
+        slope.scatter_add_(1, nodes.target, slope.new_full((1, 1), -1.0).expand_as(nodes.target))
+        slope *= (nodes.weight * gradients[0].unsqueeze(1)).view(-1, 1)
+        count, runs, classes = ctx.shape
+        out = slope.new_zeros(count * runs + 1, classes)
+        places = nodes.places.remainder(count * runs + 1) if nodes.padded else nodes.places
+        out.index_copy_(0, places, slope)
+        return out[:-1].view(count, runs, classes), None
+
+
+class NodeClassification:
+    """Cross entropy on the training nodes; loss and accuracy on the validation nodes."""
+
+    def __init__(self, runs: Sequence[Run], device: torch.device):
+        labels = [np.asarray(run.labels) for run in runs]
+        self.train = _Nodes([run.split.train for run in runs], labels, device)
+        self.held_out = _Nodes([run.split.validation for run in runs], labels, device)
+
+    def loss(self, logits: Tensor) -> Tensor:
+        """Return the training loss of each run."""
+        out: Tensor = _CrossEntropy.apply(logits, self.train)  # type: ignore[no-untyped-call]
+        return out
+
+    def validate(self, logits: Tensor) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return the validation loss and accuracy of each run."""
+        nodes = self.held_out
+        chosen = logits.reshape(-1, logits.shape[2]).index_select(0, nodes.rows)
+        logarithm = torch.log_softmax(chosen, dim=1)
+        loss = -(logarithm.gather(1, nodes.target).view(nodes.shape) * nodes.weight).sum(dim=1)
+        right = (chosen.argmax(dim=1) == nodes.target[:, 0]).view(nodes.shape)
+        both = torch.stack([loss, (right * nodes.weight).sum(dim=1)]).to("cpu", torch.float64).numpy()
+        return both[0], both[1]
+
+    @staticmethod
+    def predict(logits: Tensor) -> NDArray[np.int32]:
+        """Return the predicted classes, runs x nodes."""
+        return np.ascontiguousarray(logits.argmax(dim=2).t().to("cpu", torch.int32).numpy())

@@ -1,0 +1,51 @@
+"""A bound on memory: a batch that would take more is trained in waves, one after the other."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from graphldp.errors import OptionError
+from graphldp.learn.chain import distinct
+from graphldp.learn.problem import Problem, Run
+
+__all__ = ["estimate_memory", "waves"]
+
+# Arrays alive at once in an epoch, counted in the profile of the two-layer GCN: trunk, its gradient and temporaries.
+NODE_ARRAYS, CLASS_ARRAYS, PARAMETER_ARRAYS = 9, 6, 8
+
+
+def estimate_memory(problem: Problem, runs: Sequence[Run], *, width: int, parameters: int, materialised: bool) -> int:
+    """Return the bytes that training these runs together takes, beside the problem itself; an estimate.
+
+    Args:
+        problem: the graph and the inputs.
+        runs: the runs of the batch.
+        width: columns of the first weight matrix.
+        parameters: numbers in one run's parameters.
+        materialised: whether the inputs are filtered first.
+    """
+    nodes, dimensions = problem.nodes, problem.dimensions
+    per_run = 4 * (NODE_ARRAYS * nodes * width + CLASS_ARRAYS * nodes * problem.classes + PARAMETER_ARRAYS * parameters)
+    total: int = per_run * len(runs) + 16 * (2 * problem.shift.nnz + 2 * problem.adjacency.nnz)
+    if materialised:
+        return total + 4 * nodes * dimensions * len(distinct(problem.inputs, runs))
+    for run in runs:
+        one = problem.inputs[run.inputs]
+        # Index and value, forward and transposed, and as much again while they are put together.
+        total += 32 * one.stored + 8 * (nodes + dimensions) if one.sparse else 0
+    return total
+
+
+def waves(runs: Sequence[int], estimate: Callable[[list[int]], int], limit: int | None) -> list[list[int]]:
+    """Split runs, in their order, into the fewest consecutive waves whose estimate stays below the limit."""
+    out: list[list[int]] = []
+    for run in runs:
+        if out and (limit is None or estimate([*out[-1], run]) <= limit):
+            out[-1].append(run)
+            continue
+        if limit is not None and estimate([run]) > limit:
+            raise OptionError(
+                f"max_memory {limit} bytes is too little for a single run; raise it to {estimate([run])} or more"
+            )
+        out.append([run])
+    return out
