@@ -64,6 +64,7 @@ def write_graph(graph: Graph, directory: Path) -> None:
             "d": graph.dimensions,
             "edges": int(graph.edges.shape[1]),
             "self_loops": int(graph.self_loops.size),
+            "values": int(graph.features.nnz),
             "classes": graph.classes,
             "low": graph.low,
             "high": graph.high,
