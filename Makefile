@@ -13,7 +13,7 @@ export PIP_NO_INPUT := 1
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export DVC_NO_ANALYTICS := 1
 
-.PHONY: help install demo test check types clean
+.PHONY: help install demo test check types docs clean
 
 help: ## say what there is
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## (.*)/make \1\t\2/' | expand -t 16
@@ -47,6 +47,9 @@ check: $(STAMP) ## lint, format, types, import arrows, fast tests, and whether t
 
 types: $(STAMP) ## mypy --strict alone
 	@tools/typecheck
+
+docs: $(STAMP) ## write docs/cli.md from the app
+	@python tools/cli_page.py
 
 clean: ## remove the environment and caches; data/ and results/ stay
 	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis *.egg-info

@@ -93,7 +93,7 @@ Epsilon: TypeAlias = Annotated[
     typer.Option(
         "--epsilon",
         "-e",
-        help="The privacy budget of one person's whole row: greater than 0, or inf with mechanism identity.",
+        help="The privacy budget of one person's whole row: above 0 (0 with mechanism null, inf with identity).",
         show_default=False,
     ),
 ]

@@ -1,0 +1,95 @@
+"""What the pages say is so: links lead somewhere, commands and options exist, Python examples run."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer
+
+from graphldp.cli.app import COMMANDS, build
+
+ROOT = Path(__file__).resolve().parents[1]
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").rglob("*.md"))]
+GLOBAL = {"--debug", "--quiet"}
+
+
+def name(page: Path) -> str:
+    return str(page.relative_to(ROOT))
+
+
+def blocks(page: Path, language: str) -> list[str]:
+    return re.findall(rf"^```{language}\n(.*?)^```", page.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
+
+
+def command_lines(page: Path) -> list[list[str]]:
+    """Return the `ldp` commands of the page's shell blocks, as words."""
+    lines = [line for block in blocks(page, "sh") for line in block.replace("\\\n", " ").splitlines()]
+    words = [shlex.split(line, comments=True) for line in lines]
+    return [line for line in words if line[:1] == ["ldp"]]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name)
+def test_links_lead_somewhere(page: Path) -> None:
+    text = re.sub(r"^```.*?^```", "", page.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
+    for target in re.findall(r"\]\(([^)\s]+)\)", text):
+        if "://" not in target:
+            assert (page.parent / target.partition("#")[0]).exists(), target
+
+
+def test_the_index_lists_every_page() -> None:
+    index = (ROOT / "docs" / "index.md").read_text(encoding="utf-8")
+    for page in PAGES:
+        if page.parent.name == "docs" and page.name != "index.md":
+            assert f"]({page.name})" in index
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name)
+def test_commands_and_options_exist(page: Path) -> None:
+    group: Any = typer.main.get_command(build())
+    for words in command_lines(page):
+        rest = [word for word in words[1:] if word not in GLOBAL]
+        command = group.commands.get(rest[0]) if rest and not rest[0].startswith("-") else group
+        assert command is not None, f"{' '.join(words)}: no such command"
+        there = {option for item in command.params for option in (*item.opts, *item.secondary_opts)}
+        for word in rest:
+            if word.startswith("-") and not re.fullmatch(r"-\d.*", word):
+                option = word.partition("=")[0]
+                assert option in there | {"--help", "-h"}, f"{' '.join(words)}: no option {option}"
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if blocks(page, "python")], ids=name)
+def test_python_examples_run(page: Path, tmp_path: Path) -> None:
+    for block in blocks(page, "python"):
+        run = subprocess.run(
+            [sys.executable, "-W", "error", "-c", block],
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=120,
+        )
+        assert run.returncode == 0, f"{block}\n{run.stderr}"
+
+
+def test_the_command_page_is_what_the_app_says() -> None:
+    run = subprocess.run(
+        [sys.executable, str(ROOT / "tools" / "cli_page.py"), "--check"],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    assert run.returncode == 0, run.stderr
+
+
+def test_every_command_is_mentioned_in_the_readme() -> None:
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    for command in (*COMMANDS["Pipeline (one command per stage)"], "run", "tables", "predict", "inspect", "list"):
+        assert f"ldp {command}" in text, command
+    assert "make test" in text
