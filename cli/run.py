@@ -1,0 +1,129 @@
+"""`ldp run`: the whole chain in memory, for one cell."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from graphldp.cli import console
+from graphldp.cli.options import DATA, AsJson, Data, Dataset, Device, Epsilon, Method
+from graphldp.cli.settings import Settings, parse
+from graphldp.cli.train import ParamsFile, choose_params
+
+if TYPE_CHECKING:
+    from graphldp.stages.run import Outcome
+
+__all__ = ["register"]
+
+
+def run(
+    dataset: Dataset,
+    epsilon: Epsilon,
+    method: Method = "lpgnn",
+    mechanism: Annotated[
+        str | None, typer.Option("--mechanism", "-m", help="What is reported; the method's own if left out.")
+    ] = None,
+    seeds: Annotated[int | None, typer.Option("--seeds", help="Final runs.", min=2)] = None,
+    search_points: Annotated[int | None, typer.Option(help="Points of the search.", min=1)] = None,
+    search_seeds: Annotated[int | None, typer.Option(help="Seeds that each point is tried on.", min=1)] = None,
+    epochs: Annotated[int | None, typer.Option(help="Epochs at most.", min=1)] = None,
+    seed: Annotated[int | None, typer.Option("--seed", help="The root of all randomness of an experiment.", min=0)] = None,
+    settings: Settings = None,
+    references: Annotated[
+        bool, typer.Option("--references/--no-references", help="Also train the floor and the ceiling.")
+    ] = True,
+    device: Device = "auto",
+    params: ParamsFile = Path("params.yaml"),
+    data: Data = DATA,
+    as_json: AsJson = False,
+) -> None:
+    """Perturb, denoise, search, train and score one cell in memory, and print it between its floor and its ceiling.
+
+    The numbers are those that the pipeline would give for the same parameters; nothing is written but the graph, which
+    is downloaded first where it is not there.
+    """
+    from graphldp.stages import run as stage
+    from graphldp.stages.paths import graph_dir
+
+    chosen = choose_params(
+        params, dataset, seeds=seeds, seed=seed, search_points=search_points, search_seeds=search_seeds, epochs=epochs
+    )
+    if not graph_dir(data, dataset).exists():
+        _fetch(dataset, data)
+    with console.progress(f"run {dataset} {method}", None, "epochs") as bar:
+        rows = stage.run(
+            dataset, method, mechanism, epsilon, data=data, params=chosen, device=device, options=parse(settings),
+            references=references, progress=bar,
+        )  # fmt: skip
+    _show(rows, dataset, chosen, as_json=as_json)
+
+
+def _fetch(dataset: str, data: Path) -> None:
+    from graphldp.stages.download import download
+
+    with console.progress(f"download {dataset}", None, "bytes") as bar:
+        download(dataset, data, progress=bar)
+
+
+def _show(rows: list[Outcome], dataset: str, params: Any, *, as_json: bool) -> None:
+    import json
+
+    from graphldp.evaluation import Bootstrap, mean_interval, paired_difference
+    from graphldp.stages.artifacts import plain
+
+    rule = Bootstrap(resamples=params.evaluate.resamples, confidence=params.evaluate.confidence, seed=params.seed)
+    floor = next((row for row in rows if row.name == "structure"), None)
+    found = []
+    for row in rows:
+        mean = mean_interval(100 * row.accuracy, rule, dataset, row.name, str(row.epsilon))
+        gain = None
+        if floor is not None and row.name not in ("majority", "structure"):
+            gain = paired_difference(100 * row.accuracy, 100 * floor.accuracy, rule, dataset, row.name, str(row.epsilon))
+        found.append((row, mean, gain))
+    if as_json:
+        facts = [
+            {
+                "dataset": dataset, "name": row.name, "mechanism": row.mechanism, "epsilon": row.epsilon, "m": row.m,
+                "chosen": row.chosen, "accuracy": mean.mean, "low": mean.low, "high": mean.high,
+                "gain": None if gain is None else {"mean": gain.mean, "low": gain.low, "high": gain.high},
+                "runs": row.accuracy.tolist(),
+            }
+            for row, mean, gain in found
+        ]  # fmt: skip
+        console.out.print_json(json.dumps(plain(facts)))
+        return
+    _table(found, dataset, params)
+
+
+def _table(found: list[Any], dataset: str, params: Any) -> None:
+    from rich.table import Table
+
+    from graphldp.stages.paths import epsilon_text
+
+    percent = f"{100 * params.evaluate.confidence:g} %"
+    table = Table(title=f"{dataset}: test accuracy in percent", title_justify="left", box=None, pad_edge=False)
+    for name, side in (("method", "left"), ("epsilon", "right"), ("m", "right"), ("K", "right"),
+                       ("accuracy", "right"), (f"{percent} interval", "right"), ("gain over structure", "right")):  # fmt: skip
+        table.add_column(name, justify=side)  # type: ignore[arg-type]
+    for row, mean, gain in found:
+        table.add_row(
+            row.name,
+            epsilon_text(row.epsilon),
+            "" if row.m is None else str(row.m),
+            str(row.chosen.get("steps", "")),
+            f"{mean.mean:.1f}",
+            f"{mean.low:.1f} to {mean.high:.1f}",
+            "" if gain is None else f"{gain.mean:+.1f} ({gain.low:+.1f} to {gain.high:+.1f})",
+        )
+    console.out.print(table)
+    console.note(
+        f"{params.seeds} runs each; {params.search.points} points searched on {params.search.seeds} other seeds; "
+        "the budget is of one person's features, the graph and the labels are public"
+    )
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command("run")(run)

@@ -1,0 +1,131 @@
+"""`ldp train`: calibrated estimates in, runs out."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from graphldp.cli import console
+from graphldp.cli.options import DATA, AsJson, Data, Dataset, Device, Method
+from graphldp.errors import OptionError
+
+__all__ = ["ParamsFile", "choose_params", "register"]
+
+ParamsFile = Annotated[
+    Path, typer.Option("--params", help="Where search, seeds and training options stand; defaults if there is none.")
+]
+_PARAMS = Path("params.yaml")
+
+
+def choose_params(file: Path, dataset: str, **changes: int | None) -> Any:
+    """Return the parameters of the file, or the defaults where the usual file is not there, with the given changes.
+
+    A change is named by its place: `seeds`, `seed`, `search_points`, `search_seeds`, `epochs`, `hidden`, `patience`.
+    """
+    import dataclasses
+
+    from graphldp.stages.params import Params, load
+
+    if file != _PARAMS and not file.exists():
+        raise OptionError(f"{file} does not exist; leave --params out for the defaults")
+    params = load(file) if file.exists() else Params()
+    given = {key: value for key, value in changes.items() if value is not None}
+    search = {key.removeprefix("search_"): given.pop(key) for key in list(given) if key.startswith("search_")}
+    train = {key: given.pop(key) for key in list(given) if key in ("epochs", "hidden", "patience")}
+    return dataclasses.replace(
+        params,
+        datasets=(dataset,),
+        search=dataclasses.replace(params.search, **search),
+        train=dataclasses.replace(params.train, **train),
+        **given,
+    )
+
+
+def train(
+    dataset: Dataset,
+    method: Method = "lpgnn",
+    mechanism: Annotated[
+        str | None, typer.Option("--mechanism", "-m", help="What was reported; the method's own if left out.")
+    ] = None,
+    epsilon: Annotated[
+        float | None, typer.Option("--epsilon", "-e", help="The budget of the reports. Left out for method majority.")
+    ] = None,
+    seeds: Annotated[int | None, typer.Option("--seeds", help="Final runs.", min=1)] = None,
+    search_points: Annotated[int | None, typer.Option(help="Points of the search.", min=1)] = None,
+    search_seeds: Annotated[int | None, typer.Option(help="Seeds that each point is tried on.", min=1)] = None,
+    epochs: Annotated[int | None, typer.Option(help="Epochs at most.", min=1)] = None,
+    hidden: Annotated[int | None, typer.Option(help="Width of the hidden layer.", min=1)] = None,
+    patience: Annotated[int | None, typer.Option(help="Epochs without improvement until a run stops.", min=1)] = None,
+    seed: Annotated[
+        int | None, typer.Option("--seed", help="The root of all randomness of an experiment.", min=0)
+    ] = None,
+    device: Device = "auto",
+    params: ParamsFile = _PARAMS,
+    name: Annotated[
+        str | None, typer.Option(help="The row's name in tables; method and mechanism if left out.")
+    ] = None,
+    calibrated: Annotated[
+        Path | None, typer.Option("--calibrated", help="The Calibrated artifact, where it is not in its usual place.")
+    ] = None,
+    save_model: Annotated[
+        Path | None,
+        typer.Option("--save-model", help="Also keep the best final model in this folder.", file_okay=False),
+    ] = None,
+    data: Data = DATA,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="Where to write the runs.", dir_okay=False)
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Search, choose by validation loss, train the final runs, and write what became of every one.
+
+    All runs of a phase are one batched model. Ctrl-C keeps what was reached; the same command goes on from there.
+    """
+    from graphldp import methods
+    from graphldp.stages import train as stage
+
+    if epsilon is None:
+        if methods.method(method).model:
+            raise OptionError(f"method {method!r} needs --epsilon: the budget of the reports that it learns from")
+        epsilon = 0.0
+    chosen = choose_params(
+        params, dataset, seeds=seeds, seed=seed, search_points=search_points, search_seeds=search_seeds,
+        epochs=epochs, hidden=hidden, patience=patience,
+    )  # fmt: skip
+    with console.progress(f"train {dataset} {method}", None, "epochs") as bar:
+        path = stage.train(
+            dataset, method, mechanism, epsilon, data=data, params=chosen, name=name, device=device,
+            calibrated=calibrated, output=output, models=save_model, progress=bar,
+        )  # fmt: skip
+    _show(path, save_model, as_json=as_json)
+
+
+def _show(path: Path, model: Path | None, *, as_json: bool) -> None:
+    import json
+
+    import numpy as np
+
+    from graphldp.stages.artifacts import read_meta, read_table
+
+    meta = read_meta(path, "ldp train")
+    rows = [row for row in read_table(path, "ldp train").to_pylist() if row["role"] == "final"]
+    accuracy = [row["test_accuracy"] for row in rows]
+    if as_json:
+        places = {"path": str(path), "model": None if model is None else str(model)}
+        console.out.print_json(json.dumps({**places, **meta, "test_accuracy": accuracy}))
+        return
+    spread = f" (std {100 * np.std(accuracy, ddof=1):.1f})" if len(accuracy) > 1 else ""
+    console.out.print(
+        f"{path}: {meta['arm']} at epsilon {meta['epsilon']}: test accuracy {100 * np.mean(accuracy):.1f} %{spread}, "
+        f"{len(accuracy)} runs",
+        soft_wrap=True,
+    )
+    if model is not None:
+        console.out.print(f"{model}: the best final model, for `ldp predict`", soft_wrap=True)
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command("train")(train)

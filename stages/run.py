@@ -1,0 +1,100 @@
+"""The whole chain in memory, for one cell between its floor and its ceiling; nothing is written."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from graphldp import methods
+from graphldp.client import protocol
+from graphldp.errors import OptionError
+from graphldp.graph import Graph
+from graphldp.learn import NodeInputs
+from graphldp.server import rectify
+from graphldp.stages.graphs import read_graph
+from graphldp.stages.learning import CellResult, learn_cell, learn_majority, node_inputs
+from graphldp.stages.params import Params
+from graphldp.stages.paths import graph_dir
+from graphldp.stages.perturb import source_of
+
+__all__ = ["Outcome", "run"]
+
+Progress = Callable[[int, int, str], None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Outcome:
+    """One row: what it is called, what it spent, and its final runs' accuracies."""
+
+    name: str
+    mechanism: str
+    epsilon: float
+    m: int | None
+    chosen: dict[str, Any]
+    accuracy: np.ndarray[Any, np.dtype[np.float64]]
+
+
+def run(
+    dataset: str,
+    method: str,
+    mechanism: str | None,
+    epsilon: float,
+    *,
+    data: Path,
+    params: Params,
+    device: str = "auto",
+    options: Mapping[str, Any] | None = None,
+    references: bool = True,
+    progress: Progress | None = None,
+) -> list[Outcome]:
+    """Perturb, rectify, search, train and score one cell, and with `references` its floor and ceiling as well."""
+    recipe = methods.method(method)
+    if not recipe.model:
+        raise OptionError(f"method {method!r} is a row of every table by itself; choose another to run")
+    graph = read_graph(graph_dir(data, dataset))
+    wanted = [(recipe, recipe.choose(mechanism), epsilon, dict(options or {}))]
+    if references:
+        floor, ceiling = methods.method("structure"), methods.method("nonpriv")
+        wanted = [
+            *([(floor, floor.mechanism, 0.0, {})] if recipe is not floor else []),
+            *wanted,
+            *([(ceiling, ceiling.mechanism, np.inf, {})] if recipe is not ceiling else []),
+        ]
+    out = [_row("majority", "none", 0.0, None, learn_majority(graph, params))] if references else []
+    for count, (one, name, budget, extra) in enumerate(wanted):
+        out.append(_cell(graph, one, name, budget, extra, params, device, _part(progress, count, len(wanted))))
+    return out
+
+
+def _cell(
+    graph: Graph,
+    recipe: methods.Method,
+    mechanism: str,
+    epsilon: float,
+    options: Mapping[str, Any],
+    params: Params,
+    device: str,
+    progress: Progress | None,
+) -> Outcome:
+    client = protocol(mechanism, epsilon, graph.dimensions, graph.low, graph.high, **options)
+
+    def inputs_of(seed: int) -> NodeInputs:
+        return node_inputs(rectify(client.perturb(graph.features, source_of(params.seed, graph.name, client, seed))))
+
+    result = learn_cell(graph, inputs_of, recipe, params, device=device, progress=progress)
+    return _row(recipe.cell_name(mechanism), mechanism, epsilon, client.m, result)
+
+
+def _row(name: str, mechanism: str, epsilon: float, m: int | None, result: CellResult) -> Outcome:
+    accuracy = np.array([row["test_accuracy"] for row in result.rows if row["role"] == "final"])
+    return Outcome(name=name, mechanism=mechanism, epsilon=epsilon, m=m, chosen=result.chosen, accuracy=accuracy)
+
+
+def _part(progress: Progress | None, count: int, parts: int) -> Progress | None:
+    if progress is None:
+        return None
+    return lambda done, total, text: progress(count * total + done, parts * total, text)

@@ -1,0 +1,195 @@
+"""Stage train: Calibrated in, Runs out; a model to keep where one is asked for."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from graphldp import __version__, methods
+from graphldp.errors import ArtifactError, OptionError
+from graphldp.graph import Graph
+from graphldp.stages.artifacts import atomic, expect, file_hash, write_json, write_table
+from graphldp.stages.denoise import make_command as denoise_command
+from graphldp.stages.graphs import graph_hash, read_graph
+from graphldp.stages.learning import (
+    CellResult,
+    Checkpoint,
+    fingerprint,
+    learn_cell,
+    learn_majority,
+    node_inputs,
+)
+from graphldp.stages.models import save_model
+from graphldp.stages.params import Params
+from graphldp.stages.paths import calibrated_path, epsilon_text, graph_dir, resume_path, runs_path
+from graphldp.stages.reports import CalibratedFile
+
+__all__ = ["RUNS_SCHEMA", "make_command", "train"]
+
+Progress = Callable[[int, int, str], None]
+
+_FLOATS = ("learning_rate", "weight_decay", "dropout")
+_SCORES = ("validation_loss", "validation_accuracy", "test_accuracy")
+RUNS_SCHEMA = pa.schema(
+    [("role", pa.string()), ("point", pa.int32()), ("seed", pa.int32())]
+    + [(name, pa.float64()) for name in _FLOATS]
+    + [(name, pa.int32()) for name in ("steps", "best_epoch", "epochs")]
+    + [(name, pa.float64()) for name in _SCORES]
+    + [(name, pa.int32()) for name in ("train_nodes", "validation_nodes", "test_nodes")]
+)
+
+
+def make_command(dataset: str, method: str, mechanism: str, epsilon: float) -> str:
+    """Return the command that makes a Runs artifact."""
+    return f"ldp train --dataset {dataset} --method {method} --mechanism {mechanism} --epsilon {epsilon_text(epsilon)}"
+
+
+def train(
+    dataset: str,
+    method: str,
+    mechanism: str | None,
+    epsilon: float,
+    *,
+    data: Path,
+    params: Params,
+    name: str | None = None,
+    device: str = "auto",
+    calibrated: Path | None = None,
+    output: Path | None = None,
+    models: Path | None = None,
+    progress: Progress | None = None,
+) -> Path:
+    """Train one cell and write its runs; with `models`, keep its best final model there as well."""
+    recipe = methods.method(method)
+    folder = graph_dir(data, dataset)
+    graph = read_graph(folder)
+    if not recipe.model:
+        if models is not None:
+            raise OptionError(f"method {method!r} learns nothing, so there is no model to save")
+        if epsilon:
+            raise OptionError(f"method {method!r} spends nothing: epsilon must be 0, got {epsilon}")
+        target = output or runs_path(data, dataset, name or method, 0.0)
+        meta = _meta(graph, folder, recipe, "none", 0.0, name or method, params)
+        return _write(target, learn_majority(graph, params), meta)
+    mechanism = recipe.choose(mechanism)
+    name = name or recipe.cell_name(mechanism)
+    source = _calibrated(dataset, method, mechanism, epsilon, data, calibrated, name)
+    if source.meta["input"] != graph_hash(folder):
+        raise ArtifactError(
+            f"{source.path} was made from another version of the graph {dataset}; run `ldp perturb` and "
+            f"`{denoise_command(dataset, method, mechanism, epsilon)}` again"
+        )
+    target = output or runs_path(data, dataset, name, epsilon)
+    mark = fingerprint(file_hash(source.path), dataclasses.asdict(params), method, name, __version__)
+    keeper = _Keeper(resume_path(data, dataset, name, epsilon))
+    start = time.perf_counter()
+    result = learn_cell(
+        graph,
+        lambda seed: node_inputs(source.load(seed)),
+        recipe,
+        params,
+        device=device,
+        checkpoint=keeper.load(mark),
+        on_stop=keeper.save,
+        fingerprint=mark,
+        progress=progress,
+    )
+    meta = _meta(graph, folder, recipe, mechanism, epsilon, name, params)
+    meta |= {key: source.meta[key] for key in ("options", "epsilon_exact", "delta", "claim", "m", "random")}
+    meta["mechanism_claim"] = {
+        "claimed": source.meta["epsilon"],
+        "exact": source.meta["epsilon_exact"],
+        "keeps": source.meta.get("keeps_claim", True),
+        "text": source.meta.get("claim_note", ""),
+    }
+    meta |= {"calibrated": file_hash(source.path), "chosen_point": result.chosen, "record": _record(result)}
+    _write(target, result, meta)
+    # Wall time belongs to a machine, not to the result: it stands beside the artifact, so that this stays reproducible.
+    write_json(target.with_suffix(".time.json"), {"seconds": round(time.perf_counter() - start, 3), "device": device})
+    if models is not None:
+        save_model(models, graph, recipe, result, params, meta)
+    keeper.clear()
+    return target
+
+
+def _calibrated(
+    dataset: str, method: str, mechanism: str, epsilon: float, data: Path, path: Path | None, name: str
+) -> CalibratedFile:
+    command = denoise_command(dataset, method, mechanism, epsilon)
+    source = CalibratedFile(path or calibrated_path(data, dataset, name, epsilon), command)
+    wanted: dict[str, Any] = {"kind": "calibrated", "dataset": dataset, "method": method, "mechanism": mechanism}
+    expect(source.meta, source.path, command, **wanted, epsilon=float(epsilon))
+    return source
+
+
+def _meta(
+    graph: Graph, folder: Path, recipe: methods.Method, mechanism: str, epsilon: float, name: str, params: Params
+) -> dict[str, Any]:
+    return {
+        "kind": "runs",
+        "dataset": graph.name,
+        "method": recipe.name,
+        "mechanism": mechanism,
+        "epsilon": float(epsilon),
+        "arm": name,
+        "model": recipe.model or "none",
+        "task": "node_classification",
+        "root": params.seed,
+        "seeds": params.seeds,
+        "search": {
+            **dataclasses.asdict(params.search),
+            "steps": recipe.steps(params.search.steps),
+            "points": params.search.points if recipe.model else 0,
+        },
+        "train": dataclasses.asdict(params.train),
+        "input": graph_hash(folder),
+        "library": __version__,
+    }
+
+
+def _record(result: CellResult) -> dict[str, Any]:
+    return {} if result.outcome is None else dict(result.outcome.record)
+
+
+def _write(path: Path, result: CellResult, meta: dict[str, Any]) -> Path:
+    columns = {field.name: [row[field.name] for row in result.rows] for field in RUNS_SCHEMA}
+    write_table(path, pa.table(columns, schema=RUNS_SCHEMA), meta)
+    return path
+
+
+class _Keeper:
+    """The file in which an interrupted training leaves what it had reached."""
+
+    def __init__(self, path: Path) -> None:
+        self._state = path
+        self._facts = path.with_suffix(".json")
+
+    def save(self, checkpoint: Checkpoint) -> None:
+        """Write the state first: a checkpoint counts once its facts are there."""
+        assert checkpoint.state is not None
+        with atomic(self._state) as partial:
+            partial.write_bytes(checkpoint.state)
+        write_json(
+            self._facts,
+            {"fingerprint": checkpoint.fingerprint, "phase": checkpoint.phase, "rows": checkpoint.rows},
+        )
+
+    def load(self, mark: str) -> Checkpoint | None:
+        """Return the checkpoint of the same work, or None; one of other work is left to be overwritten."""
+        if not (self._facts.exists() and self._state.exists()):
+            return None
+        facts = json.loads(self._facts.read_text(encoding="utf-8"))
+        if facts["fingerprint"] != mark:
+            return None
+        return Checkpoint(mark, facts["phase"], facts["rows"], self._state.read_bytes())
+
+    def clear(self) -> None:
+        """Remove it: the work is done."""
+        self._facts.unlink(missing_ok=True)
+        self._state.unlink(missing_ok=True)
