@@ -36,8 +36,12 @@ def modules() -> dict[str, Path]:
     return found
 
 
+def within(name: str, *packages: str) -> bool:
+    return any(name == package or name.startswith(package + ".") for package in packages)
+
+
 MODULES = modules()
-LIBRARY = sorted(name for name in MODULES if not name.startswith(("graphldp.cli", "graphldp.stages")))
+LIBRARY = sorted(name for name in MODULES if not within(name, "graphldp.cli", "graphldp.stages"))
 
 
 def parse(name: str) -> ast.Module:
@@ -60,10 +64,6 @@ def imports(tree: ast.AST, *, inside_functions: bool = True) -> Iterator[str]:
             yield from (f"{node.module}.{alias.name}" for alias in node.names)
         elif inside_functions or not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             yield from imports(node, inside_functions=inside_functions)
-
-
-def within(name: str, *packages: str) -> bool:
-    return any(name == package or name.startswith(package + ".") for package in packages)
 
 
 def calls(tree: ast.AST) -> set[str]:
