@@ -20,11 +20,12 @@ from graphldp.errors import GraphLDPError
 
 __all__ = ["COMMANDS", "build", "main"]
 
-# Every command is a module of this package with `register(app)`; this is also their order in the help.
+# Every command's module has its name and `register(app)`; this is also their order in the help.
 COMMANDS = {
-    "Pipeline (one command per stage)": ("perturb", "denoise"),
-    "People": ("list", "inspect"),
+    "Pipeline (one command per stage)": ("download", "perturb", "denoise", "train"),
+    "People": ("run", "import", "list", "inspect"),
 }
+_HOME = {"import": "download"}  # the commands that live in another command's module
 _GLOBAL_FLAGS = ("--debug", "--quiet")
 _HELP = (
     "Locally private graph learning: people perturb their own data, an untrusted server calibrates the reports over "
@@ -38,17 +39,18 @@ def build() -> typer.Typer:
         name="ldp",
         help=_HELP,
         no_args_is_help=True,
-        rich_markup_mode="rich",
+        rich_markup_mode="markdown",
         context_settings={"help_option_names": ["-h", "--help"]},
         pretty_exceptions_enable=False,
     )
     app.callback()(_globals)
-    for panel, names in COMMANDS.items():
-        for name in names:
-            before = len(app.registered_commands)
-            importlib.import_module(f"graphldp.cli.{name}").register(app)
-            for command in app.registered_commands[before:]:
-                command.rich_help_panel = panel
+    panels = {name: panel for panel, names in COMMANDS.items() for name in names}
+    for module in dict.fromkeys(_HOME.get(name, name) for name in panels):
+        importlib.import_module(f"graphldp.cli.{module}").register(app)
+    order = list(panels)
+    app.registered_commands.sort(key=lambda command: order.index(command.name or ""))
+    for command in app.registered_commands:
+        command.rich_help_panel = panels[command.name or ""]
     return app
 
 
