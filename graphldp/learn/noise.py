@@ -7,7 +7,6 @@ once or resumed.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -58,33 +57,18 @@ class DropoutNoise:
         self.epoch = epoch
 
     def mask(self, nodes: int, width: int) -> Tensor:
-        """Draw the next mask, [nodes, runs, width]: whether a unit is kept."""
+        """Draw the next mask, [nodes, runs, width]: 1 where a unit is kept, 0 where it is dropped."""
         count = nodes * width
         words = torch.zeros(len(self.seeds), -(-count // 8), dtype=torch.int64, device=self.source)
         for row, generator, level in zip(words, self.generators, self.levels, strict=True):
             if level:
                 row.random_(LOWEST, None, generator=generator)
         drawn = words.view(torch.uint8)[:, :count].view(-1, nodes, width).to(self.device)
-        out = torch.empty(nodes, len(self.seeds), width, dtype=torch.bool, device=self.device)
+        out = torch.empty(nodes, len(self.seeds), width, dtype=torch.float32, device=self.device)
         return torch.ge(drawn.transpose(0, 1), self.thresholds, out=out)
 
     def __call__(self, hidden: Tensor) -> Tensor:
         """Return the units with some dropped, [nodes, runs, width]."""
         if not any(self.levels):
             return hidden
-        out: Tensor = _Drop.apply(hidden, self.mask(hidden.shape[0], hidden.shape[2]), self.scales)  # type: ignore[no-untyped-call]
-        return out
-
-
-class _Drop(torch.autograd.Function):
-    """hidden * mask * scale; keeps the mask as bytes."""
-
-    @staticmethod
-    def forward(ctx: Any, hidden: Tensor, mask: Tensor, scales: Tensor) -> Tensor:
-        ctx.save_for_backward(mask, scales)
-        return (hidden * mask).mul_(scales)
-
-    @staticmethod
-    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None, None]:
-        mask, scales = ctx.saved_tensors
-        return (gradients[0] * mask).mul_(scales), None, None
+        return hidden * self.mask(hidden.shape[0], hidden.shape[2]).mul_(self.scales)

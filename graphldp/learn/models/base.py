@@ -17,11 +17,7 @@ import scipy.sparse as sp
 import torch
 from torch import Tensor
 
-from graphldp.errors import OptionError
-
-__all__ = ["ACTIVATIONS", "Backbone", "Batch", "Dropout", "Parameter", "check_activation", "linear"]
-
-ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {"selu": torch.selu, "relu": torch.relu, "tanh": torch.tanh}
+__all__ = ["Backbone", "Batch", "Dropout", "Parameter"]
 
 Dropout: TypeAlias = Callable[[Tensor], Tensor]
 
@@ -77,14 +73,3 @@ class Backbone(ABC):
     @abstractmethod
     def head(self, parameters: Mapping[str, Tensor], batch: Batch, hidden: Tensor, dropout: Dropout) -> Tensor:
         """Return the logits [nodes, runs, classes] from the trunk's output."""
-
-
-def check_activation(name: str) -> None:
-    """Refuse an activation that is not known."""
-    if name not in ACTIVATIONS:
-        raise OptionError(f"activation must be one of {', '.join(sorted(ACTIVATIONS))}, got {name!r}")
-
-
-def linear(hidden: Tensor, weight: Tensor) -> Tensor:
-    """Return H_r W_r for each run: [nodes, runs, a] and [runs, a, b] give [nodes, runs, b]."""
-    return torch.bmm(hidden.transpose(0, 1), weight).transpose(0, 1)

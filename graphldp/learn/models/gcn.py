@@ -12,7 +12,8 @@ import scipy.sparse as sp
 from torch import Tensor
 
 from graphldp.errors import OptionError
-from graphldp.learn.models.base import ACTIVATIONS, Backbone, Batch, Dropout, Parameter, check_activation, linear
+from graphldp.learn.layers import ACTIVATIONS, check_activation, linear
+from graphldp.learn.models.base import Backbone, Batch, Dropout, Parameter
 from graphldp.learn.models.registry import register
 
 __all__ = ["GCN", "gcn_norm"]

@@ -1,0 +1,163 @@
+"""A trained model as bytes and a recipe, and its predictions."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import safetensors
+import safetensors.numpy
+import scipy.sparse as sp
+import torch
+from numpy.typing import NDArray
+
+from graphldp.errors import ArtifactError, DataError
+from graphldp.learn.device import resolve_device
+from graphldp.learn.engine import RunBatch, unchanged
+from graphldp.learn.models import Backbone, model
+from graphldp.learn.problem import NodeInputs, Outcome, Problem, Run
+from graphldp.learn.sparse import SparseMatrix
+from graphldp.learn.splits import Split
+
+__all__ = ["TrainedModel", "pack", "predict", "trained", "unpack"]
+
+FORMAT = "graphldp model 1"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class TrainedModel:
+    """Parameters, and everything that is needed to use them again.
+
+    Attributes:
+        backbone: the backbone with its options.
+        dimensions, classes: of the data it was trained on.
+        coefficients: of the filter sum_k theta_k S^k.
+        parameters: one run's parameters.
+        spent: the privacy budget that training has used, as JSON-able values.
+        about: anything else worth keeping (names of the classes, dataset, library version), as JSON-able values.
+    """
+
+    backbone: Backbone
+    dimensions: int
+    classes: int
+    coefficients: tuple[float, ...]
+    parameters: dict[str, NDArray[np.float32]]
+    spent: Mapping[str, Any] = field(default_factory=dict)
+    about: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        expected = {name: one.shape for name, one in self.backbone.parameters(self.dimensions, self.classes).items()}
+        found = {name: tuple(value.shape) for name, value in self.parameters.items()}
+        if found != expected:
+            raise ArtifactError(f"the model's parameters have the shapes {found}, its recipe says {expected}")
+
+
+def trained(
+    problem: Problem,
+    run: Run,
+    outcome: Outcome,
+    index: int,
+    backbone: Backbone,
+    *,
+    spent: Mapping[str, Any],
+    about: Mapping[str, Any] | None = None,
+) -> TrainedModel:
+    """Return run `index` of an outcome as a model of its own."""
+    filtered = problem.inputs[run.inputs].filtered
+    return TrainedModel(
+        backbone=backbone,
+        dimensions=problem.dimensions,
+        classes=problem.classes,
+        coefficients=(1.0,) if filtered else run.coefficients,
+        parameters={name: value[index].copy() for name, value in outcome.parameters.items()},
+        spent=dict(spent),
+        about=dict(about or {}),
+    )
+
+
+def pack(trained_model: TrainedModel) -> tuple[bytes, dict[str, Any]]:
+    """Return the parameters as safetensors bytes, and the recipe as JSON-able values."""
+    arrays = {name: np.ascontiguousarray(value) for name, value in trained_model.parameters.items()}
+    weights = safetensors.numpy.save(arrays)
+    recipe = {
+        "format": FORMAT,
+        "model": trained_model.backbone.name,
+        "options": dataclasses.asdict(trained_model.backbone),  # type: ignore[call-overload]
+        "dimensions": trained_model.dimensions,
+        "classes": trained_model.classes,
+        "coefficients": list(trained_model.coefficients),
+        "spent": dict(trained_model.spent),
+        "about": dict(trained_model.about),
+        "weights_sha256": hashlib.sha256(weights).hexdigest(),
+    }
+    return weights, recipe
+
+
+def unpack(weights: bytes, recipe: Mapping[str, Any]) -> TrainedModel:
+    """Read a model back; weights and recipe must belong together."""
+    if recipe.get("format") != FORMAT:
+        raise ArtifactError(f"this is not a model's recipe: its format is {recipe.get('format')!r}, not {FORMAT!r}")
+    if hashlib.sha256(weights).hexdigest() != recipe.get("weights_sha256"):
+        raise ArtifactError("the weights are damaged or belong to another recipe: their hash differs")
+    try:
+        return TrainedModel(
+            backbone=model(recipe["model"], **recipe["options"]),
+            dimensions=int(recipe["dimensions"]),
+            classes=int(recipe["classes"]),
+            coefficients=tuple(float(theta) for theta in recipe["coefficients"]),
+            parameters=safetensors.numpy.load(weights),
+            spent=dict(recipe["spent"]),
+            about=dict(recipe["about"]),
+        )
+    except (KeyError, TypeError, safetensors.SafetensorError) as error:
+        raise ArtifactError(f"the model's recipe is incomplete ({type(error).__name__}: {error})") from error
+
+
+@torch.no_grad()
+def predict(
+    trained_model: TrainedModel,
+    inputs: NodeInputs,
+    shift: sp.csr_array,
+    adjacency: sp.csr_array,
+    *,
+    device: str | torch.device = "auto",
+) -> NDArray[np.float32]:
+    """Return the class probabilities of every node, [nodes, classes].
+
+    Args:
+        trained_model: the model.
+        inputs: the features' estimate, of the same dimensions as in training.
+        shift: the filter's S, as in training.
+        adjacency: the plain adjacency matrix without self-loops.
+        device: where to compute.
+    """
+    found = int(inputs.deviations.shape[1])
+    if found != trained_model.dimensions:
+        raise DataError(f"the model was trained on {trained_model.dimensions} dimensions, the inputs have {found}")
+    where = resolve_device(device) if isinstance(device, str) else device
+    problem = Problem(shift=shift, adjacency=adjacency, inputs=(inputs,), classes=trained_model.classes)
+    operators = trained_model.backbone.operators(problem.adjacency)
+    none = np.empty(0, dtype=np.int64)
+    run = Run(
+        inputs=0,
+        split=Split(train=none, validation=none, test=none),
+        labels=np.full(problem.nodes, -1),
+        seed=0,
+        coefficients=trained_model.coefficients,
+    )
+    batch = RunBatch(
+        problem,
+        [run],
+        shift=SparseMatrix.of(shift, where),
+        operators={name: SparseMatrix.of(matrix, where) for name, matrix in operators.items()},
+        order="propagate",
+        device=where,
+    )
+    parameters = {name: torch.from_numpy(value)[None].to(where) for name, value in trained_model.parameters.items()}
+    hidden = trained_model.backbone.trunk(parameters, batch)
+    logits = trained_model.backbone.head(parameters, batch, hidden, unchanged)[:, 0]
+    return np.asarray(torch.softmax(logits.double(), dim=1).cpu().numpy(), dtype=np.float32)

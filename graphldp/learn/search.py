@@ -1,0 +1,202 @@
+"""The same search for every method: equally many points, the same seeds, chosen by mean validation loss.
+
+Nothing here is ever given a test label: runs hold `split.visible(labels)`, and what is chosen is chosen by validation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import product
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from graphldp.errors import DataError, OptionError
+from graphldp.learn.engine import Progress, fit
+from graphldp.learn.problem import Options, Outcome, Problem, Run
+from graphldp.learn.splits import Split
+from graphldp.learn.state import State
+from graphldp.randomness import generator
+
+__all__ = ["Found", "Point", "Replica", "Space", "chosen_point", "final", "points", "runs_of", "search", "unit_filter"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Point:
+    """One choice of hyper-parameters; `steps` is the K of the filter."""
+
+    learning_rate: float
+    weight_decay: float
+    dropout: float
+    steps: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Space:
+    """The values that are searched over; the space is their product."""
+
+    learning_rate: tuple[float, ...] = (0.01,)
+    weight_decay: tuple[float, ...] = (0.0,)
+    dropout: tuple[float, ...] = (0.0,)
+    steps: tuple[int, ...] = (0,)
+
+    def __post_init__(self) -> None:
+        for name in ("learning_rate", "weight_decay", "dropout", "steps"):
+            values = tuple(getattr(self, name))
+            if not values:
+                raise OptionError(f"the search space needs at least one {name}, got none")
+            if len(set(values)) != len(values):
+                raise OptionError(f"the search space's values of {name} must be distinct, got {list(values)}")
+            object.__setattr__(self, name, values)
+        if min(self.steps) < 0:
+            raise OptionError(f"steps must be >= 0, got {min(self.steps)}")
+
+    @property
+    def size(self) -> int:
+        """How many points the space has."""
+        return len(self.learning_rate) * len(self.weight_decay) * len(self.dropout) * len(self.steps)
+
+
+def points(space: Space, budget: int, seed: int) -> tuple[Point, ...]:
+    """Return `budget` distinct points of the space, drawn with the seed and in the space's order."""
+    if budget < 1:
+        raise OptionError(f"the search budget must be >= 1 point, got {budget}")
+    if space.size < budget:
+        raise OptionError(
+            f"the search space has {space.size} points, fewer than the budget of {budget} that every method gets; "
+            "add values or lower the budget"
+        )
+    every = list(product(space.learning_rate, space.weight_decay, space.dropout, space.steps))
+    picked = sorted(generator(seed, "search points").permutation(len(every))[:budget])
+    return tuple(
+        Point(learning_rate=float(rate), weight_decay=float(decay), dropout=float(dropout), steps=int(steps))
+        for rate, decay, dropout, steps in (every[index] for index in picked)
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Replica:
+    """One seed of an experiment: its reports, its split with what is visible of the labels, its training seed."""
+
+    inputs: int
+    split: Split
+    labels: NDArray[np.integer[Any]]
+    seed: int
+
+
+def unit_filter(steps: int) -> tuple[float, ...]:
+    """Return the coefficients of S^steps, which is KProp."""
+    return (0.0,) * steps + (1.0,)
+
+
+def runs_of(
+    candidates: Sequence[Point],
+    replicas: Sequence[Replica],
+    coefficients: Callable[[int], tuple[float, ...]] = unit_filter,
+) -> list[Run]:
+    """Return the runs of all points and replicas: run p * len(replicas) + s is point p on replica s."""
+    return [
+        Run(
+            inputs=replica.inputs,
+            split=replica.split,
+            labels=replica.labels,
+            seed=replica.seed,
+            learning_rate=point.learning_rate,
+            weight_decay=point.weight_decay,
+            dropout=point.dropout,
+            coefficients=coefficients(point.steps),
+        )
+        for point in candidates
+        for replica in replicas
+    ]
+
+
+def chosen_point(losses: NDArray[np.float64], failed: NDArray[np.bool_] | None = None) -> int:
+    """Return the point with the lowest mean validation loss ([points, replicas]); of equal ones the first.
+
+    A point of which a replica failed is not chosen.
+    """
+    mean = np.asarray(losses, dtype=np.float64).mean(axis=1)
+    if failed is not None:
+        mean = np.where(np.asarray(failed).any(axis=1), np.inf, mean)
+    if not np.isfinite(mean).any():
+        raise DataError("no point of the search has a finite validation loss; search lower learning rates")
+    return int(np.where(np.isfinite(mean), mean, np.inf).argmin())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Found:
+    """What a search has found.
+
+    Attributes:
+        candidates: the points that were tried.
+        chosen: index of the chosen one.
+        mean_loss: validation loss of each point, averaged over the replicas; infinite where one failed.
+        runs, outcome: everything that was tried.
+    """
+
+    candidates: tuple[Point, ...]
+    chosen: int
+    mean_loss: NDArray[np.float64]
+    runs: tuple[Run, ...]
+    outcome: Outcome
+
+    @property
+    def point(self) -> Point:
+        """The chosen point."""
+        return self.candidates[self.chosen]
+
+
+def search(
+    problem: Problem,
+    candidates: Sequence[Point],
+    replicas: Sequence[Replica],
+    options: Options | None = None,
+    *,
+    coefficients: Callable[[int], tuple[float, ...]] = unit_filter,
+    device: str | torch.device = "auto",
+    progress: Progress | None = None,
+    state: State | None = None,
+) -> Found:
+    """Train every point on every replica as one batch and choose a point by its mean validation loss.
+
+    Args:
+        problem: the graph and the inputs.
+        candidates: the points to try.
+        replicas: the search seeds.
+        options: the backbone and how it is trained.
+        coefficients: the filter's coefficients for a number of steps.
+        device: as for `fit`.
+        progress: as for `fit`.
+        state: as for `fit`.
+    """
+    runs = runs_of(candidates, replicas, coefficients)
+    outcome = fit(problem, runs, options, device=device, progress=progress, state=state)
+    shape = (len(candidates), len(replicas))
+    losses, failed = outcome.validation_loss.reshape(shape), outcome.failed.reshape(shape)
+    return Found(
+        candidates=tuple(candidates),
+        chosen=chosen_point(losses, failed),
+        mean_loss=np.where(failed.any(axis=1), np.inf, losses.mean(axis=1)),
+        runs=tuple(runs),
+        outcome=outcome,
+    )
+
+
+def final(
+    problem: Problem,
+    point: Point,
+    replicas: Sequence[Replica],
+    options: Options | None = None,
+    *,
+    coefficients: Callable[[int], tuple[float, ...]] = unit_filter,
+    device: str | torch.device = "auto",
+    progress: Progress | None = None,
+    state: State | None = None,
+) -> tuple[tuple[Run, ...], Outcome]:
+    """Train the chosen point on fresh seeds; arguments as for `search`."""
+    runs = runs_of([point], replicas, coefficients)
+    return tuple(runs), fit(problem, runs, options, device=device, progress=progress, state=state)
