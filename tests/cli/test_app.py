@@ -224,6 +224,21 @@ def test_a_reader_that_leaves_is_no_error(kind: list[str]) -> None:
     assert run.stderr == ""
 
 
+def test_a_reader_that_leaves_while_a_command_prints_is_no_error() -> None:
+    program = (
+        textwrap.dedent(PROBE).replace('print("ready", flush=True)', 'print("ready")').replace("time.sleep(60)", "")
+    )
+    read, write = os.pipe()
+    os.close(read)
+    try:
+        run = subprocess.run(
+            [sys.executable, "-c", program], stdout=write, stderr=subprocess.PIPE, text=True, check=False, timeout=60
+        )
+    finally:
+        os.close(write)
+    assert (run.returncode, run.stderr) == (0, "")
+
+
 def test_completion_of_words_and_of_registered_names() -> None:
     def complete(line: str) -> list[str]:
         environment = {
