@@ -78,10 +78,10 @@ def _values(numbers: PaperNumbers, method: str, mechanism: str, epsilon: float, 
 
 def test_which_number_stands_beside_a_row(numbers: PaperNumbers) -> None:
     # UPGNet's multi-bit rows are uncalibrated (its Table 4 repeats the starred ones as 'without aggregator').
-    assert _values(numbers, "base", "mb", 0.1) == ["upgnet 2 (MBM) 77.9", "ppgnn 3 (MB) 72.3 ± 1.6"]
-    assert _values(numbers, "lpgnn", "mb", 1) == ["ppgnn 3 (MB) 78.9 ± 1.2"]
-    assert _values(numbers, "lpgnn", "lp", 0.1) == ["ppgnn 3 (LP) 32.5 ± 0.9"]
-    assert _values(numbers, "lpgnn", "pm", 10) == ["togl 16 (Baseline*) 83.7"]
+    assert _values(numbers, "base", "mb", 0.1) == ["UPGNet Table 2 (MBM) 77.9", "PPGNN Table 3 (MB) 72.3 ± 1.6"]
+    assert _values(numbers, "lpgnn", "mb", 1) == ["PPGNN Table 3 (MB) 78.9 ± 1.2"]
+    assert _values(numbers, "lpgnn", "lp", 0.1) == ["PPGNN Table 3 (LP) 32.5 ± 0.9"]
+    assert _values(numbers, "lpgnn", "pm", 10) == ["TOGL Table 16 (Baseline*) 83.7"]
 
 
 def test_what_no_paper_prints_stays_empty(numbers: PaperNumbers) -> None:
@@ -90,7 +90,7 @@ def test_what_no_paper_prints_stays_empty(numbers: PaperNumbers) -> None:
     assert _values(numbers, "structure", "null", 0) == []
     assert _values(numbers, "nonpriv", "identity", float("inf")) == []
     # UPGNet names its model, PPGNN does not.
-    assert _values(numbers, "base", "mb", 1.0, model="sage") == ["ppgnn 3 (MB) 78.9 ± 1.2"]
+    assert _values(numbers, "base", "mb", 1.0, model="sage") == ["PPGNN Table 3 (MB) 78.9 ± 1.2"]
 
 
 def test_upgnet_repeats_its_table_2_without_the_aggregator() -> None:
@@ -123,13 +123,15 @@ def _paper(tmp_path: Path, **changes: object) -> Path:
     ours = {"dataset": "cora", "method": "base", "mechanism": "mb", "model": "gcn", "task": "t", "epsilon": 1.0}
     cell = {"row": 1, "printed": "MB", "metric": "accuracy", "value": "78.9", "ours": ours} | changes
     table = {"table": "1", "file": "tables/t.csv", "shows": "x", "beside": [], "cells": [cell]}
-    text = yaml.safe_dump({"paper": "p", "title": "t", "reference": "r", "tables": [table], "figures": []})
+    text = yaml.safe_dump(
+        {"paper": "p", "short": "P", "title": "t", "reference": "r", "tables": [table], "figures": []}
+    )
     (tmp_path / "p.yaml").write_text(text)
     return tmp_path
 
 
 def test_a_sound_paper_loads(tmp_path: Path) -> None:
-    assert load_papers(_paper(tmp_path)).titles == {"p": "t. r"}
+    assert load_papers(_paper(tmp_path)).entries == ()
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,153 @@
+"""`ldp tables`: print the regenerated tables, or say what has moved against the committed ones."""
+
+from __future__ import annotations
+
+import enum
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.markup import escape
+from rich.table import Table
+
+from graphldp.cli.console import note, out
+from graphldp.cli.options import AsJson
+
+if TYPE_CHECKING:
+    from graphldp.stages.compare import Difference
+
+__all__ = ["register"]
+
+_MOVED = 1  # exit code: a cell left its interval
+
+
+class Format(enum.StrEnum):
+    """How a table is printed."""
+
+    rich = "rich"
+    md = "md"
+    csv = "csv"
+    tex = "tex"
+    json = "json"
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command to the app."""
+    app.command("tables")(tables)
+
+
+def tables(
+    name: Annotated[str, typer.Argument(help="Which table; --list shows them.")] = "main",
+    form: Annotated[Format, typer.Option("--format", help="How to print it.")] = Format.rich,
+    listed: Annotated[bool, typer.Option("--list", help="Only name the tables that are there.")] = False,
+    check: Annotated[
+        bool, typer.Option("--check", help="Compare with the committed tables; exit 1 if a cell left its interval.")
+    ] = False,
+    against: Annotated[str, typer.Option("--against", help="The git revision to compare with.")] = "HEAD",
+    results: Annotated[Path, typer.Option("--results", help="Folder of the results.", file_okay=False)] = Path(
+        "results"
+    ),
+    as_json: AsJson = False,
+) -> None:
+    """Print the regenerated tables, or check them against the committed ones.
+
+    With --check a cell may move within the interval that was committed beside it, and no further. Exit code 0: all
+    within; 1: cells moved, each is listed with its old and new value; 2: there is nothing to compare.
+    """
+    if check:
+        _check(results, against, as_json)
+        return
+    from graphldp.errors import unknown_name
+    from graphldp.stages.artifacts import require
+
+    found = {path.stem: path for path in sorted((results / "tables").glob("*.csv"))}
+    if listed:
+        typer.echo(json.dumps(list(found)) if as_json else "\n".join(found))
+        return
+    if found and name not in found:
+        raise unknown_name("table", name, found)
+    path = require(results / "tables" / f"{name}.csv", "ldp evaluate")
+    _show(path, Format.json if as_json else form)
+
+
+def _show(path: Path, form: Format) -> None:
+    from graphldp.stages.artifacts import require
+    from graphldp.stages.tables import read_csv
+
+    rows = read_csv(path.read_text(encoding="utf-8"))
+    if form is Format.json:
+        typer.echo(json.dumps(rows, indent=2, ensure_ascii=False))
+    elif form is Format.rich:
+        for dataset in dict.fromkeys(row["dataset"] for row in rows):
+            out.print(_table(dataset, [row for row in rows if row["dataset"] == dataset]))
+    else:
+        text = require(path.with_suffix(f".{form}"), "ldp evaluate").read_text(encoding="utf-8")
+        typer.echo(text, nl=False)
+
+
+def _table(dataset: str, rows: list[dict[str, str]]) -> Table:
+    table = Table(title=f"{escape(dataset)}: accuracy in percent, differences in points", title_justify="left")
+    table.add_column("row", no_wrap=True)
+    table.add_column("mechanism")
+    table.add_column("epsilon", justify="right")
+    table.add_column("accuracy", justify="right", no_wrap=True)
+    table.add_column("gain over structure", justify="right", no_wrap=True)
+    table.add_column("gap to nonpriv", justify="right", no_wrap=True)
+    table.add_column("K", justify="right")
+    table.add_column("paper", justify="right")
+    group = None
+    for row in rows:
+        if group is not None and row["epsilon"] != group:
+            table.add_section()
+        group = row["epsilon"]
+        broken = "" if row["claim"] == "keeps" else " †"
+        table.add_row(
+            escape(row["row"]) + broken,
+            escape(row["mechanism"]),
+            row["epsilon"],
+            _interval(row, "accuracy"),
+            _interval(row, "gain", colour=row["row"] not in ("majority", "nonpriv")),
+            _interval(row, "gap"),
+            row["steps"],
+            row["paper_accuracy"],
+        )
+    return table
+
+
+def _interval(row: dict[str, str], column: str, *, colour: bool = False) -> str:
+    mean, low, high = (row[f"{column}{end}"] for end in ("", "_low", "_high"))
+    ends = f" [dim]{low} to {high}[/dim]" if low and high else ""
+    style = ""
+    if colour and ends:
+        style = "green" if float(low) > 0 else "red" if float(high) < 0 else ""
+    return (f"[{style}]{mean}[/{style}]" if style else mean) + ends
+
+
+def _check(results: Path, revision: str, as_json: bool) -> None:
+    from graphldp.stages.compare import check
+
+    found = check(results, revision)
+    failed = [difference for difference in found if difference.fails]
+    if as_json:
+        typer.echo(json.dumps([_plain(difference) for difference in found], indent=2, ensure_ascii=False))
+    else:
+        for difference in found:
+            out.print(("moved: " if difference.fails else "note: ") + difference.text, markup=False, soft_wrap=True)
+    if failed:
+        note(f"{len(failed)} {'cell' if len(failed) == 1 else 'cells'} left what {revision} allows")
+        raise typer.Exit(_MOVED)
+    if not as_json:
+        out.print(f"tables: every cell is within its interval at {revision}", markup=False, soft_wrap=True)
+
+
+def _plain(difference: Difference) -> dict[str, str | bool]:
+    return {
+        "table": difference.table,
+        "cell": difference.cell,
+        "column": difference.column,
+        "old": difference.old,
+        "new": difference.new,
+        "allowed": difference.allowed,
+        "fails": difference.fails,
+    }

@@ -1,0 +1,261 @@
+"""From runs to what is said of them: the table, the metrics, the figures and the report page.
+
+Runs are chosen by what their files say of themselves, never by their names. A table is only made from a whole grid
+in which every row was searched alike and measured on the same splits; anything else is an error of one line.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from graphldp import __version__
+from graphldp.errors import ArtifactError, DataError
+from graphldp.evaluation import Bootstrap, Interval, mean_interval, paired_difference
+from graphldp.stages.artifacts import read_meta, read_table, write_json, write_text
+from graphldp.stages.figures import accuracy_figure
+from graphldp.stages.paper_numbers import PaperNumbers, load_papers
+from graphldp.stages.params import Cell, Params
+from graphldp.stages.paths import epsilon_text
+from graphldp.stages.report import report_page
+from graphldp.stages.tables import (
+    MAJORITY,
+    NONPRIV,
+    STRUCTURE,
+    Claim,
+    Result,
+    Row,
+    Section,
+    csv_text,
+    latex_text,
+    markdown_text,
+    metrics,
+    plots_text,
+)
+
+__all__ = ["Progress", "evaluate", "measure", "write"]
+
+Progress = Callable[[int, int, str], None]
+_Key = tuple[str, str, str, str, float]
+_NODES = ("train_nodes", "validation_nodes", "test_nodes")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Runs:
+    """One Runs artifact: its cell, its metadata and its final runs in the order of their numbers."""
+
+    cell: Cell
+    path: Path
+    meta: dict[str, Any]
+    numbers: tuple[int, ...]
+    accuracy: NDArray[np.float64]
+    steps: tuple[int, ...]
+    nodes: tuple[tuple[int, ...], ...]
+
+    @property
+    def trained(self) -> bool:
+        """Whether a model was trained for it; only the majority class needs none."""
+        return self.cell.method != MAJORITY
+
+
+def evaluate(params: Params, data: Path, results: Path, papers: Path, progress: Progress | None = None) -> Result:
+    """Read the grid's runs below `data`, write everything below `results`, and return what was said."""
+    result = measure(params, data, papers, progress)
+    write(result, results)
+    return result
+
+
+def measure(params: Params, data: Path, papers: Path, progress: Progress | None = None) -> Result:
+    """Read the grid's runs and turn them into rows; write nothing."""
+    cells = params.cells()
+    bootstrap = Bootstrap(resamples=params.evaluate.resamples, confidence=params.evaluate.confidence, seed=params.seed)
+    printed = load_papers(papers)
+    index = _index(data, params.datasets)
+    sections = []
+    done = 0
+    for dataset in params.datasets:
+        runs = []
+        for cell in (cell for cell in cells if cell.dataset == dataset):
+            runs.append(_read(cell, index, params.seeds))
+            done += 1
+            if progress is not None:
+                progress(done, len(cells), f"{cell.name} at epsilon {epsilon_text(cell.epsilon)}")
+        sections.append(_section(dataset, runs, bootstrap, printed))
+    notes = []
+    if printed.missing:
+        notes.append(f"No folder {papers.name!r} of papers was found, so no paper's number stands beside ours.")
+    return Result(sections=tuple(sections), bootstrap=bootstrap, notes=tuple(notes), version=__version__)
+
+
+def write(result: Result, results: Path) -> list[Path]:
+    """Write tables, metrics, plot data, figures and the page, each atomically; return their paths."""
+    texts = {
+        "tables/main.csv": csv_text(result),
+        "tables/main.md": markdown_text(result),
+        "tables/main.tex": latex_text(result),
+        "plots/accuracy.csv": plots_text(result),
+        **{
+            f"figures/accuracy-{section.dataset}.svg": accuracy_figure(section, width=760)
+            for section in result.sections
+        },
+        "report.html": report_page(result),
+    }
+    for name, text in texts.items():
+        write_text(results / name, text)
+    write_json(results / "metrics.json", metrics(result))
+    return [*(results / name for name in texts), results / "metrics.json"]
+
+
+def _key(cell: Cell) -> _Key:
+    return cell.dataset, cell.name, cell.method, cell.mechanism, cell.epsilon
+
+
+def _make(cell: Cell) -> str:
+    return (
+        f"ldp train --dataset {cell.dataset} --method {cell.method} --mechanism {cell.mechanism} "
+        f"--epsilon {epsilon_text(cell.epsilon)}"
+    )
+
+
+def _index(data: Path, datasets: tuple[str, ...]) -> dict[_Key, tuple[Path, dict[str, Any]]]:
+    """Return every Runs artifact of the data sets under the cell that its metadata names."""
+    found: dict[_Key, tuple[Path, dict[str, Any]]] = {}
+    for dataset in datasets:
+        for path in sorted((data / "runs" / dataset).glob("**/*.parquet")):
+            meta = read_meta(path, "ldp train")
+            try:
+                if meta["kind"] != "runs":
+                    raise ArtifactError(f"{path} is of kind {meta['kind']!r}, not runs; move it out of {data / 'runs'}")
+                key = (meta["dataset"], meta["arm"], meta["method"], meta["mechanism"], float(meta["epsilon"]))
+            except KeyError as error:
+                raise ArtifactError(
+                    f"{path} does not say its {error.args[0]}; delete it and make it again with `ldp train`"
+                ) from error
+            if key in found:
+                raise ArtifactError(
+                    f"{found[key][0]} and {path} both hold {key[1]} on {key[0]} at epsilon {epsilon_text(key[4])}; "
+                    "delete the one that is not meant"
+                )
+            found[key] = path, meta
+    return found
+
+
+def _read(cell: Cell, index: dict[_Key, tuple[Path, dict[str, Any]]], seeds: int) -> _Runs:
+    name = f"{cell.name} ({cell.method}, {cell.mechanism}) on {cell.dataset} at epsilon {epsilon_text(cell.epsilon)}"
+    if _key(cell) not in index:
+        raise ArtifactError(f"no runs of {name}; make them with `{_make(cell)}`, or the whole grid with `dvc repro`")
+    path, meta = index[_key(cell)]
+    table = read_table(path, _make(cell))
+    missing = {"role", "run", "steps", "test_accuracy", *_NODES} - set(table.column_names)
+    if missing:
+        raise ArtifactError(f"{path} has no column {', '.join(sorted(missing))}; make it again with `{_make(cell)}`")
+    final = table.filter(pc.equal(table["role"], "final")).sort_by("run")
+    numbers = tuple(final["run"].to_pylist())
+    if numbers != tuple(range(seeds)):
+        raise ArtifactError(
+            f"{path} has {len(numbers)} final runs, the grid asks for {seeds}; make it again with `{_make(cell)}`"
+        )
+    accuracy = np.array(final["test_accuracy"].to_pylist(), dtype=np.float64)
+    if not ((accuracy >= 0) & (accuracy <= 1)).all():
+        raise ArtifactError(
+            f"{path} has a final run without a test accuracy in [0, 1]; make it again with `{_make(cell)}`"
+        )
+    nodes = tuple(zip(*(final[column].to_pylist() for column in _NODES), strict=True))
+    steps = tuple(sorted({step for step in final["steps"].to_pylist() if step is not None}))
+    return _Runs(cell=cell, path=path, meta=meta, numbers=numbers, accuracy=accuracy, steps=steps, nodes=nodes)
+
+
+def _section(dataset: str, runs: list[_Runs], bootstrap: Bootstrap, printed: PaperNumbers) -> Section:
+    by_method = {one.cell.method: one for one in runs}
+    missing = [method for method in (MAJORITY, STRUCTURE, NONPRIV) if method not in by_method]
+    if missing:
+        raise DataError(
+            f"a table of {dataset} needs its floor and ceiling, and references lacks {', '.join(missing)}; "
+            "add it to references in params.yaml"
+        )
+    floor, ceiling = by_method[STRUCTURE], by_method[NONPRIV]
+    for one in runs:
+        _check_paired(one, floor)
+    rows = tuple(_row(one, floor, ceiling, bootstrap, printed) for one in sorted(runs, key=_order(runs)))
+    search = floor.meta["search"]
+    train, validation, test = floor.nodes[0]
+    return Section(
+        dataset=dataset,
+        rows=rows,
+        runs=len(floor.numbers),
+        points=int(search["points"]),
+        search_seeds=int(search["seeds"]),
+        train_nodes=train,
+        validation_nodes=validation,
+        test_nodes=test,
+    )
+
+
+def _check_paired(one: _Runs, floor: _Runs) -> None:
+    """Refuse a row that was not measured as its floor was: other splits, or another search."""
+    if one.nodes != floor.nodes:
+        raise ArtifactError(
+            f"{one.path} was measured on other splits than {floor.path}; train both again with the same seed and "
+            "fractions"
+        )
+    if one.trained and one.meta.get("search") != floor.meta.get("search"):
+        raise ArtifactError(
+            f"{one.path} was searched with {one.meta.get('search')}, the floor with {floor.meta.get('search')}; a "
+            "table compares rows of one search budget, so train both again"
+        )
+
+
+def _order(runs: list[_Runs]) -> Callable[[_Runs], tuple[float, ...]]:
+    """Floor first, ceiling last; between them the methods by budget, in the order of params.yaml."""
+    place = {MAJORITY: 0, STRUCTURE: 1, NONPRIV: 3}
+    given = {id(one): rank for rank, one in enumerate(runs)}
+    return lambda one: (place.get(one.cell.method, 2), one.cell.epsilon, given[id(one)])
+
+
+def _row(one: _Runs, floor: _Runs, ceiling: _Runs, bootstrap: Bootstrap, printed: PaperNumbers) -> Row:
+    cell = one.cell
+    address = (cell.dataset, cell.name, epsilon_text(cell.epsilon))
+
+    def against(other: _Runs, what: str) -> Interval | None:
+        if other is one:
+            return None
+        return paired_difference(one.accuracy, other.accuracy, bootstrap, *address, what).scaled(100.0)
+
+    model = str(one.meta.get("model") or "none")
+    papers = printed.lookup(
+        dataset=cell.dataset, method=cell.method, mechanism=cell.mechanism, model=model, epsilon=cell.epsilon
+    )
+    return Row(
+        dataset=cell.dataset,
+        name=cell.name,
+        method=cell.method,
+        mechanism=cell.mechanism,
+        epsilon=cell.epsilon,
+        delta=float(one.meta.get("delta") or 0.0),
+        model=model,
+        runs=len(one.numbers),
+        steps=one.steps if one.trained else (),
+        accuracy=mean_interval(one.accuracy, bootstrap, *address, "accuracy").scaled(100.0),
+        gain=against(floor, "gain"),
+        gap=against(ceiling, "gap"),
+        papers=tuple(papers),
+        claim=_claim(one.meta.get("mechanism_claim")),
+    )
+
+
+def _claim(claim: dict[str, Any] | None) -> Claim:
+    """Read whether the mechanism keeps its claim; the audit's word (`keeps`) counts before the arithmetic."""
+    if not claim:
+        return Claim(keeps=True, text="")
+    text = str(claim.get("text") or "spends more than it claims")
+    if "keeps" in claim:
+        return Claim(keeps=bool(claim["keeps"]), text=text)
+    exact, claimed = claim.get("exact"), claim.get("claimed")
+    keeps = exact is None or claimed is None or float(exact) <= float(claimed) * (1 + 1e-9)
+    return Claim(keeps=keeps, text=text)

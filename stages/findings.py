@@ -1,0 +1,120 @@
+"""What a table says in plain words, derived from its intervals by fixed rules.
+
+A private result is *above* or *below* the floor only if the interval of its paired gain lies wholly on that side of
+zero; otherwise it cannot be told apart from it. Nothing here knows a number in advance.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from graphldp.stages.tables import Row, Section, number, span
+
+__all__ = ["Finding", "find", "title"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """The headline of one dataset, the sentences that carry it, and the best private row."""
+
+    headline: str
+    sentences: tuple[str, ...]
+    best: Row | None
+    above: int
+    same: int
+    below: int
+    unknown: int
+
+
+def find(section: Section) -> Finding:
+    """Return what the section's intervals say."""
+    rows = section.private
+    sides = [row.gain.against(0.0) for row in rows if row.gain is not None]
+    counts = {side: sides.count(side) for side in ("above", "same", "below", "unknown")}
+    best = max(rows, key=lambda row: row.accuracy.mean, default=None)
+    sentences = [_worth(section)]
+    if best is not None:
+        sentences.append(_best(best, section))
+    if len(rows) > 1 and not counts["unknown"]:
+        sentences.append(_counted(len(rows), counts))
+    broken = sorted({row.mechanism for row in rows if not row.claim.keeps})
+    if broken:
+        sentences.append(
+            f"Rows marked † use {_listed(broken)}, which {'does' if len(broken) == 1 else 'do'} not keep the claimed "
+            "epsilon; their budget is larger than it says."
+        )
+    return Finding(headline=_headline(section, counts, best), sentences=tuple(sentences), best=best, **counts)
+
+
+def title(dataset: str) -> str:
+    """Return a dataset's name as a sentence writes it."""
+    return dataset[:1].upper() + dataset[1:]
+
+
+def _headline(section: Section, counts: dict[str, int], best: Row | None) -> str:
+    where = f"On {title(section.dataset)}"
+    total = len(section.private)
+    if best is None:
+        return f"{where} no private method was measured."
+    if counts["unknown"]:
+        return f"{where} there is one run per result, too few to tell any two of them apart."
+    if counts["above"] == 0:
+        verdict = "does measurably better than using nobody’s features at all"
+        return f"{where} no private method {verdict}."
+    if counts["above"] == total:
+        return f"{where} every private method does measurably better than using nobody’s features at all."
+    share = "only 1" if counts["above"] == 1 else str(counts["above"])
+    verb = "is" if counts["above"] == 1 else "are"
+    return f"{where} {share} of {total} private results {verb} measurably better than using nobody’s features at all."
+
+
+def _worth(section: Section) -> str:
+    """Say what there is to win: the ceiling over the floor."""
+    floor, ceiling = section.reference("structure"), section.reference("nonpriv")
+    first = (
+        f"The graph and the labels alone, without a single feature of anybody, reach {floor.accuracy.mean:.1f} %; "
+        f"the same model with everybody’s true features reaches {ceiling.accuracy.mean:.1f} %."
+    )
+    gain = ceiling.gain
+    if gain is None or not gain.known:
+        return first
+    if gain.against(0.0) != "above":
+        return f"{first} The difference, {span(gain, sign=True)} points, is not measurable: there is nothing to win."
+    return f"{first} That is all that features can win here: {span(gain, sign=True)} points."
+
+
+def _best(best: Row, section: Section) -> str:
+    gain = best.gain
+    assert gain is not None  # only the floor has no gain over itself
+    first = (
+        f"The best private result is {best.name} at epsilon {number(best.epsilon)} with {best.accuracy.mean:.1f} %, "
+        f"{span(gain, sign=True)} points against the floor"
+    )
+    side = gain.against(0.0)
+    if side == "unknown":
+        return f"{first}."
+    if side == "same":
+        return f"{first}: not distinguishable from it."
+    if side == "below":
+        return f"{first}: measurably below it."
+    whole = section.reference("nonpriv").gain
+    if whole is None or whole.against(0.0) != "above":
+        return f"{first}."
+    return f"{first}: {100 * gain.mean / whole.mean:.0f} % of what the features are worth."
+
+
+def _counted(total: int, counts: dict[str, int]) -> str:
+    parts = [
+        f"{counts[side]} {words}"
+        for side, words in (
+            ("above", "above the floor"),
+            ("same", "not distinguishable from it"),
+            ("below", "below it"),
+        )
+    ]
+    harm = " Below means that the noise does harm: a learner that ignored the reports would do better."
+    return f"Of {total} private results, {_listed(parts)}.{harm if counts['below'] else ''}"
+
+
+def _listed(parts: list[str]) -> str:
+    return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}"

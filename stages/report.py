@@ -1,0 +1,310 @@
+"""The report page: one HTML file that opens from disk, on a phone and on paper, in light and dark.
+
+It needs no script and no network. Its words come from the rules of `findings`, its numbers from the table.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from html import escape
+from itertools import groupby
+from pathlib import Path
+from string import Template
+
+from graphldp.evaluation import Interval
+from graphldp.stages.figures import FIGURE_CSS, accuracy_figure, gain_bar
+from graphldp.stages.findings import Finding, find, title
+from graphldp.stages.tables import (
+    DAGGER,
+    Result,
+    Row,
+    Section,
+    daggers,
+    footnotes,
+    marks,
+    number,
+    signed,
+    span,
+)
+
+__all__ = ["report_page"]
+
+_HERE = Path(__file__).parent
+_VERDICTS = {"above": "above the floor", "below": "below the floor", "same": "within noise", "unknown": ""}
+_WIDE, _NARROW = 940, 356
+
+
+def report_page(result: Result) -> str:
+    """Return the whole page."""
+    template = Template((_HERE / "report.html").read_text(encoding="utf-8"))
+    css = (_HERE / "report.css").read_text(encoding="utf-8") + FIGURE_CSS
+    findings = [find(section) for section in result.sections]
+    names = [title(section.dataset) for section in result.sections]
+    lead = (
+        "People perturb their own features before they send them. The question is what those noisy reports add to what "
+        "a learner reaches with none of them: the floor."
+    )
+    return template.substitute(
+        version=escape(result.version),
+        seed=result.bootstrap.seed,
+        title=f"What private features add on {_listed(names)}",
+        lead=lead,
+        css=css.strip(),
+        jump=_jump(result) if len(result.sections) > 1 else "",
+        sections="\n".join(
+            _section(section, finding, result) for section, finding in zip(result.sections, findings, strict=True)
+        ),
+        measured=_measured(result),
+        privacy=_privacy(result),
+        papers=_papers(result),
+        again=_again(result),
+    )
+
+
+def _jump(result: Result) -> str:
+    links = "".join(
+        f'<li><a href="#{escape(section.dataset)}">{escape(title(section.dataset))}</a></li>'
+        for section in result.sections
+    )
+    return f'<nav aria-label="Datasets"><ul>{links}</ul></nav>'
+
+
+def _section(section: Section, finding: Finding, result: Result) -> str:
+    sentences = "".join(f"<p>{escape(sentence)}</p>" for sentence in finding.sentences)
+    wide = accuracy_figure(section, width=_WIDE, standalone=False)
+    narrow = accuracy_figure(section, width=_NARROW, standalone=False)
+    return (
+        f'<section class="finding" id="{escape(section.dataset)}">\n<h2>{escape(finding.headline)}</h2>\n'
+        f"{_tiles(section, finding)}\n{sentences}\n"
+        f'<div class="framed"><figure><div class="wide">{wide}</div><div class="narrow">{narrow}</div>'
+        f"<figcaption>{_caption(result)}</figcaption></figure></div>\n"
+        f"<h3>Every result</h3>\n{_table(section, result)}\n{_notes(section)}\n</section>"
+    )
+
+
+def _caption(result: Result) -> str:
+    confidence = f"{100 * result.bootstrap.confidence:g} %"
+    return (
+        f"Points are means with {confidence} intervals, set a little apart so that none hides another. Solid line: "
+        "structure, the floor. Dashed line: nonpriv, the ceiling. Grey bands are their intervals. The axis does not "
+        "start at zero. Whether a point is above the floor is judged by paired differences (in the table), not by "
+        "whether two intervals in this picture overlap."
+    )
+
+
+def _tiles(section: Section, finding: Finding) -> str:
+    floor, ceiling = section.reference("structure"), section.reference("nonpriv")
+    tiles = [("floor", "Nobody’s features", "the floor, epsilon 0", floor)]
+    if finding.best is not None:
+        best = finding.best
+        tiles.append(("best", "Best private result", f"{best.label}, epsilon {number(best.epsilon)}", best))
+    tiles.append(("ceiling", "Everybody’s true features", "the ceiling, no privacy", ceiling))
+    parts = []
+    for kind, label, what, row in tiles:
+        ends = f"{row.accuracy.low:.1f} to {row.accuracy.high:.1f}" if row.accuracy.known else "one run, no interval"
+        parts.append(
+            f'<div class="tile {kind}"><dt>{label}<br>{escape(what)}</dt><dd><div class="big">{row.accuracy.mean:.1f}'
+            f'<small> %</small></div><div class="under">{ends}</div></dd></div>'
+        )
+    return f'<dl class="tiles">{"".join(parts)}</dl>'
+
+
+def _table(section: Section, result: Result) -> str:
+    letters = marks(section.rows)
+    heads = (
+        '<th role="columnheader" scope="col">Method</th>'
+        '<th role="columnheader" scope="col" class="num">Accuracy, %</th>'
+        '<th role="columnheader" scope="col" class="num">Gain over floor, points</th>'
+        '<th role="columnheader" scope="col" class="bars">worse · better</th>'
+        '<th role="columnheader" scope="col">Verdict</th>'
+        '<th role="columnheader" scope="col" class="num">Gap to ceiling, points</th>'
+        '<th role="columnheader" scope="col" class="num">In a paper</th>'
+    )
+    limit = _limit(section)
+    bodies = []
+    for heading, rows in groupby(section.rows, key=_group):
+        lines = "".join(_line(row, letters, limit) for row in rows)
+        bodies.append(
+            f'<tbody role="rowgroup"><tr role="row" class="group"><th role="rowheader" scope="rowgroup" colspan="7">'
+            f"{heading}</th></tr>{lines}</tbody>"
+        )
+    caption = f"Every result on {escape(title(section.dataset))}: means of {section.runs} runs, with intervals"
+    return (
+        f'<div class="framed scroll"><table class="stack" role="table"><caption>{caption}</caption>'
+        f'<thead role="rowgroup"><tr role="row">{heads}</tr></thead>{"".join(bodies)}</table></div>'
+        f'<div class="notes"><p>{escape(result.reading)} Above or below the floor: the whole interval of the gain lies '
+        "on that side of zero. K is the number of propagation steps that the search chose.</p></div>"
+    )
+
+
+def _limit(section: Section) -> float:
+    """Return where the pictures of gains end: a little beyond the ceiling, so that one bad row flattens no other."""
+    ceiling = section.reference("nonpriv").gain
+    worth = 0.0 if ceiling is None else abs(ceiling.high if ceiling.known else ceiling.mean)
+    return max(1.5 * worth, 0.5)
+
+
+def _group(row: Row) -> str:
+    """Return the heading under which a row stands: what one user spends, and on what."""
+    if row.role == "private":
+        delta = f", delta {row.delta:g}" if row.delta else ""
+        return f"<b>epsilon {number(row.epsilon)}</b>{delta} per user, all of it spent on features"
+    if row.role == "nonpriv":
+        return "<b>epsilon inf</b>: features as they are, unprotected"
+    return "<b>epsilon 0</b>: no features, nothing spent"
+
+
+def _line(row: Row, letters: dict[str, str], limit: float) -> str:
+    gain = row.gain
+    judged = gain is not None and row.role == "private"
+    side = gain.against(0.0) if gain is not None else "unknown"
+    verdict = f'<span class="verdict {side}">{_VERDICTS[side]}</span>' if judged and _VERDICTS[side] else ""
+    if row.role == "structure":
+        verdict = '<span class="verdict">the floor</span>'
+    elif row.role == "nonpriv":
+        verdict = '<span class="verdict">the ceiling</span>'
+    bar = gain_bar(gain, limit) if gain is not None and row.role != "majority" else ""
+    paper = ""
+    if row.papers:
+        paper = f"<span>{escape(row.papers[0].text)}<sup>{letters[row.papers[0].note]}</sup></span>"
+    return (
+        f'<tr role="row"><th role="rowheader" scope="row">{escape(row.label)}{_about(row)}</th>'
+        f'<td role="cell" class="num">{_number(row.accuracy)}</td>'
+        f'<td role="cell" class="num gain-cell">{_number(gain, sign=True)}</td>'
+        f'<td role="cell" class="bars">{bar}</td>'
+        f'<td role="cell" class="verdict-cell">{verdict}</td>'
+        f'<td role="cell" class="num" data-label="gap to ceiling">{_number(row.gap, sign=True)}</td>'
+        f'<td role="cell" class="num" data-label="in a paper">{paper}</td></tr>'
+    )
+
+
+def _about(row: Row) -> str:
+    """Return the mechanism and the depth, in small type behind a row's name."""
+    parts = [] if row.role == "majority" else [row.mechanism]
+    parts += [f"K {row.steps_text}"] if row.steps else []
+    return f'<span class="about">{escape(", ".join(parts))}</span>' if parts else ""
+
+
+def _number(interval: Interval | None, *, sign: bool = False) -> str:
+    """Return a mean and its ends as the table sets them."""
+    mean, _, ends = span(interval, sign=sign).partition(" ")
+    if not mean:
+        return ""
+    tail = f'<span class="ends">{ends}</span>' if ends else ""
+    return f'<span class="value"><span class="mean">{mean}</span>{tail}</span>'
+
+
+def _notes(section: Section) -> str:
+    letters = marks(section.rows)
+    lines = [f"<sup>{letters[note]}</sup> {escape(note)}" for note, _ in footnotes(section.rows)]
+    lines += [f"{DAGGER} {escape(reason)}" for reason in daggers(section.rows)]
+    return f'<div class="notes">{"".join(f"<p>{line}</p>" for line in lines)}</div>' if lines else ""
+
+
+def _measured(result: Result) -> str:
+    options = result.bootstrap
+    models = sorted({row.model for row in result.rows if row.role != "majority"})
+    items = [section.protocol for section in result.sections]
+    items += [
+        f"Model: {_listed(models)}. Validation loss alone chooses hyper-parameters and the best epoch; the labels of "
+        "test nodes steer nothing and are looked at once, at the end.",
+        "The floor was searched as hard as every method. An untuned floor would be easy to beat.",
+        f"Intervals: {100 * options.confidence:g} % percentile bootstrap of the mean over runs, {options.resamples} "
+        "resamples. Gains and gaps are differences within the same split, so what a lucky split does to both "
+        "cancels.",
+        "What the intervals do not cover: with ten runs such an interval is somewhat narrow (it covers about 90 % "
+        "where it says 95 %), runs share one graph, and nothing is corrected for the number of rows compared. A "
+        "verdict that hangs on a hair is no verdict.",
+    ]
+    items += list(result.notes)
+    return f"<ul>{''.join(f'<li>{escape(item)}</li>' for item in items)}</ul>"
+
+
+def _privacy(result: Result) -> str:
+    epsilons = sorted({row.epsilon for row in result.rows if row.role == "private" and math.isfinite(row.epsilon)})
+    odds = "".join(
+        f"<li>epsilon {number(epsilon)}: at most {_times(epsilon)} times as likely</li>" for epsilon in epsilons
+    )
+    broken = list(dict.fromkeys(reason for section in result.sections for reason in daggers(section.rows)))
+    marked = (
+        f"<p>{DAGGER} marks mechanisms that do not keep their claim: {escape('; '.join(broken))}</p>" if broken else ""
+    )
+    return (
+        "<p>Each person’s device perturbs her own feature row and sends only the noisy report. Whatever two rows she "
+        "might have had, any report is at most e<sup>epsilon</sup> times as likely under one as under the other, "
+        "whatever else the server knows:</p>"
+        f'<ul class="odds">{odds}</ul>'
+        "<p><strong>Protected:</strong> the features of one person, all of them together, for one report. What is "
+        "computed from the reports afterwards (calibration, training, prediction) spends nothing more. A second report "
+        "of the same person would add its epsilon to the first.</p>"
+        "<p><strong>Not protected:</strong> who is linked to whom, how many links somebody has, and the labels used "
+        "to train. The server knows them here. What the features would say can in part be guessed from these; "
+        "the floor shows how far, and epsilon promises nothing about that guess.</p>" + marked
+    )
+
+
+def _times(epsilon: float) -> str:
+    """Return e^epsilon, rounded up so that it stays a bound."""
+    value = math.exp(epsilon)
+    digits = max(0, 2 - math.floor(math.log10(value)))
+    rounded = math.ceil(value * 10**digits - 1e-9) / 10**digits
+    return f"{rounded:,.{digits}f}".rstrip("0").rstrip(".") if digits else f"{rounded:,.0f}"
+
+
+def _papers(result: Result) -> str:
+    rows = [row for row in result.rows if row.papers]
+    if not rows:
+        said = "".join(f"<p>{escape(note)}</p>" for note in result.notes)
+        return said or "<p>No paper prints a number for any cell of this table.</p>"
+    places = list(dict.fromkeys(paper.note for row in rows for paper in row.papers))
+    letters = {note: chr(ord("a") + place) for place, note in enumerate(places)}
+    lines = []
+    for row in rows:
+        for paper in row.papers:
+            difference = signed(row.accuracy.mean - float(paper.value))
+            lines.append(
+                f'<tr role="row"><th role="rowheader" scope="row">{escape(row.label)}'
+                f'<span class="about">{escape(row.dataset)}, epsilon {number(row.epsilon)}</span></th>'
+                f'<td role="cell" class="num" data-label="ours, %">{row.accuracy.mean:.1f}</td>'
+                f'<td role="cell" class="num" data-label="printed, %">{escape(paper.text)}</td>'
+                f'<td role="cell" class="num" data-label="ours minus printed">{difference}</td>'
+                f'<td role="cell" class="where" data-label="where"><span>{escape(paper.reference)}'
+                f"<sup>{letters[paper.note]}</sup></span></td></tr>"
+            )
+    kinds = (("Ours", ""), ("Ours, %", "num"), ("Printed, %", "num"), ("Difference, points", "num"), ("Where", ""))
+    heads = "".join(f'<th role="columnheader" scope="col" class="{kind}">{head}</th>' for head, kind in kinds)
+    unprinted = [
+        method
+        for method in ("majority", "structure", "nonpriv")
+        if not any(section.reference(method).papers for section in result.sections)
+    ]
+    absent = f"<p>No paper prints a number for: {_listed(unprinted)}.</p>" if unprinted else ""
+    notes = "".join(f"<p><sup>{letters[note]}</sup> {escape(note)}</p>" for note in places)
+    sources = sorted({f"{paper.paper}: {paper.source}" for row in rows for paper in row.papers})
+    notes += "".join(f"<p>{escape(source)}</p>" for source in sources)
+    return (
+        "<p>Copied as printed. The papers’ splits and searches are their own, so a difference is information, not a "
+        "test.</p>"
+        '<div class="framed scroll"><table class="stack" role="table"><caption>Our mean beside printed numbers, the '
+        f'closest comparison first</caption><thead role="rowgroup"><tr role="row">{heads}</tr></thead>'
+        f'<tbody role="rowgroup">{"".join(lines)}</tbody></table></div><div class="notes">{absent}{notes}</div>'
+    )
+
+
+def _again(result: Result) -> str:
+    files = ["tables/main.csv", "tables/main.md", "tables/main.tex", "metrics.json", "plots/accuracy.csv"]
+    files += [f"figures/accuracy-{section.dataset}.svg" for section in result.sections]
+    links = ", ".join(f'<a href="{escape(name)}">{escape(name)}</a>' for name in files)
+    return (
+        "<pre>dvc repro            # every stage that is out of date, then this page\n"
+        "ldp evaluate         # this page and the tables, from runs that are there\n"
+        "ldp tables --check   # which cells left their committed interval</pre>"
+        "<p>The grid is <code>params.yaml</code>. The same runs give the same bytes, this page included. "
+        f"Beside it: {links}.</p>"
+    )
+
+
+def _listed(parts: Iterable[str]) -> str:
+    names = [escape(part) for part in parts]
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"

@@ -1,0 +1,357 @@
+"""The main table: its rows, its texts (CSV, Markdown, LaTeX, JSON), and what has moved against a committed one.
+
+Accuracies are percent. The CSV is the record: two decimals, one line per cell; the other texts are renderings of it
+for people. No text holds a time, a host or a path, so the same runs give the same bytes.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from graphldp.evaluation import Bootstrap, Interval
+from graphldp.stages.paper_numbers import PaperNumber
+
+__all__ = [
+    "COLUMNS",
+    "MAJORITY",
+    "NONPRIV",
+    "STRUCTURE",
+    "Claim",
+    "Result",
+    "Row",
+    "Section",
+    "csv_text",
+    "latex_text",
+    "markdown_text",
+    "metrics",
+    "number",
+    "plots_text",
+    "read_csv",
+    "signed",
+    "span",
+]
+
+MAJORITY, STRUCTURE, NONPRIV = "majority", "structure", "nonpriv"
+COLUMNS = (
+    *("dataset", "row", "method", "mechanism", "epsilon", "spent_on", "model", "steps", "runs"),
+    *("accuracy", "accuracy_low", "accuracy_high", "gain", "gain_low", "gain_high", "gap", "gap_low", "gap_high"),
+    *("paper_accuracy", "paper", "claim"),
+)
+DAGGER = "†"
+_MINUS = "−"  # as wide as a plus, unlike the hyphen
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Claim:
+    """Whether a mechanism keeps the epsilon that its paper claims, and if not, what it spends."""
+
+    keeps: bool
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """One cell of the grid, measured. Intervals are in percent or percentage points."""
+
+    dataset: str
+    name: str
+    method: str
+    mechanism: str
+    epsilon: float
+    delta: float
+    model: str
+    runs: int
+    steps: tuple[int, ...]
+    accuracy: Interval
+    gain: Interval | None
+    gap: Interval | None
+    papers: tuple[PaperNumber, ...]
+    claim: Claim
+
+    @property
+    def role(self) -> Literal["majority", "structure", "nonpriv", "private"]:
+        """What the row is in its table: one of the references, or a method that spends a budget."""
+        if self.method == MAJORITY:
+            return "majority"
+        if self.method == STRUCTURE:
+            return "structure"
+        return "nonpriv" if self.method == NONPRIV else "private"
+
+    @property
+    def spent(self) -> str:
+        """What the epsilon of one user was spent on."""
+        if self.role == "nonpriv":
+            return "features, unprotected"
+        if self.role != "private":
+            return "nothing"
+        delta = f", delta {self.delta:g}" if self.delta else ""
+        return f"features {number(self.epsilon)}{delta}"
+
+    @property
+    def steps_text(self) -> str:
+        """The depth K that the search chose; empty where there is none."""
+        return "/".join(str(step) for step in self.steps)
+
+    @property
+    def label(self) -> str:
+        """The row's name, with a dagger where the mechanism does not keep its claim."""
+        return self.name if self.claim.keeps else f"{self.name} {DAGGER}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Section:
+    """The rows of one dataset and the protocol that all of them share."""
+
+    dataset: str
+    rows: tuple[Row, ...]
+    runs: int
+    points: int
+    search_seeds: int
+    train_nodes: int
+    validation_nodes: int
+    test_nodes: int
+
+    @property
+    def protocol(self) -> str:
+        """One line: how every row of this table was made."""
+        return (
+            f"{self.dataset}: every trained row had the same search ({self.points} points, {self.search_seeds} "
+            f"{_plural(self.search_seeds, 'seed')}, chosen by mean validation loss) and then {self.runs} "
+            f"{_plural(self.runs, 'run')} on the same splits ({self.train_nodes} nodes to train, "
+            f"{self.validation_nodes} to validate, {self.test_nodes} to test)."
+        )
+
+    @property
+    def private(self) -> tuple[Row, ...]:
+        """The rows that spend a budget."""
+        return tuple(row for row in self.rows if row.role == "private")
+
+    def reference(self, method: str) -> Row:
+        """Return the row of `majority`, `structure` or `nonpriv`."""
+        return next(row for row in self.rows if row.role == method)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Result:
+    """Everything that an evaluation says: one section per dataset, notes, and how sure it is."""
+
+    sections: tuple[Section, ...]
+    bootstrap: Bootstrap
+    notes: tuple[str, ...]
+    version: str
+
+    @property
+    def rows(self) -> Iterator[Row]:
+        """All rows, in the order of the table."""
+        for section in self.sections:
+            yield from section.rows
+
+    @property
+    def reading(self) -> str:
+        """One line: what the columns are."""
+        return (
+            f"Accuracy in percent, mean over runs with a {100 * self.bootstrap.confidence:g} % percentile bootstrap "
+            f"interval ({self.bootstrap.resamples} resamples). Gain over structure (epsilon 0: the graph and the "
+            "labels, nobody's features) and gap to nonpriv (the features as they are) are means of differences "
+            "within the same split, in points. Epsilon is all that one user spends."
+        )
+
+
+def number(value: float) -> str:
+    """Return a number as short as it can be said: 0, 0.1, 1, inf."""
+    return "inf" if value == math.inf else f"{value:g}"
+
+
+def signed(value: float, digits: int = 1) -> str:
+    """Return '+0.2', '−0.3' or '0.0' for a difference; never '-0.0'."""
+    rounded = round(value, digits)
+    if rounded == 0:
+        return f"{0:.{digits}f}"
+    return f"{'+' if rounded > 0 else _MINUS}{abs(rounded):.{digits}f}"
+
+
+def span(interval: Interval | None, *, sign: bool = False) -> str:
+    """Return '84.2 [83.9, 84.6]'; with `sign`, '+0.2 [−0.3, +0.7]'. Without an interval the mean alone."""
+    if interval is None:
+        return ""
+    show = signed if sign else "{:.1f}".format
+    ends = f" [{show(interval.low)}, {show(interval.high)}]" if interval.known else ""
+    return f"{show(interval.mean)}{ends}"
+
+
+def csv_text(result: Result) -> str:
+    """Return the record: one line per cell."""
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(COLUMNS)
+    for row in result.rows:
+        paper = row.papers[0] if row.papers else None
+        writer.writerow(
+            [
+                *(row.dataset, row.name, row.method, row.mechanism, number(row.epsilon), row.spent, row.model),
+                *(row.steps_text, row.runs),
+                *_ends(row.accuracy),
+                *_ends(row.gain),
+                *_ends(row.gap),
+                *((paper.value, paper.reference) if paper else ("", "")),
+                "keeps" if row.claim.keeps else f"fails: {row.claim.text}",
+            ]
+        )
+    return out.getvalue()
+
+
+def read_csv(text: str) -> list[dict[str, str]]:
+    """Return the rows of a CSV text."""
+    return list(csv.DictReader(io.StringIO(text)))
+
+
+def plots_text(result: Result) -> str:
+    """Return accuracy against epsilon for `dvc plots`: the references appear at every epsilon, as level lines."""
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(("dataset", "row", "epsilon", "accuracy", "accuracy_low", "accuracy_high"))
+    for section in result.sections:
+        epsilons = sorted({row.epsilon for row in section.private})
+        for row in section.rows:
+            for epsilon in [row.epsilon] if row.role == "private" else epsilons:
+                writer.writerow((row.dataset, row.name, number(epsilon), *_ends(row.accuracy)))
+    return out.getvalue()
+
+
+def metrics(result: Result) -> dict[str, Any]:
+    """Return what `dvc metrics diff` compares: dataset, row, epsilon; accuracy and gain, two decimals."""
+    out: dict[str, Any] = {}
+    for row in result.rows:
+        values = {"accuracy": round(row.accuracy.mean, 2)}
+        if row.gain is not None and row.role != "majority":
+            values["gain"] = round(row.gain.mean, 2) + 0.0
+        here = out.setdefault(row.dataset, {})
+        if row.role == "private":
+            here.setdefault(row.name, {})[number(row.epsilon)] = values
+        else:
+            here[row.name] = values
+    return out
+
+
+def footnotes(rows: Sequence[Row]) -> list[tuple[str, list[PaperNumber]]]:
+    """Return the notes on papers' numbers, each once, with the numbers it goes with, in the order of the table."""
+    found: dict[str, list[PaperNumber]] = {}
+    for row in rows:
+        for paper in row.papers[:1]:
+            found.setdefault(paper.note, []).append(paper)
+    return list(found.items())
+
+
+def marks(rows: Sequence[Row]) -> dict[str, str]:
+    """Return the letter of each footnote: a, b, c, ..."""
+    return {note: chr(ord("a") + place) for place, (note, _) in enumerate(footnotes(rows))}
+
+
+def daggers(rows: Sequence[Row]) -> list[str]:
+    """Return why rows carry a dagger, each reason once."""
+    return list(dict.fromkeys(f"{row.mechanism}: {row.claim.text}" for row in rows if not row.claim.keeps))
+
+
+_HEADINGS = (
+    *("row", "mechanism", "epsilon", "spent on", "K", "accuracy", "gain over structure", "gap to nonpriv", "paper"),
+)
+
+
+def _cells(row: Row, letters: Mapping[str, str]) -> tuple[str, ...]:
+    paper = f"{row.papers[0].text} ({letters[row.papers[0].note]})" if row.papers else ""
+    mechanism = "" if row.role == "majority" else row.mechanism
+    return (
+        *(row.label, mechanism, number(row.epsilon), row.spent, row.steps_text),
+        *(span(row.accuracy), span(row.gain, sign=True), span(row.gap, sign=True), paper),
+    )
+
+
+def markdown_text(result: Result) -> str:
+    """Return the table for a README or a review."""
+    parts = ["# Accuracy, gain over the floor, gap to the ceiling", "", result.reading, ""]
+    for section in result.sections:
+        letters = marks(section.rows)
+        body = [_HEADINGS, *(_cells(row, letters) for row in section.rows)]
+        widths = [max(len(line[column]) for line in body) for column in range(len(_HEADINGS))]
+        right = [column not in (0, 1, 3) for column in range(len(_HEADINGS))]
+        rule = [("-" * (width - 1) + ":") if flag else "-" * width for width, flag in zip(widths, right, strict=True)]
+        lines = [body[0], tuple(rule), *body[1:]]
+        parts += [f"## {section.dataset}", ""]
+        parts += ["| " + " | ".join(_pad(line, widths, right)) + " |" for line in lines]
+        parts += ["", section.protocol, ""]
+        parts += [f"- ({letters[note]}) {note}" for note, _ in footnotes(section.rows)]
+        parts += [f"- {DAGGER} {reason}" for reason in daggers(section.rows)]
+        parts += [""] if letters or daggers(section.rows) else []
+    parts += [f"- {note}" for note in result.notes]
+    return "\n".join(parts).rstrip() + "\n"
+
+
+def _pad(line: Sequence[str], widths: Sequence[int], right: Sequence[bool]) -> list[str]:
+    return [
+        text.rjust(width) if flag else text.ljust(width) for text, width, flag in zip(line, widths, right, strict=True)
+    ]
+
+
+def latex_text(result: Result) -> str:
+    """Return table environments for LaTeX; they need the package booktabs and nothing else."""
+    parts = ["% Needs \\usepackage{booktabs}."]
+    for section in result.sections:
+        letters = marks(section.rows)
+        parts += [
+            "\\begin{table}",
+            "\\centering\\footnotesize\\setlength{\\tabcolsep}{3pt}",
+            f"\\caption{{{_tex(section.protocol)} {_tex(result.reading)}}}",
+            f"\\label{{tab:main-{section.dataset}}}",
+            "\\begin{tabular}{llrlrrrrr}",
+            "\\toprule",
+            " & ".join(_tex(heading) for heading in _HEADINGS) + " \\\\",
+            "\\midrule",
+        ]
+        before = ""
+        for row in section.rows:
+            group = f"{row.role}{row.epsilon}" if row.role == "private" else "reference"
+            if before not in ("", group):
+                parts.append("\\midrule")
+            before = group
+            parts.append(" & ".join(_tex(cell) for cell in _cells(row, letters)) + " \\\\")
+        parts += ["\\bottomrule", "\\end{tabular}"]
+        notes = [f"({letters[note]}) {note}" for note, _ in footnotes(section.rows)]
+        notes += [f"{DAGGER} {reason}" for reason in daggers(section.rows)]
+        parts += [f"\\par\\smallskip\\raggedright\\scriptsize {_tex(' '.join(notes))}"] if notes else []
+        parts += ["\\end{table}", ""]
+    return "\n".join(parts).rstrip() + "\n"
+
+
+_TEX = {
+    **{character: f"\\{character}" for character in "&%$#_{}"},
+    "\\": "\\textbackslash{}",
+    "~": "\\textasciitilde{}",
+    "^": "\\textasciicircum{}",
+    DAGGER: "\\textdagger{}",
+    "±": "$\\pm$",
+    _MINUS: "$-$",
+}
+
+
+def _tex(text: str) -> str:
+    return "".join(_TEX.get(character, character) for character in text)
+
+
+def _ends(interval: Interval | None) -> tuple[str, str, str]:
+    if interval is None:
+        return "", "", ""
+    low, high = (_plain(interval.low), _plain(interval.high)) if interval.known else ("", "")
+    return _plain(interval.mean), low, high
+
+
+def _plain(value: float) -> str:
+    return f"{round(value, 2) + 0.0:.2f}"
+
+
+def _plural(count: int, word: str) -> str:
+    return word if count == 1 else f"{word}s"

@@ -1,0 +1,287 @@
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+from runs_factory import grid, write_grid, write_runs
+
+from graphldp.cli.app import main
+from graphldp.errors import ArtifactError
+from graphldp.stages.compare import check, compare
+from graphldp.stages.evaluate import evaluate, measure
+from graphldp.stages.tables import (
+    COLUMNS,
+    Result,
+    csv_text,
+    latex_text,
+    markdown_text,
+    metrics,
+    number,
+    plots_text,
+    read_csv,
+    signed,
+)
+
+PAPERS = Path(__file__).parents[2] / "papers"
+GRID = grid(epsilons=(0.1, 1.0))
+BROKEN = {"claimed": 1.0, "exact": 2.0, "text": "spends 100 % more & says_nothing"}
+
+
+@pytest.fixture(scope="module")
+def result(tmp_path_factory: pytest.TempPathFactory) -> Result:
+    data = tmp_path_factory.mktemp("data")
+    write_grid(data, GRID)
+    cell = next(cell for cell in GRID.cells() if cell.name == "lpgnn-pm" and cell.epsilon == 1.0)
+    write_runs(data, cell, seeds=10, meta={"mechanism_claim": BROKEN})
+    return measure(GRID, data, PAPERS)
+
+
+def test_csv_is_the_record(result: Result) -> None:
+    rows = read_csv(csv_text(result))
+    assert tuple(rows[0]) == COLUMNS
+    assert len(rows) == 3 + 8
+    first = next(row for row in rows if (row["row"], row["epsilon"]) == ("base", "0.1"))
+    measured = next(row for row in result.rows if (row.name, row.epsilon) == ("base", 0.1))
+    assert first["accuracy"] == f"{measured.accuracy.mean:.2f}"
+    assert first["spent_on"] == "features 0.1"
+    assert first["paper"] == "UPGNet Table 2 (MBM)"
+    assert float(first["gain_low"]) <= float(first["gain"]) <= float(first["gain_high"]) < 0
+    claims = {(row["row"], row["epsilon"]): row["claim"] for row in rows}
+    assert claims["lpgnn-pm", "1"] == f"fails: {BROKEN['text']}"
+    assert claims["lpgnn-pm", "0.1"] == "keeps"
+
+
+def test_markdown_has_every_row_and_note_once(result: Result) -> None:
+    text = markdown_text(result)
+    lines = [line for line in text.splitlines() if line.startswith("|")]
+    assert len(lines) == 2 + 11
+    assert {line.count("|") for line in lines} == {10}
+    assert len({len(line) for line in lines}) == 1  # aligned for people who read the source
+    assert "| lpgnn-pm † |" in text
+    assert f"- † pm: {BROKEN['text']}" in text
+    assert text.count("(a) UPGNet Table 2") == 1
+    assert "12 points, 2 seeds" in text
+    assert "1354 nodes to train" in text
+
+
+def test_latex_is_balanced_and_escaped(result: Result) -> None:
+    text = latex_text(result)
+    body = text.split("\\toprule")[1].split("\\bottomrule")[0]
+    rows = [line for line in body.splitlines() if line.endswith("\\\\")]
+    assert len(rows) == 1 + 11
+    assert {line.count(" & ") for line in rows} == {8}
+    assert "spends 100 \\% more \\& says\\_nothing" in text
+    assert "lpgnn-pm \\textdagger{}" in text
+    assert all(character.isascii() for character in text)
+
+
+@pytest.mark.skipif(shutil.which("pdflatex") is None, reason="pdflatex is not installed")
+def test_latex_compiles(result: Result, tmp_path: Path) -> None:
+    document = "\\documentclass{article}\\usepackage{booktabs}\\begin{document}\n\\input{main}\n\\end{document}\n"
+    (tmp_path / "main.tex").write_text(latex_text(result))
+    (tmp_path / "paper.tex").write_text(document)
+    done = subprocess.run(
+        ["pdflatex", "-interaction=nonstopmode", "-halt-on-error", "paper.tex"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout[-1500:]
+
+
+def test_metrics_are_small_and_nested(result: Result) -> None:
+    found = metrics(result)["cora"]
+    assert set(found) == {"majority", "structure", "nonpriv", "base", "lpgnn", "lpgnn-pm", "lpgnn-lp"}
+    assert set(found["lpgnn"]) == {"0.1", "1"}
+    assert set(found["lpgnn"]["1"]) == {"accuracy", "gain"}
+    assert set(found["structure"]) == {"accuracy"}
+    assert json.loads(json.dumps(found)) == found
+
+
+def test_plot_data_repeats_the_references_at_every_budget(result: Result) -> None:
+    rows = read_csv(plots_text(result))
+    assert [row["epsilon"] for row in rows if row["row"] == "structure"] == ["0.1", "1"]
+    assert len(rows) == 2 * 7
+
+
+def test_numbers_are_written_one_way() -> None:
+    assert [number(value) for value in (0.0, 0.1, 1.0, 1e-6, float("inf"))] == ["0", "0.1", "1", "1e-06", "inf"]
+    assert [signed(value) for value in (0.25, -0.25, 0.04, -0.04)] == ["+0.2", "−0.2", "0.0", "0.0"]
+
+
+def _csv(**changes: str) -> list[dict[str, str]]:
+    row = dict.fromkeys(COLUMNS, "") | {
+        **{"dataset": "cora", "row": "lpgnn", "epsilon": "1", "steps": "16", "claim": "keeps"},
+        **{"accuracy": "84.20", "accuracy_low": "83.90", "accuracy_high": "84.60"},
+        **{"gain": "-0.30", "gain_low": "-0.60", "gain_high": "0.10"},
+    }
+    return [row | changes]
+
+
+@pytest.mark.parametrize("value", ["83.90", "84.60", "84.21"])
+def test_a_cell_may_move_within_its_committed_interval(value: str) -> None:
+    assert compare("main", _csv(), _csv(accuracy=value, accuracy_low="80.00", accuracy_high="90.00")) == []
+
+
+@pytest.mark.parametrize("value", ["83.89", "84.61", ""])
+def test_a_cell_may_not_leave_it(value: str) -> None:
+    [found] = compare("main", _csv(), _csv(accuracy=value))
+    assert found.fails
+    assert (found.column, found.old, found.new, found.allowed) == ("accuracy", "84.20", value, "83.90 to 84.60")
+    assert "cora lpgnn at epsilon 1, accuracy: 84.20 -> " in found.text
+
+
+def test_the_new_interval_grants_nothing() -> None:
+    moved = _csv(accuracy="86.00", accuracy_low="80.00", accuracy_high="90.00")
+    assert [difference.fails for difference in compare("main", _csv(), moved)] == [True]
+
+
+def test_gain_and_gap_are_checked_too() -> None:
+    assert [difference.column for difference in compare("main", _csv(), _csv(gain="0.11", gap="-1.00"))] == [
+        "gain",
+        "gap",
+    ]
+
+
+def test_without_an_interval_nothing_may_move() -> None:
+    bare = {"accuracy_low": "", "accuracy_high": ""}
+    assert compare("main", _csv(**bare), _csv(**bare)) == []
+    assert [d.fails for d in compare("main", _csv(**bare), _csv(**bare, accuracy="84.21"))] == [True]
+
+
+def test_other_columns_must_say_the_same_and_depth_is_mentioned() -> None:
+    found = compare("main", _csv(), _csv(claim="fails: x", steps="8"))
+    assert [(difference.column, difference.fails) for difference in found] == [("steps", False), ("claim", True)]
+
+
+def test_rows_and_columns_that_came_or_went_are_listed() -> None:
+    new = _csv(row="upgnet")
+    for row in new:
+        row["extra"] = "1"
+        del row["paper"]
+    found = [(difference.cell, difference.column) for difference in compare("main", _csv(), new)]
+    assert found == [
+        ("every row", "column paper"),
+        ("every row", "column extra"),
+        ("cora lpgnn at epsilon 1", "row"),
+        ("cora upgnet at epsilon 1", "row"),
+    ]
+
+
+def test_two_rows_for_one_cell_are_refused() -> None:
+    with pytest.raises(ArtifactError, match="two rows for cora lpgnn at epsilon 1"):
+        compare("main", _csv() + _csv(), _csv())
+
+
+def _git(folder: Path, *arguments: str) -> None:
+    who = ["-c", "user.name=t", "-c", "user.email=t@example.org", "-c", "commit.gpgsign=false"]
+    subprocess.run(["git", "-C", str(folder), *who, *arguments], check=True, capture_output=True)
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return a repository with a grid, its runs, and its committed tables; it is the working directory."""
+    params = grid(epsilons=(1.0,))
+    write_grid(tmp_path / "data", params)
+    evaluate(params, tmp_path / "data", tmp_path / "results", PAPERS)
+    _git(tmp_path, "init", "-q")
+    _git(tmp_path, "add", "results")
+    _git(tmp_path, "commit", "-q", "-m", "tables")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def _again(project: Path, mean: float) -> None:
+    params = grid(epsilons=(1.0,))
+    cell = next(cell for cell in params.cells() if cell.name == "lpgnn")
+    write_runs(project / "data", cell, seeds=10, mean=mean)
+    evaluate(params, project / "data", project / "results", PAPERS)
+
+
+def test_check_passes_on_what_was_committed(project: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    assert main(["tables", "--check"]) == 0
+    assert "every cell is within its interval at HEAD" in capfd.readouterr().out
+
+
+def test_check_passes_on_a_small_move(project: Path) -> None:
+    _again(project, 0.8455)
+    assert main(["tables", "--check"]) == 0
+
+
+def test_check_fails_on_a_moved_cell_and_names_it(project: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    _again(project, 0.80)
+    assert main(["tables", "--check"]) == 1
+    said = capfd.readouterr().out
+    assert "moved: main: cora lpgnn at epsilon 1, accuracy: 84." in said
+    assert "allowed:" in said
+    assert main(["tables", "--check", "--json"]) == 1
+    found = json.loads(capfd.readouterr().out)
+    assert {entry["column"] for entry in found} == {"accuracy", "gain", "gap"}
+
+
+def test_check_against_another_revision(project: Path) -> None:
+    _again(project, 0.80)
+    _git(project, "commit", "-q", "-am", "moved")
+    assert main(["tables", "--check"]) == 0
+    assert main(["tables", "--check", "--against", "HEAD~1"]) == 1
+
+
+def test_a_new_table_is_listed(project: Path) -> None:
+    shutil.copy(project / "results/tables/main.csv", project / "results/tables/extra.csv")
+    [found] = check(project / "results", "HEAD")
+    assert (found.table, found.cell, found.new) == ("extra", "the whole table", "added")
+
+
+@pytest.mark.parametrize("state", ["no git", "no commit of it", "no revision", "no table"])
+def test_nothing_to_compare_is_one_line_and_exit_2(
+    project: Path, capfd: pytest.CaptureFixture[str], state: str
+) -> None:
+    arguments = ["tables", "--check"]
+    if state == "no git":
+        shutil.rmtree(project / ".git")
+    elif state == "no commit of it":
+        _git(project, "rm", "-q", "--cached", "-r", "results")
+        _git(project, "commit", "-q", "-m", "gone")
+    elif state == "no revision":
+        arguments += ["--against", "v9"]
+    else:
+        shutil.rmtree(project / "results/tables")
+    assert main(arguments) == 2
+    said = capfd.readouterr().err
+    assert said.startswith("error: ")
+    assert said.count("\n") == 1
+
+
+@pytest.mark.parametrize("form", ["rich", "md", "csv", "tex", "json"])
+def test_tables_are_printed_in_every_format(project: Path, capfd: pytest.CaptureFixture[str], form: str) -> None:
+    assert main(["tables", "--format", form]) == 0
+    said = capfd.readouterr().out
+    assert "lpgnn-lp" in said
+    if form in ("md", "csv", "tex"):
+        assert said == (project / f"results/tables/main.{form}").read_text(encoding="utf-8")
+
+
+def test_tables_are_listed_and_an_unknown_one_named(project: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    assert main(["tables", "--list"]) == 0
+    assert capfd.readouterr().out == "main\n"
+    assert main(["tables", "mian"]) == 2
+    assert "did you mean 'main'" in capfd.readouterr().err
+
+
+def test_evaluate_from_the_command_line(project: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    shutil.copy(PAPERS.parent / "params.yaml", project / "params.yaml")
+    write_grid(project / "data", grid())
+    assert main(["evaluate", "--papers", str(PAPERS), "--json"]) == 0
+    answer = json.loads(capfd.readouterr().out)
+    assert answer["findings"][0].startswith("On Cora")
+    assert set(answer["metrics"]["cora"]["lpgnn"]) == {"0.1", "1", "3"}
+    assert all((project / name).is_file() for name in answer["files"])
+    assert main(["evaluate"]) == 0
+    assert "No folder 'papers' of papers was found" in capfd.readouterr().out
+    shutil.rmtree(project / "data/runs/cora/base")
+    assert main(["evaluate"]) == 2
+    assert "error: no runs of base (base, mb) on cora" in capfd.readouterr().err
