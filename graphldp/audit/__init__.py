@@ -1,0 +1,55 @@
+"""Whether a mechanism keeps its claim, and what a result has spent.
+
+audit_mechanism(name, epsilon, options)     a registered mechanism: exact loss, goodness of fit, lower bound, verdict
+audit_function(function, epsilon, options)  anybody's (x, epsilon, rng) -> report as a black box
+ledger_from_meta(metas)                     the budget that a result used, from its artifacts' metadata
+"""
+
+from __future__ import annotations
+
+from graphldp.audit.blackbox import BlackBoxOptions, Finding, audit_function
+from graphldp.audit.budget import ALPHA, CONFIDENCE, FALSE_ALARMS
+from graphldp.audit.empirical import Bound
+from graphldp.audit.exact import Loss, joint_loss, scalar_loss
+from graphldp.audit.fit import Fit, Power
+from graphldp.audit.gaussian import gaussian_delta, gaussian_epsilon, gaussian_sigma
+from graphldp.audit.ledger import Ledger, Spend, ledger_from_meta, spends_of
+from graphldp.audit.mechanisms import AuditOptions, Row, audit_mechanism, audit_rows
+from graphldp.audit.properties import (
+    PROPERTIES,
+    audit_gaussian,
+    audit_same_law,
+    audit_soft_threshold,
+    audit_unbiased,
+)
+
+__all__ = [
+    "ALPHA",
+    "CONFIDENCE",
+    "FALSE_ALARMS",
+    "PROPERTIES",
+    "AuditOptions",
+    "BlackBoxOptions",
+    "Bound",
+    "Finding",
+    "Fit",
+    "Ledger",
+    "Loss",
+    "Power",
+    "Row",
+    "Spend",
+    "audit_function",
+    "audit_gaussian",
+    "audit_mechanism",
+    "audit_rows",
+    "audit_same_law",
+    "audit_soft_threshold",
+    "audit_unbiased",
+    "gaussian_delta",
+    "gaussian_epsilon",
+    "gaussian_sigma",
+    "joint_loss",
+    "ledger_from_meta",
+    "scalar_loss",
+    "spends_of",
+]

@@ -1,0 +1,40 @@
+"""How often an audit may accuse an honest sampler, and where each number of the tests comes from.
+
+One run of `ldp audit` decides FAMILIES kinds of tests for at most MAX_ROWS rows. Within a row and a family every
+p-value is multiplied by the number of its tests (Bonferroni), and the smallest is compared with ALPHA. So an honest
+implementation is accused in at most FAMILIES x MAX_ROWS x ALPHA runs, times the inflation that the chi-square
+approximation costs at so small a level with cells of MIN_EXPECTED (below 10), which stays under FALSE_ALARMS.
+"""
+
+from __future__ import annotations
+
+__all__ = [
+    "ALPHA",
+    "CHI_SQUARE_INFLATION",
+    "CONFIDENCE",
+    "CONVICTION_ALPHA",
+    "FALSE_ALARMS",
+    "FAMILIES",
+    "LOSS_TOLERANCE",
+    "MAX_ROWS",
+    "MIN_EXPECTED",
+    "QUANTILES",
+    "QUANTILE_TOLERANCE",
+    "RARE_TOLERANCE",
+]
+
+FALSE_ALARMS = 1e-3  # an honest program may be accused in one of a thousand audits
+ALPHA = 1e-8  # per row and family of tests
+FAMILIES = ("cells", "chi-square", "indices", "joint", "ks", "empirical")
+MAX_ROWS = 1000  # mechanisms x budgets of one run
+CHI_SQUARE_INFLATION = 10.0  # by how much the chi-square approximation may understate a tail of 1e-8
+MIN_EXPECTED = 400.0  # smaller cells are pooled: a Poisson of 400 is close enough to normal 6 deviations out
+
+CONFIDENCE = 0.95  # of the empirical lower bound that is printed
+CONVICTION_ALPHA = 1e-8  # of the one that convicts: of samples alone, never of the printed one
+
+LOSS_TOLERANCE = 1e-9  # relative; the rounding of float64 logs, so that a loss equal to the claim keeps it
+
+QUANTILES = 2**18  # evenly spaced uniform numbers that are pushed through a sampler's map
+QUANTILE_TOLERANCE = 8 / QUANTILES  # a cell made of up to 8 intervals of uniform numbers is off by no more
+RARE_TOLERANCE = 0.1  # relative, for cells rarer than 2^-10, counted in octaves of uniform numbers
