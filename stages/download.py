@@ -101,9 +101,12 @@ def obtain(
     path = graph_dir(data, called)
     if path.exists() and not force and _is_same(path, entry.provenance(options)):
         return Stored(path=path, built=False, origin="already there", sources=_recorded(data, called))
-    graph, origin, sources = _make(entry, options, called, data, fetching or FetchOptions(), progress)
+    graph, origin, read = _make(entry, options, called, data, fetching or FetchOptions(), progress)
+    # Of a file that was in the cache, the record of an earlier run may still know the source.
+    before = {source["file"]: source for source in _recorded(data, called)}
+    sources = [before.get(source["file"], source) if source.get("origin") == "cache" else source for source in read]
     write_graph(graph, path)
-    write_json(sources_path(data, called), {"dataset": dataset, "name": called, "origin": origin, "files": sources})
+    write_json(sources_path(data, called), {"dataset": dataset, "name": called, "files": sources})
     return Stored(path=path, built=True, origin=origin, sources=tuple(sources))
 
 
@@ -126,9 +129,8 @@ def import_own(
         raise OptionError(f"{path} is there already; choose another name, or add --force to replace it")
     graph = read_own(called, files, low=low, high=high)
     write_graph(graph, path)
-    sources = [{"file": str(file), "sha256": file_hash(file)} for file in files.given()]
-    record = {"dataset": "own", "name": called, "origin": "own files", "files": sources}
-    write_json(sources_path(data, called), record)
+    sources = [_hashed(file) for file in files.given()]
+    write_json(sources_path(data, called), {"dataset": "own", "name": called, "files": sources})
     return Stored(path=path, built=True, origin="own files", sources=tuple(sources))
 
 
@@ -216,7 +218,7 @@ def _make(
 
 
 def _hashed(path: Path) -> dict[str, str]:
-    return {"file": str(path), "sha256": file_hash(path)}
+    return {"file": str(path), "sha256": file_hash(path).removeprefix("sha256:")}
 
 
 def _fetch_all(
@@ -258,7 +260,7 @@ def _cora_from_index(
     except DownloadError as error:
         raise DownloadError(f"{error}; before that: {failure}") from error
     return contents, [
-        {"file": f"{got.path.relative_to(cache)}/{name}", "origin": got.origin, "sha256": file_hash(got.path / name)}
+        {**_hashed(got.path / name), "file": f"{got.path.relative_to(cache)}/{name}", "origin": got.origin}
         for name in contents
     ]
 
