@@ -30,7 +30,7 @@ $(STAMP): pyproject.toml constraints.txt
 
 demo: $(STAMP) ## run the default pipeline, print its table and the path of the report page
 	@dvc repro < /dev/null
-	@cat results/tables/*.md
+	@ldp tables
 	@echo
 	@echo "report page: $(CURDIR)/results/report.html"
 

@@ -16,8 +16,9 @@ HEAD = """# Command line
 Written from the app by `make docs`; `ldp COMMAND --help` says the same.
 
 Results go to standard output, progress and notes to standard error. A mistake is one line on standard error and exit
-code 2, Ctrl-C is 130, a defect of the program is 1. `NO_COLOR` is respected; where the output is no terminal, progress
-is a few plain lines. `--quiet` and `--debug` may stand before or after the command.
+code 2, Ctrl-C is 130, a defect of the program is 1, and so is a table that moved (`ldp tables --check`). `NO_COLOR`
+is respected; where the output is no terminal, progress is a few plain lines. `--quiet` and `--debug` may stand before
+or after the command.
 """
 
 
