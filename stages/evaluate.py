@@ -43,6 +43,7 @@ __all__ = ["Progress", "evaluate", "measure", "write"]
 
 Progress = Callable[[int, int, str], None]
 _Key = tuple[str, str, str, str, float]
+_SPLIT = ("root", "input", "train")  # the root seed, the graph and the fractions decide who is in which part
 _NODES = ("train_nodes", "validation_nodes", "test_nodes")
 
 
@@ -152,11 +153,11 @@ def _read(cell: Cell, index: dict[_Key, tuple[Path, dict[str, Any]]], seeds: int
         raise ArtifactError(f"no runs of {name}; make them with `{_make(cell)}`, or the whole grid with `dvc repro`")
     path, meta = index[_key(cell)]
     table = read_table(path, _make(cell))
-    missing = {"role", "run", "steps", "test_accuracy", *_NODES} - set(table.column_names)
+    missing = {"role", "seed", "steps", "test_accuracy", *_NODES} - set(table.column_names)
     if missing:
         raise ArtifactError(f"{path} has no column {', '.join(sorted(missing))}; make it again with `{_make(cell)}`")
-    final = table.filter(pc.equal(table["role"], "final")).sort_by("run")
-    numbers = tuple(final["run"].to_pylist())
+    final = table.filter(pc.equal(table["role"], "final")).sort_by("seed")
+    numbers = tuple(final["seed"].to_pylist())
     if numbers != tuple(range(seeds)):
         raise ArtifactError(
             f"{path} has {len(numbers)} final runs, the grid asks for {seeds}; make it again with `{_make(cell)}`"
@@ -183,14 +184,14 @@ def _section(dataset: str, runs: list[_Runs], bootstrap: Bootstrap, printed: Pap
     for one in runs:
         _check_paired(one, floor)
     rows = tuple(_row(one, floor, ceiling, bootstrap, printed) for one in sorted(runs, key=_order(runs)))
-    search = floor.meta["search"]
+    points, search_seeds = _budget(floor)
     train, validation, test = floor.nodes[0]
     return Section(
         dataset=dataset,
         rows=rows,
         runs=len(floor.numbers),
-        points=int(search["points"]),
-        search_seeds=int(search["seeds"]),
+        points=points,
+        search_seeds=search_seeds,
         train_nodes=train,
         validation_nodes=validation,
         test_nodes=test,
@@ -199,16 +200,29 @@ def _section(dataset: str, runs: list[_Runs], bootstrap: Bootstrap, printed: Pap
 
 def _check_paired(one: _Runs, floor: _Runs) -> None:
     """Refuse a row that was not measured as its floor was: other splits, or another search."""
-    if one.nodes != floor.nodes:
+    other = [key for key in _SPLIT if one.meta.get(key) != floor.meta.get(key)]
+    if other or one.nodes != floor.nodes:
+        reason = f" (they differ in {', '.join(other)})" if other else ""
         raise ArtifactError(
-            f"{one.path} was measured on other splits than {floor.path}; train both again with the same seed and "
-            "fractions"
+            f"{one.path} was measured on other splits than {floor.path}{reason}; train both again with the same "
+            "params.yaml"
         )
-    if one.trained and one.meta.get("search") != floor.meta.get("search"):
+    if one.trained and _budget(one) != _budget(floor):
         raise ArtifactError(
-            f"{one.path} was searched with {one.meta.get('search')}, the floor with {floor.meta.get('search')}; a "
-            "table compares rows of one search budget, so train both again"
+            f"{one.path} was searched with {_budget(one)} points and seeds, the floor with {_budget(floor)}; a table "
+            "compares rows of one search budget, so train both again"
         )
+
+
+def _budget(one: _Runs) -> tuple[int, int]:
+    """Return how many points the search tried, and on how many seeds each."""
+    search = one.meta.get("search") or {}
+    try:
+        return int(search["points"]), int(search["seeds"])
+    except KeyError as error:
+        raise ArtifactError(
+            f"{one.path} does not say its search's {error.args[0]}; make it again with `{_make(one.cell)}`"
+        ) from error
 
 
 def _order(runs: list[_Runs]) -> Callable[[_Runs], tuple[float, ...]]:

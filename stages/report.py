@@ -31,8 +31,11 @@ from graphldp.stages.tables import (
 __all__ = ["report_page"]
 
 _HERE = Path(__file__).parent
+_OPEN = (  # a table that scrolls in its own frame, by keyboard too, where it does not fit
+    '<div class="framed scroll" role="region" tabindex="0" aria-label="table"><table class="stack" role="table">'
+)
 _VERDICTS = {"above": "above the floor", "below": "below the floor", "same": "within noise", "unknown": ""}
-_WIDE, _NARROW = 940, 356
+_WIDTHS = {"wide": 1040, "middle": 640, "narrow": 356}  # one drawing each for a desk, a tablet and a phone
 
 
 def report_page(result: Result) -> str:
@@ -72,12 +75,14 @@ def _jump(result: Result) -> str:
 
 def _section(section: Section, finding: Finding, result: Result) -> str:
     sentences = "".join(f"<p>{escape(sentence)}</p>" for sentence in finding.sentences)
-    wide = accuracy_figure(section, width=_WIDE, standalone=False)
-    narrow = accuracy_figure(section, width=_NARROW, standalone=False)
+    drawings = "".join(
+        f'<div class="{kind}">{accuracy_figure(section, width=width, standalone=False)}</div>'
+        for kind, width in _WIDTHS.items()
+    )
     return (
         f'<section class="finding" id="{escape(section.dataset)}">\n<h2>{escape(finding.headline)}</h2>\n'
         f"{_tiles(section, finding)}\n{sentences}\n"
-        f'<div class="framed"><figure><div class="wide">{wide}</div><div class="narrow">{narrow}</div>'
+        f'<div class="framed"><figure>{drawings}'
         f"<figcaption>{_caption(result)}</figcaption></figure></div>\n"
         f"<h3>Every result</h3>\n{_table(section, result)}\n{_notes(section)}\n</section>"
     )
@@ -129,9 +134,12 @@ def _table(section: Section, result: Result) -> str:
             f'<tbody role="rowgroup"><tr role="row" class="group"><th role="rowheader" scope="rowgroup" colspan="7">'
             f"{heading}</th></tr>{lines}</tbody>"
         )
-    caption = f"Every result on {escape(title(section.dataset))}: means of {section.runs} runs, with intervals"
+    caption = (
+        f"{escape(title(section.dataset))}: means of {section.runs} runs on shared splits, with intervals; the same "
+        f"search of {section.points} points for every trained row"
+    )
     return (
-        f'<div class="framed scroll"><table class="stack" role="table"><caption>{caption}</caption>'
+        f"{_OPEN}<caption>{caption}</caption>"
         f'<thead role="rowgroup"><tr role="row">{heads}</tr></thead>{"".join(bodies)}</table></div>'
         f'<div class="notes"><p>{escape(result.reading)} Above or below the floor: the whole interval of the gain lies '
         "on that side of zero. K is the number of propagation steps that the search chose.</p></div>"
@@ -286,7 +294,7 @@ def _papers(result: Result) -> str:
     return (
         "<p>Copied as printed. The papers’ splits and searches are their own, so a difference is information, not a "
         "test.</p>"
-        '<div class="framed scroll"><table class="stack" role="table"><caption>Our mean beside printed numbers, the '
+        f"{_OPEN}<caption>Our mean beside printed numbers, the "
         f'closest comparison first</caption><thead role="rowgroup"><tr role="row">{heads}</tr></thead>'
         f'<tbody role="rowgroup">{"".join(lines)}</tbody></table></div><div class="notes">{absent}{notes}</div>'
     )

@@ -69,7 +69,7 @@ def write_runs(
     table: dict[str, list[Any]] = {
         "role": ["search"] * 2 + ["final"] * seeds,
         "point": [0, 1] + [1] * seeds,
-        "run": [0, 0, *range(seeds)],
+        "seed": [-1, -1, *range(seeds)],
         "steps": [16 if trained else None] * rows,
         "test_accuracy": [None, None, *accuracy],
         "train_nodes": [1354] * rows,
@@ -85,7 +85,12 @@ def write_runs(
         "delta": 0.0,
         "arm": cell.name,
         "model": "gcn" if trained else "none",
-        "search": SEARCH if trained else None,
+        "search": SEARCH | {"steps": [0, 16] if cell.method != "base" else [0]}
+        if trained
+        else {"points": 0, "seeds": 2},
+        "root": 0,
+        "input": f"sha256:{cell.dataset}",
+        "train": {"hidden": 16, "train_fraction": 0.5},
         "mechanism_claim": {"claimed": cell.epsilon, "exact": cell.epsilon, "text": "exact"} if trained else None,
     }
     target = path or runs_path(data, cell.dataset, cell.name, cell.epsilon)

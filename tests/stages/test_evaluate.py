@@ -133,6 +133,14 @@ def test_other_splits_are_refused(tmp_path: Path) -> None:
         measure(ONE, tmp_path, PAPERS)
 
 
+@pytest.mark.parametrize(("key", "value"), [("root", 1), ("input", "sha256:other"), ("train", {"hidden": 32})])
+def test_another_seed_graph_or_fraction_is_refused(tmp_path: Path, key: str, value: object) -> None:
+    write_grid(tmp_path, ONE)
+    write_runs(tmp_path, _cell(ONE, "base"), seeds=10, meta={key: value})
+    with pytest.raises(ArtifactError, match=rf"other splits .*differ in {key}"):
+        measure(ONE, tmp_path, PAPERS)
+
+
 def test_another_search_budget_is_refused(tmp_path: Path) -> None:
     write_grid(tmp_path, ONE)
     write_runs(tmp_path, _cell(ONE, "lpgnn"), seeds=10, meta={"search": {"points": 48, "seeds": 2}})
