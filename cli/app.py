@@ -15,7 +15,7 @@ import typer
 
 from graphldp import __version__
 from graphldp.cli import console
-from graphldp.cli.failures import INTERRUPTED, REFUSED, complain, describe
+from graphldp.cli.failures import FAULT, INTERRUPTED, REFUSED, complain, describe
 from graphldp.errors import GraphLDPError
 
 __all__ = ["COMMANDS", "build", "main"]
@@ -64,8 +64,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sys.stdout.flush()
     except BrokenPipeError:
         # The reader (`| head`) has seen enough; without this, the interpreter complains when it flushes at exit.
+        # The code is the one that typer and rich give when they notice it first.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
+        return FAULT
     except typer.TyperException as error:
         return _usage(error)
     except BaseException as error:

@@ -224,19 +224,26 @@ def test_a_reader_that_leaves_is_no_error(kind: list[str]) -> None:
     assert run.stderr == ""
 
 
-def test_a_reader_that_leaves_while_a_command_prints_is_no_error() -> None:
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+def test_a_reader_that_leaves_a_printing_command_is_no_error(unbuffered: str) -> None:
     program = (
-        textwrap.dedent(PROBE).replace('print("ready", flush=True)', 'print("ready")').replace("time.sleep(60)", "")
+        textwrap.dedent(PROBE).replace('print("ready", flush=True)', 'print("ready")').replace("sleep(60)", "sleep(0)")
     )
+    environment = {**os.environ, "PYTHONUNBUFFERED": unbuffered}
     read, write = os.pipe()
     os.close(read)
     try:
         run = subprocess.run(
-            [sys.executable, "-c", program], stdout=write, stderr=subprocess.PIPE, text=True, check=False, timeout=60
+            [sys.executable, "-c", program],
+            stdout=write,
+            stderr=subprocess.PIPE,
+            text=True,
+            env=environment,
+            timeout=60,
         )
     finally:
         os.close(write)
-    assert (run.returncode, run.stderr) == (0, "")
+    assert (run.returncode, run.stderr) == (1, "")
 
 
 def test_completion_of_words_and_of_registered_names() -> None:
