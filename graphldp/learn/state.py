@@ -81,7 +81,7 @@ class State:
         index = torch.from_numpy(positions)
         for tensors in (self.parameters, self.first, self.second):
             for name, value in tensors.items():
-                tensors[name] = value.index_select(0, index.to(value.device))
+                tensors[name] = value.detach().index_select(0, index.to(value.device))
 
     def copy(self) -> State:
         """Return a copy on the CPU that shares nothing with this one."""
@@ -96,7 +96,8 @@ class State:
             tensors[name] = torch.from_numpy(getattr(self, name))
         tensors = {name: value.detach().to("cpu").contiguous().clone() for name, value in tensors.items()}
         text = {name: getattr(self, name) for name in ("fingerprint", "wave", "epoch", "batch")}
-        return bytes(safetensors.torch.save(tensors, {"format": FORMAT, "state": json.dumps(text)}))
+        # One entry: safetensors writes several in no fixed order.
+        return bytes(safetensors.torch.save(tensors, {"state": json.dumps({"format": FORMAT, **text})}))
 
     @classmethod
     def from_bytes(cls, data: bytes) -> State:
@@ -104,9 +105,10 @@ class State:
         try:
             tensors = safetensors.torch.load(data)
             header = json.loads(data[8 : 8 + int.from_bytes(data[:8], "little")])["__metadata__"]
-            if header["format"] != FORMAT:
-                raise KeyError(header["format"])
             fields: dict[str, Any] = json.loads(header["state"])
+            found = fields.pop("format")
+            if found != FORMAT:
+                raise ValueError(f"its format is {found!r}, not {FORMAT!r}")
             for group in TENSORS:
                 prefix = f"{group}/"
                 fields[group] = {
