@@ -15,32 +15,37 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from graphldp.errors import DataError
 from graphldp.graph import Graph
 from graphldp.learn import (
+    Backbone,
+    Interrupted,
     NodeInputs,
     Options,
     Outcome,
+    Point,
     Problem,
+    Replica,
     Run,
     Space,
     Split,
-    fit,
+    State,
+    chosen_point,
+    final,
     majority,
     model,
     points,
     random_split,
     score,
+    search,
 )
 from graphldp.methods import Method
 from graphldp.randomness import generator, seed_of
-from graphldp.server import Estimate, kprop, shift
+from graphldp.server import Estimate, shift
 from graphldp.stages.params import Params
 
 __all__ = ["CellResult", "Checkpoint", "learn_cell", "learn_majority", "node_inputs", "split_of"]
 
 Progress = Callable[[int, int, str], None]
-Point = dict[str, Any]
 
 
 @dataclass(slots=True)
@@ -67,14 +72,15 @@ class CellResult:
     Attributes:
         rows: one per run, search and final.
         chosen: the point that the search chose.
-        problem, outcome: of the final runs, for saving a model; None for a method that learns nothing.
+        problem, outcome, runs, backbone: of the final runs, for saving a model; None for a method that learns nothing.
     """
 
     rows: list[dict[str, Any]]
-    chosen: Point
+    chosen: dict[str, Any]
     problem: Problem | None = None
     outcome: Outcome | None = None
     runs: Sequence[Run] = ()
+    backbone: Backbone | None = None
 
 
 def node_inputs(estimate: Estimate) -> NodeInputs:
@@ -127,37 +133,34 @@ def learn_cell(
     `on_stop` receives a checkpoint when the work is interrupted; given back as `checkpoint`, it goes on from there
     and ends as if it had never stopped.
     """
-    trainer = _Trainer(graph, inputs_of, recipe, params, device, fingerprint, on_stop, progress)
-    tried = trainer.points()
-    if checkpoint is not None and checkpoint.phase == "final":
-        rows, state = checkpoint.rows, checkpoint.state
-    else:
-        rows, state = trainer.search(tried, checkpoint.state if checkpoint else None), None
-    index = _best(rows, len(tried))
-    return trainer.final(tried[index], index, rows, state)
-
-
-def _best(rows: Sequence[dict[str, Any]], count: int) -> int:
-    """Return the point with the lowest mean validation loss over the search's seeds."""
-    losses = [[row["validation_loss"] for row in rows if row["point"] == point] for point in range(count)]
-    means = np.array([np.mean(part) for part in losses])
-    if not np.isfinite(means).any():
-        raise DataError("no point of the search reached a finite validation loss; lower search.learning_rate")
-    return int(np.nanargmin(np.where(np.isfinite(means), means, np.inf)))
+    cell = _Cell(graph, inputs_of, recipe, params, device, progress)
+    phase, rows, state = "search", [], None
+    if checkpoint is not None:
+        phase, rows = checkpoint.phase, checkpoint.rows
+        state = None if checkpoint.state is None else State.from_bytes(checkpoint.state)
+    try:
+        if phase == "search":
+            rows = cell.search(state)
+            phase, state = "final", None
+        return cell.final(rows, state)
+    except Interrupted as stop:
+        if on_stop is not None:
+            on_stop(Checkpoint(fingerprint, phase, rows, stop.state.to_bytes()))
+        raise KeyboardInterrupt from stop
 
 
 @dataclass(slots=True)
-class _Trainer:
+class _Cell:
+    """The two phases of a cell, on the trainer's terms."""
+
     graph: Graph
     inputs_of: Callable[[int], NodeInputs]
     recipe: Method
     params: Params
     device: str
-    fingerprint: str
-    on_stop: Callable[[Checkpoint], None] | None
     progress: Progress | None
 
-    def points(self) -> list[Point]:
+    def candidates(self) -> tuple[Point, ...]:
         """Return the points to try: as many for every method, drawn from its space by the table's seed."""
         search = self.params.search
         space = Space(
@@ -166,91 +169,92 @@ class _Trainer:
             dropout=search.dropout,
             steps=self.recipe.steps(search.steps),
         )
-        return [asdict(point) for point in points(space, search.points, seed_of(self.params.seed, "search"))]
+        return points(space, search.points, self.params.seed)
 
-    def search(self, tried: Sequence[Point], state: bytes | None) -> list[dict[str, Any]]:
-        """Train all points on all search seeds as one batch, and return their rows."""
-        seeds = [-1 - k for k in range(self.params.search.seeds)]
-        pairs = [(index, point, seed) for index, point in enumerate(tried) for seed in seeds]
-        _, _, _, rows = self._fit("search", pairs, seeds, [], state)
-        return rows
-
-    def final(
-        self, point: Point, index: int, search: list[dict[str, Any]], state: bytes | None
-    ) -> CellResult:
-        """Train the chosen point on the final seeds; only here are test labels opened."""
-        seeds = list(range(self.params.seeds))
-        pairs = [(index, point, seed) for seed in seeds]
-        problem, runs, outcome, rows = self._fit("final", pairs, seeds, search, state)
-        for row, run, guess in zip(rows, runs, outcome.predictions, strict=True):
-            row["test_accuracy"] = float(score(guess, self.graph.labels, run.split.test))
-        return CellResult(rows=[*search, *rows], chosen=point, problem=problem, outcome=outcome, runs=runs)
-
-    def _fit(
-        self,
-        phase: str,
-        pairs: Sequence[tuple[int, Point, int]],
-        seeds: Sequence[int],
-        rows: list[dict[str, Any]],
-        state: bytes | None,
-    ) -> tuple[Problem, list[Run], Outcome, list[dict[str, Any]]]:
-        from graphldp.learn import Interrupted, State
-
-        problem = Problem(
-            shift=shift(self.graph),
-            adjacency=self.graph.adjacency(),
-            inputs=tuple(self.inputs_of(seed) for seed in seeds),
-            classes=self.graph.classes,
-        )
-        splits = {seed: split_of(self.graph, self.params, seed) for seed in seeds}
-        runs = [self._run(point, seed, seeds.index(seed), splits[seed]) for _, point, seed in pairs]
+    def options(self) -> Options:
+        """Return the backbone and the loop's options."""
         train = self.params.train
-        options = Options(
+        return Options(
             model=model(self.recipe.model, hidden=train.hidden), epochs=train.epochs, patience=train.patience
         )
-        try:
-            outcome = fit(
-                problem,
-                runs,
-                options,
-                device=self.device,
-                progress=self._say(phase),
-                state=None if state is None else State.from_bytes(state),
-            )
-        except Interrupted as stop:
-            if self.on_stop is not None:
-                self.on_stop(Checkpoint(self.fingerprint, phase, rows, stop.state.to_bytes()))
-            raise KeyboardInterrupt from stop
-        found = [_row(phase, index, seed, point, splits[seed]) for index, point, seed in pairs]
-        for number, row in enumerate(found):
-            row["best_epoch"] = int(outcome.best_epoch[number])
-            row["epochs"] = int(outcome.epochs[number])
-            row["validation_loss"] = float(outcome.validation_loss[number])
-            row["validation_accuracy"] = float(outcome.validation_accuracy[number])
-        return problem, runs, outcome, found
 
-    def _run(self, point: Point, seed: int, inputs: int, split: Split) -> Run:
-        return Run(
-            inputs=inputs,
-            split=split,
-            labels=split.visible(self.graph.labels),
-            seed=seed_of(self.params.seed, "train", self.graph.name, seed),
-            learning_rate=point["learning_rate"],
-            weight_decay=point["weight_decay"],
-            dropout=point["dropout"],
-            coefficients=kprop(point["steps"]).coefficients,
+    def problem(self, seeds: Sequence[int]) -> tuple[Problem, list[Replica]]:
+        """Return the inputs of these seeds, and what each seed's runs share."""
+        graph = self.graph
+        problem = Problem(
+            shift=shift(graph),
+            adjacency=graph.adjacency(),
+            inputs=tuple(self.inputs_of(seed) for seed in seeds),
+            classes=graph.classes,
+        )
+        splits = [split_of(graph, self.params, seed) for seed in seeds]
+        replicas = [
+            Replica(
+                inputs=place,
+                split=split,
+                labels=split.visible(graph.labels),
+                seed=seed_of(self.params.seed, "train", graph.name, seed),
+            )
+            for place, (seed, split) in enumerate(zip(seeds, splits, strict=True))
+        ]
+        return problem, replicas
+
+    def search(self, state: State | None) -> list[dict[str, Any]]:
+        """Try every point on the search's seeds, all as one batch, and return their rows."""
+        seeds = [-1 - k for k in range(self.params.search.seeds)]
+        problem, replicas = self.problem(seeds)
+        candidates = self.candidates()
+        found = search(
+            problem, candidates, replicas, self.options(), device=self.device, progress=self._say("search"), state=state
+        )
+        rows = [
+            _row("search", index, seed, asdict(point), replica.split)
+            for index, point in enumerate(candidates)
+            for seed, replica in zip(seeds, replicas, strict=True)
+        ]
+        return _measured(rows, found.outcome)
+
+    def final(self, tried: list[dict[str, Any]], state: State | None) -> CellResult:
+        """Train the chosen point on the final seeds; only here are test labels opened."""
+        seeds = list(range(self.params.seeds))
+        candidates = self.candidates()
+        losses = np.array([row["validation_loss"] for row in tried]).reshape(len(candidates), -1)
+        index = chosen_point(losses)
+        point = candidates[index]
+        problem, replicas = self.problem(seeds)
+        runs, outcome = final(
+            problem, point, replicas, self.options(), device=self.device, progress=self._say("final"), state=state
+        )
+        rows = [_row("final", index, seed, asdict(point), run.split) for seed, run in zip(seeds, runs, strict=True)]
+        for row, run, guess in zip(_measured(rows, outcome), runs, outcome.predictions, strict=True):
+            row["test_accuracy"] = float(score(guess, self.graph.labels, run.split.test))
+        return CellResult(
+            rows=[*tried, *rows], chosen=asdict(point), problem=problem, outcome=outcome, runs=runs,
+            backbone=self.options().model,
         )
 
     def _say(self, phase: str) -> Progress | None:
         outer = self.progress
         if outer is None:
             return None
-        half = self.params.train.epochs
-        start = 0 if phase == "search" else half
-        return lambda done, total, text: outer(start + done, 2 * half, f"{phase}: {text}")
+        start = 0.0 if phase == "search" else 0.5
+        # Waves change the trainer's own total, so that a phase counts as half of the cell whatever it says.
+        whole = 2 * self.params.train.epochs
+        return lambda done, total, text: outer(int(whole * (start + 0.5 * done / total)), whole, f"{phase}: {text}")
 
 
-def _row(role: str, point: int, seed: int, values: Point, split: Split) -> dict[str, Any]:
+def _measured(rows: list[dict[str, Any]], outcome: Outcome) -> list[dict[str, Any]]:
+    """Return the rows with what became of their runs; a run that failed has an infinite validation loss."""
+    for number, row in enumerate(rows):
+        failed = bool(outcome.failed[number])
+        row["best_epoch"] = int(outcome.best_epoch[number])
+        row["epochs"] = int(outcome.epochs[number])
+        row["validation_loss"] = np.inf if failed else float(outcome.validation_loss[number])
+        row["validation_accuracy"] = float(outcome.validation_accuracy[number])
+    return rows
+
+
+def _row(role: str, point: int, seed: int, values: dict[str, Any], split: Split) -> dict[str, Any]:
     return {
         "role": role,
         "point": point,

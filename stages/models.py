@@ -1,0 +1,123 @@
+"""Kept models: a folder with weights.safetensors and model.json; and what they predict for reports."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from graphldp import __version__
+from graphldp.errors import ArtifactError, DataError
+from graphldp.graph import Graph
+from graphldp.learn import TrainedModel, pack, predict, trained, unpack
+from graphldp.methods import Method
+from graphldp.server import rectify, shift
+from graphldp.stages.artifacts import atomic, expect, file_hash, require, write_json, write_table
+from graphldp.stages.graphs import graph_hash, read_graph
+from graphldp.stages.learning import CellResult, node_inputs
+from graphldp.stages.params import Params
+from graphldp.stages.paths import graph_dir
+from graphldp.stages.reports import ReportsFile
+
+__all__ = ["RECIPE", "WEIGHTS", "load_model", "predict_reports", "save_model"]
+
+WEIGHTS, RECIPE = "weights.safetensors", "model.json"
+
+
+def save_model(
+    folder: Path, graph: Graph, recipe: Method, result: CellResult, params: Params, meta: dict[str, Any]
+) -> Path:
+    """Keep the final run with the lowest validation loss, with the budget that its reports spent."""
+    assert result.outcome is not None
+    assert result.problem is not None
+    assert result.backbone is not None
+    best = int(np.argmin(result.outcome.validation_loss))
+    row = [row for row in result.rows if row["role"] == "final"][best]
+    kept = trained(
+        result.problem,
+        result.runs[best],
+        result.outcome,
+        best,
+        result.backbone,
+        spent={"features": meta["epsilon"], "delta": meta["delta"], "per": "user"},
+        about={
+            **{key: meta[key] for key in ("dataset", "method", "mechanism", "options", "input", "m", "arm")},
+            "seed": row["seed"],
+            "chosen": result.chosen,
+            "validation_accuracy": row["validation_accuracy"],
+            "test_accuracy": row["test_accuracy"],
+            "low": graph.low,
+            "high": graph.high,
+            "train_nodes": row["train_nodes"],
+            "root": params.seed,
+            "summary": recipe.summary,
+            "library": __version__,
+        },
+    )
+    weights, facts = pack(kept)
+    # The recipe comes last and holds the weights' hash: a folder without it, or with another's, is not a model.
+    with atomic(folder / WEIGHTS) as partial:
+        partial.write_bytes(weights)
+    write_json(folder / RECIPE, facts)
+    return folder
+
+
+def load_model(folder: Path) -> TrainedModel:
+    """Read a kept model; a missing or damaged one is an error of one line."""
+    make = "ldp train --save-model FOLDER"
+    for name in (RECIPE, WEIGHTS):
+        require(folder / name, make)
+    try:
+        facts = json.loads((folder / RECIPE).read_text(encoding="utf-8"))
+        return unpack((folder / WEIGHTS).read_bytes(), facts)
+    except (json.JSONDecodeError, UnicodeDecodeError) as error:
+        raise ArtifactError(f"{folder / RECIPE} is not JSON ({error}); make it again with `{make}`") from None
+    except ArtifactError as error:
+        raise ArtifactError(f"{folder}: {error}; make it again with `{make}`") from None
+
+
+def predict_reports(
+    folder: Path,
+    reports: Path,
+    *,
+    data: Path,
+    dataset: str | None = None,
+    seed: int = 0,
+    device: str = "auto",
+    output: Path,
+) -> Path:
+    """Predict every node's class from reports of the model's own graph, or of another one for an inductive use."""
+    kept = load_model(folder)
+    about = kept.about
+    source = ReportsFile(reports, "ldp perturb")
+    expect(source.meta, reports, "ldp perturb", kind="reports", mechanism=about["mechanism"])
+    name = dataset or str(source.meta["dataset"])
+    graph = read_graph(graph_dir(data, name))
+    if source.meta["dimensions"] != kept.dimensions or source.meta["nodes"] != graph.nodes:
+        raise DataError(
+            f"{reports} has {source.meta['nodes']} nodes and {source.meta['dimensions']} dimensions; the graph {name} has "
+            f"{graph.nodes} nodes and the model takes {kept.dimensions} dimensions"
+        )
+    inputs = node_inputs(rectify(source.load(seed)))
+    probability = predict(kept, inputs, shift(graph), graph.adjacency(), device=device)
+    columns: dict[str, Any] = {"node": pa.array(np.arange(graph.nodes, dtype=np.int32))}
+    if graph.node_ids is not None:
+        columns["id"] = pa.array(list(graph.node_ids))
+    columns["class"] = pa.array(probability.argmax(axis=1).astype(np.int32))
+    columns["probability"] = pa.array(probability.max(axis=1))
+    columns |= {f"p{k}": pa.array(np.ascontiguousarray(probability[:, k])) for k in range(probability.shape[1])}
+    facts = {
+        "kind": "predictions",
+        "dataset": name,
+        "model": file_hash(folder / WEIGHTS),
+        "reports": file_hash(reports),
+        "input": graph_hash(graph_dir(data, name)),
+        "seed": seed,
+        "spent": {**kept.spent, "reports": source.meta["epsilon"]},
+        "library": __version__,
+    }
+    write_table(output, pa.table(columns), facts)
+    return output
