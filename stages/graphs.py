@@ -98,7 +98,7 @@ def read_graph(directory: Path) -> Graph:
             features=_csr(features, (nodes, dimensions)),
             edges=np.stack([edges["source"].to_numpy(), edges["target"].to_numpy()]),
             self_loops=np.flatnonzero(labels["self_loop"].to_numpy()).astype(np.int32),
-            labels=np.array(labels["label"].fill_null(-1), dtype=np.int32),
+            labels=labels["label"].fill_null(-1).to_numpy().copy(),
             classes=meta["classes"],
             low=float(meta["low"]),
             high=float(meta["high"]),
