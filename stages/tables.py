@@ -298,27 +298,30 @@ def _pad(line: Sequence[str], widths: Sequence[int], right: Sequence[bool]) -> l
 
 
 def latex_text(result: Result) -> str:
-    """Return table environments for LaTeX; they need the package booktabs and nothing else."""
+    """Return table environments for LaTeX; they need the package booktabs and fit a text width of 345 points."""
     parts = ["% Needs \\usepackage{booktabs}."]
     for section in result.sections:
         letters = marks(section.rows)
         parts += [
             "\\begin{table}",
-            "\\centering\\footnotesize\\setlength{\\tabcolsep}{3pt}",
+            "\\centering\\scriptsize\\setlength{\\tabcolsep}{2pt}",
             f"\\caption{{{_tex(section.protocol)} {_tex(result.reading)}}}",
             f"\\label{{tab:main-{section.dataset}}}",
-            "\\begin{tabular}{llrlrrrrr}",
+            "\\begin{tabular}{@{}llrrrrr@{}}",
             "\\toprule",
-            " & ".join(_tex(heading) for heading in _HEADINGS) + " \\\\",
-            "\\midrule",
+            " & ".join(("row", "mech.", "K", "accuracy", "gain over structure", "gap to nonpriv", "paper")) + " \\\\",
         ]
         before = ""
         for row in section.rows:
-            group = f"{row.role}{row.epsilon}" if row.role == "private" else "reference"
-            if before not in ("", group):
-                parts.append("\\midrule")
-            before = group
-            parts.append(" & ".join(_tex(cell) for cell in _cells(row, letters)) + " \\\\")
+            group = f"epsilon {number(row.epsilon)}, spent on: {row.spent}"
+            if group != before:
+                parts += ["\\midrule", f"\\multicolumn{{7}}{{l}}{{\\emph{{{_tex(group)}}}}} \\\\"]
+                before = group
+            cells = _cells(row, letters)
+            paper = (
+                f"{_tex(row.papers[0].text)}\\textsuperscript{{{letters[row.papers[0].note]}}}" if row.papers else ""
+            )
+            parts.append(" & ".join([*(_tex(cells[place]) for place in _TEX_COLUMNS), paper]) + " \\\\")
         parts += ["\\bottomrule", "\\end{tabular}"]
         notes = [f"({letters[note]}) {note}" for note, _ in footnotes(section.rows)]
         notes += [f"{DAGGER} {reason}" for reason in daggers(section.rows)]
@@ -327,6 +330,7 @@ def latex_text(result: Result) -> str:
     return "\n".join(parts).rstrip() + "\n"
 
 
+_TEX_COLUMNS = (0, 1, 4, 5, 6, 7)  # epsilon and what it was spent on head each group instead
 _TEX = {
     **{character: f"\\{character}" for character in "&%$#_{}"},
     "\\": "\\textbackslash{}",
