@@ -207,14 +207,16 @@ def test_what_a_stage_depends_on_is_there(name: str) -> None:
 
 
 @pytest.fixture
-def rehearsal(clone: Path) -> Path:
-    """A clone in which make, dvc and ldp only write down that they were called, and fail where a file says so."""
+def rehearsal(tmp_path: Path) -> Path:
+    """A project in which make, dvc and ldp only write down that they were called, and fail where a file says so."""
+    (tmp_path / ".ci").mkdir()
+    shutil.copy(ROOT / ".ci" / "run", tmp_path / ".ci" / "run")
     body = (
         'word="$(basename "$0") $*"; echo "$word" >> "{0}/calls"; echo "1 passed in 0.01s"; test ! -e "{0}/fail $word"'
     )
     for path in ("bin/make", "bin/chromium", ".venv/bin/dvc", ".venv/bin/ldp"):
-        script(clone / path, body.format(clone))
-    return clone
+        script(tmp_path / path, body.format(tmp_path))
+    return tmp_path
 
 
 def ci(clone: Path) -> subprocess.CompletedProcess[str]:
@@ -240,6 +242,22 @@ def test_ci_fails_where_any_step_fails(rehearsal: Path, failing: str) -> None:
     assert answer.returncode != 0
     assert "FAILED (exit code 1)" in answer.stdout
     assert (rehearsal / "calls").read_text(encoding="utf-8").splitlines()[-1] == failing
+
+
+@pytest.mark.parametrize("owner", ["true", ""])
+def test_ci_installs_system_packages_on_its_own_machines_alone(rehearsal: Path, owner: str) -> None:
+    (rehearsal / "bin" / "chromium").unlink()
+    for name in ("bash", "dirname", "basename", "timeout", "python3.11"):
+        found = shutil.which(name)
+        if found:
+            (rehearsal / "bin" / name).symlink_to(found)
+    script(rehearsal / "bin" / "apt-get", f'echo "apt-get $*" >> "{rehearsal}/calls"')
+    script(rehearsal / "bin" / "id", "echo 0")
+    answer = run("bash", ".ci/run", cwd=rehearsal, PATH=str(rehearsal / "bin"), CI=owner)
+    assert answer.returncode == 0, answer.stdout + answer.stderr
+    calls = (rehearsal / "calls").read_text(encoding="utf-8")
+    assert ("install -y -qq --no-install-recommends chromium" in calls) is (owner == "true")
+    assert ("missing: " in answer.stdout) is (owner != "true")
 
 
 def test_the_workflow_does_what_the_script_does() -> None:
