@@ -15,18 +15,17 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from graphldp.errors import DataError
+from graphldp.learn.batch import GraphMatrices, RunBatch, without_dropout
 from graphldp.learn.chain import choose_order, trimmed
 from graphldp.learn.device import resolve_device
-from graphldp.learn.inputs import Projection
 from graphldp.learn.noise import DropoutNoise, initial_parameters
 from graphldp.learn.optim import Adam
 from graphldp.learn.problem import Options, Outcome, Problem, Run
-from graphldp.learn.sparse import SparseMatrix, product
 from graphldp.learn.state import Interrupted, State, fingerprint
 from graphldp.learn.task import NodeClassification
 from graphldp.learn.waves import estimate_memory, waves
 
-__all__ = ["Progress", "RunBatch", "Trainer", "fit"]
+__all__ = ["Progress", "Trainer", "TrainingBatch", "fit"]
 
 Progress: TypeAlias = Callable[[int, int, str], None]
 # Finished runs leave the batch when so many of them have gathered: leaving costs as much as a few epochs.
@@ -59,37 +58,14 @@ def fit(
     return Trainer(problem, runs, options or Options(), where).fit(progress, state)
 
 
-class RunBatch:
-    """Runs that are computed together: what a backbone asks for (`models.base.Batch`), their task, their noise."""
+class TrainingBatch(RunBatch):
+    """Runs that are trained together: also their task, their noise and their optimiser."""
 
-    def __init__(
-        self,
-        problem: Problem,
-        runs: Sequence[Run],
-        *,
-        shift: SparseMatrix,
-        operators: dict[str, SparseMatrix],
-        order: str,
-        device: torch.device,
-    ):
-        self.operators = operators
-        self.projection = Projection(problem, runs, shift, order, device)
-        self.noise = DropoutNoise([run.seed for run in runs], [run.dropout for run in runs], device)
-        self.optimizer = Adam([run.learning_rate for run in runs], [run.weight_decay for run in runs], device)
-        self.task = NodeClassification(runs, device)
-
-    def project(self, weight: Tensor) -> Tensor:
-        """Return F_r(X_r) W_r."""
-        return self.projection(weight)
-
-    def propagate(self, hidden: Tensor, operator: str) -> Tensor:
-        """Return A H."""
-        return product(self.operators[operator], hidden)
-
-
-def unchanged(hidden: Tensor) -> Tensor:
-    """No dropout."""
-    return hidden
+    def __init__(self, problem: Problem, runs: Sequence[Run], graph: GraphMatrices, order: str):
+        super().__init__(problem, runs, graph, order)
+        self.noise = DropoutNoise([run.seed for run in runs], [run.dropout for run in runs], graph.device)
+        self.optimizer = Adam([run.learning_rate for run in runs], [run.weight_decay for run in runs], graph.device)
+        self.task = NodeClassification(runs, graph.device)
 
 
 class Trainer:
@@ -123,9 +99,7 @@ class Trainer:
             )
 
         self.waves = waves(position, estimate, options.max_memory)
-        self.shift = SparseMatrix.of(problem.shift, device)
-        operators = self.model.operators(problem.adjacency)
-        self.operators = {name: SparseMatrix.of(matrix, device) for name, matrix in operators.items()}
+        self.graph = GraphMatrices(problem, self.model, device)
 
     def fit(self, progress: Progress | None = None, state: State | None = None) -> Outcome:
         """Train, from the start or from a state."""
@@ -146,16 +120,9 @@ class Trainer:
             progress(total, total, self._text(state))
         return self._outcome(state)
 
-    def batch(self, index: Sequence[int]) -> RunBatch:
+    def batch(self, index: Sequence[int]) -> TrainingBatch:
         """Return some of the runs as a batch."""
-        return RunBatch(
-            self.problem,
-            [self.runs[r] for r in index],
-            shift=self.shift,
-            operators=self.operators,
-            order=self.order.order,
-            device=self.device,
-        )
+        return TrainingBatch(self.problem, [self.runs[r] for r in index], self.graph, self.order.order)
 
     def initial(self, index: Sequence[int]) -> dict[str, Tensor]:
         """Return the initial parameters of some of the runs."""
@@ -211,7 +178,7 @@ class Trainer:
                 state.keep(np.flatnonzero(running))
                 batch = self.batch(state.batch)
 
-    def _update(self, state: State, batch: RunBatch, hidden: Tensor) -> None:
+    def _update(self, state: State, batch: TrainingBatch, hidden: Tensor) -> None:
         """Make one update of all runs."""
         batch.noise.start(state.epoch)
         logits = self.model.head(state.parameters, batch, hidden, batch.noise)
@@ -222,9 +189,9 @@ class Trainer:
         batch.optimizer.step(state.epoch + 1, parameters, gradients, state.first, state.second)
 
     @torch.no_grad()
-    def _select(self, state: State, batch: RunBatch, hidden: Tensor) -> None:
+    def _select(self, state: State, batch: TrainingBatch, hidden: Tensor) -> None:
         """Validate the parameters as they stand, remember the best, and end runs that have stopped improving."""
-        loss, accuracy = batch.task.validate(self.model.head(state.parameters, batch, hidden, unchanged))
+        loss, accuracy = batch.task.validate(self.model.head(state.parameters, batch, hidden, without_dropout))
         runs = np.asarray(state.batch)
         running = state.running
         broken = running & ~np.isfinite(loss)
@@ -248,7 +215,7 @@ class Trainer:
         batch = self.batch(wave)
         parameters = {name: value[wave] for name, value in state.best.items()}
         hidden = self.model.trunk(parameters, batch)
-        state.predictions[wave] = batch.task.predict(self.model.head(parameters, batch, hidden, unchanged))
+        state.predictions[wave] = batch.task.predict(self.model.head(parameters, batch, hidden, without_dropout))
         state.done[wave] = True
         state.wave += 1
         self._start_wave(state)

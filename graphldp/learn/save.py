@@ -16,11 +16,10 @@ import torch
 from numpy.typing import NDArray
 
 from graphldp.errors import ArtifactError, DataError
+from graphldp.learn.batch import GraphMatrices, RunBatch, without_dropout
 from graphldp.learn.device import resolve_device
-from graphldp.learn.engine import RunBatch, unchanged
 from graphldp.learn.models import Backbone, model
 from graphldp.learn.problem import NodeInputs, Outcome, Problem, Run
-from graphldp.learn.sparse import SparseMatrix
 from graphldp.learn.splits import Split
 
 __all__ = ["TrainedModel", "pack", "predict", "trained", "unpack"]
@@ -140,7 +139,6 @@ def predict(
         raise DataError(f"the model was trained on {trained_model.dimensions} dimensions, the inputs have {found}")
     where = resolve_device(device) if isinstance(device, str) else device
     problem = Problem(shift=shift, adjacency=adjacency, inputs=(inputs,), classes=trained_model.classes)
-    operators = trained_model.backbone.operators(problem.adjacency)
     none = np.empty(0, dtype=np.int64)
     run = Run(
         inputs=0,
@@ -149,15 +147,8 @@ def predict(
         seed=0,
         coefficients=trained_model.coefficients,
     )
-    batch = RunBatch(
-        problem,
-        [run],
-        shift=SparseMatrix.of(shift, where),
-        operators={name: SparseMatrix.of(matrix, where) for name, matrix in operators.items()},
-        order="propagate",
-        device=where,
-    )
+    batch = RunBatch(problem, [run], GraphMatrices(problem, trained_model.backbone, where), "propagate")
     parameters = {name: torch.from_numpy(value)[None].to(where) for name, value in trained_model.parameters.items()}
     hidden = trained_model.backbone.trunk(parameters, batch)
-    logits = trained_model.backbone.head(parameters, batch, hidden, unchanged)[:, 0]
+    logits = trained_model.backbone.head(parameters, batch, hidden, without_dropout)[:, 0]
     return np.asarray(torch.softmax(logits.double(), dim=1).cpu().numpy(), dtype=np.float32)

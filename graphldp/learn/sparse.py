@@ -31,7 +31,8 @@ class Csr:
     @classmethod
     def of(cls, matrix: sp.csr_array, device: torch.device, compressed: bool | None = None) -> Csr:
         """Return the matrix on the device, float32."""
-        matrix = sp.csr_array(matrix)
+        # A copy: the caller's arrays stay as they are.
+        matrix = sp.csr_array(matrix, copy=True)
         matrix.sort_indices()
         values = torch.from_numpy(np.ascontiguousarray(matrix.data, dtype=np.float32))
         shape = (int(matrix.shape[0]), int(matrix.shape[1]))

@@ -1,0 +1,212 @@
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+import torch
+from learn_factory import (
+    adjacency_of,
+    dense_inputs,
+    filtered_dense,
+    make_run,
+    shift_of,
+    small_problem,
+    sparse_inputs,
+    varied_runs,
+)
+
+from graphldp.errors import DataError, OptionError
+from graphldp.learn import NodeInputs, Options, Problem, chain, choose_order, fit
+from graphldp.learn.inputs import Projection
+from graphldp.learn.sparse import Csr, SparseMatrix, product
+
+CPU = torch.device("cpu")
+FILTERS = [(1.0,), (2.0,), (0.0, 1.0), (0.5, 0.5), (0.0, 0.0, 1.0), (0.1, 0.2, 0.3, 0.4, 0.0), (1.0, -2.0, 0.0, 3.0)]
+
+
+def directed(problem: Problem) -> Problem:
+    """The same problem with an S that is not symmetric: a forgotten transpose shows."""
+    rng = np.random.default_rng(3)
+    n = problem.nodes
+    matrix = sp.random_array((n, n), density=0.1, rng=rng, format="csr", dtype=np.float32)
+    return dataclasses.replace(problem, shift=sp.csr_array(matrix))
+
+
+@pytest.mark.parametrize("theta", FILTERS)
+@pytest.mark.parametrize("block", [64, 2**22])
+@pytest.mark.parametrize("place", ["new", "in place", "view", "view in place"])
+def test_filter_equals_its_definition(
+    theta: tuple[float, ...], block: int, place: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(chain, "BLOCK_BYTES", block)
+    rng = np.random.default_rng(0)
+    shift = sp.csr_array(sp.random_array((20, 20), density=0.2, rng=rng, dtype=np.float32))
+    matrix = torch.from_numpy(rng.standard_normal((20, 70)).astype(np.float32))
+    expected, power = np.zeros((20, 70)), matrix.numpy().astype(float)
+    for value in theta:
+        expected += value * power
+        power = shift @ power
+    wide = torch.full((20, 100), 7.0)
+    if place.startswith("view"):
+        wide[:, 16:86] = matrix
+        given = wide[:, 16:86] if place == "view in place" else matrix
+        out = chain.filtered(Csr.of(shift, CPU), given, theta, out=wide[:, 16:86] if given is matrix else given)
+        assert (wide[:, :16] == 7).all()
+        assert (wide[:, 86:] == 7).all()
+        np.testing.assert_allclose(wide[:, 16:86].numpy(), expected, rtol=1e-4, atol=1e-5)
+    else:
+        before = matrix.clone()
+        out = chain.filtered(Csr.of(shift, CPU), matrix, theta, out=matrix if place == "in place" else None)
+        assert place == "in place" or torch.equal(matrix, before)
+    np.testing.assert_allclose(out.numpy(), expected, rtol=1e-4, atol=1e-5)
+    ones = sum(value * np.linalg.matrix_power(shift.toarray().astype(float), k) for k, value in enumerate(theta))
+    np.testing.assert_allclose(chain.filtered_ones(shift, theta), ones.sum(axis=1), rtol=1e-6)
+
+
+@pytest.mark.parametrize("order", ["propagate", "materialise"])
+@pytest.mark.parametrize(
+    "kinds", [("sparse",), ("dense",), ("sparse", "dense"), ("dense", "sparse", "dense", "sparse")]
+)
+def test_both_orders_equal_the_definition(order: str, kinds: tuple[str, ...]) -> None:
+    problem, labels = small_problem(kinds=kinds)
+    problem = directed(problem)
+    runs = [make_run(problem, labels, r, coefficients=FILTERS[r % 4]) for r in range(9)]
+    # Runs in any order, not only in the engine's.
+    projection = Projection(problem, runs, SparseMatrix.of(problem.shift, CPU), order, CPU)
+    torch.manual_seed(0)
+    weight = torch.randn(9, problem.dimensions, 5, requires_grad=True)
+    gradient = torch.randn(problem.nodes, 9, 5)
+    out = projection(weight)
+    out.backward(gradient)
+    assert weight.grad is not None
+    for r, run in enumerate(runs):
+        matrix = filtered_dense(problem, run)
+        np.testing.assert_allclose(
+            out[:, r].detach().numpy(), matrix @ weight[r].detach().numpy(), rtol=1e-3, atol=1e-4
+        )
+        np.testing.assert_allclose(
+            weight.grad[r].numpy(), matrix.T @ gradient[:, r].numpy(), rtol=1e-3, atol=1e-4, err_msg=f"run {r}"
+        )
+
+
+def test_inputs_are_left_as_they_were() -> None:
+    problem, labels = small_problem(kinds=("dense", "sparse"))
+    before = [np.array(problem.inputs[0].deviations), problem.inputs[1].deviations.toarray()]
+    for order in ("propagate", "materialise"):
+        fit(problem, varied_runs(problem, labels), Options(epochs=3, order=order), device="cpu")
+    np.testing.assert_array_equal(problem.inputs[0].deviations, before[0])
+    np.testing.assert_array_equal(problem.inputs[1].deviations.toarray(), before[1])
+
+
+def test_read_only_and_strided_inputs() -> None:
+    problem, labels = small_problem(kinds=("dense",))
+    values = np.asfortranarray(problem.inputs[0].deviations)
+    values.setflags(write=False)
+    other = dataclasses.replace(problem, inputs=(NodeInputs(deviations=values, fill=0.25),))
+    runs = varied_runs(problem, labels, count=3)
+    for order in ("propagate", "materialise"):
+        options = Options(epochs=3, order=order)
+        one, two = fit(problem, runs, options, device="cpu"), fit(other, runs, options, device="cpu")
+        np.testing.assert_array_equal(one.parameters["weight1"], two.parameters["weight1"])
+
+
+def test_inputs_that_are_filtered_already_are_not_filtered_again() -> None:
+    problem, labels = small_problem(kinds=("sparse",))
+    run = make_run(problem, labels, 0, coefficients=(0.0, 0.0, 1.0))
+    done = NodeInputs(deviations=filtered_dense(problem, run).astype(np.float32), filtered=True)
+    one = fit(problem, [run], Options(epochs=10), device="cpu")
+    two = fit(dataclasses.replace(problem, inputs=(done,)), [run], Options(epochs=10), device="cpu")
+    np.testing.assert_allclose(one.parameters["weight1"], two.parameters["weight1"], rtol=1e-3, atol=1e-5)
+    assert two.record["chain"]["reason"] == "the inputs are already filtered"
+    with pytest.raises(DataError, match="already filtered must be dense"):
+        NodeInputs(deviations=problem.inputs[0].deviations, filtered=True)
+
+
+def shaped(nodes: int, dimensions: int, edges: int, *, dense: bool, m: int = 1) -> Problem:
+    rng = np.random.default_rng(0)
+    adjacency = adjacency_of(nodes, edges, rng)
+    one = dense_inputs(nodes, dimensions, rng) if dense else sparse_inputs(nodes, dimensions, rng, m=m)
+    return Problem(shift=shift_of(adjacency), adjacency=adjacency, inputs=(one,), classes=2)
+
+
+def test_the_cheaper_order_is_chosen() -> None:
+    labels = np.random.default_rng(0).integers(0, 2, 1000)
+
+    def chosen(problem: Problem, steps: int, **options: object) -> str:
+        runs = [make_run(problem, labels, r, coefficients=(0.0,) * steps + (1.0,)) for r in range(3)]
+        return choose_order(problem, runs, **({"width": 16, "epochs": 100} | options)).order  # type: ignore[arg-type]
+
+    wide_sparse = shaped(1000, 800, 2000, dense=False)
+    assert chosen(wide_sparse, 16) == "propagate"
+    # Every dimension reported, filtered 16 times: filtering once is cheaper than in each of 100 epochs.
+    everything = shaped(1000, 100, 50_000, dense=True)
+    assert chosen(everything, 16) == "materialise"
+    assert chosen(everything, 16, epochs=1) == "propagate"
+    size = 4 * 1000 * 100
+    assert chosen(everything, 16, limit=size) == "materialise"
+    assert chosen(everything, 16, limit=size - 1) == "propagate"
+    assert chosen(wide_sparse, 16, order="materialise") == "materialise"
+    with pytest.raises(OptionError, match="order 'materialise' needs 400000 bytes"):
+        chosen(everything, 16, order="materialise", limit=size - 1)
+
+
+def test_the_choice_is_recorded() -> None:
+    problem, labels = small_problem()
+    record = fit(problem, varied_runs(problem, labels), Options(epochs=2), device="cpu").record["chain"]
+    assert record["order"] in ("propagate", "materialise")
+    assert record["reason"] == "cheaper by the estimate"
+    assert record["propagate_seconds"] > 0
+    assert record["materialise_seconds"] > 0
+    cheaper = "propagate" if record["propagate_seconds"] <= record["materialise_seconds"] else "materialise"
+    assert record["order"] == cheaper
+    # 4 bytes for each of nodes x dimensions, for each pair of inputs and filter among the 5 runs.
+    assert record["materialised_bytes"] == 4 * 40 * 12 * 5
+
+
+@pytest.mark.parametrize("compressed", [True, False])
+def test_sparse_product_and_its_gradient(compressed: bool) -> None:
+    """Also on devices that have no compressed products."""
+    rng = np.random.default_rng(0)
+    matrix = sp.csr_array(sp.random_array((9, 13), density=0.3, rng=rng, dtype=np.float32))
+    ours = SparseMatrix.of(matrix, CPU, compressed)
+    hidden = torch.randn(13, 2, 3, generator=torch.Generator().manual_seed(0), requires_grad=True)
+    gradient = torch.randn(9, 2, 3, generator=torch.Generator().manual_seed(1))
+    dense = torch.from_numpy(matrix.toarray())
+    out = product(ours, hidden)
+    torch.testing.assert_close(out, torch.einsum("ij,jrw->irw", dense, hidden))
+    out.backward(gradient)
+    torch.testing.assert_close(hidden.grad, torch.einsum("ij,irw->jrw", dense, gradient))
+    add, target = torch.ones(9, 4), torch.full((9, 4), float("nan"))
+    flat = torch.randn(13, 4, generator=torch.Generator().manual_seed(2))
+    torch.testing.assert_close(ours.forward.multiply(flat, out=target), dense @ flat)
+    torch.testing.assert_close(ours.forward.multiply(flat, add=add, scale=3.0), dense @ flat + 3)
+    torch.testing.assert_close(ours.forward.multiply(flat, out=add, add=add), dense @ flat + 1)
+
+
+def test_symmetric_matrices_are_stored_once() -> None:
+    adjacency = adjacency_of(30, 60, np.random.default_rng(0))
+    symmetric = SparseMatrix.of(adjacency, CPU)
+    assert symmetric.forward is symmetric.backward
+    lower = SparseMatrix.of(sp.csr_array(sp.tril(adjacency)), CPU)
+    assert lower.forward is not lower.backward
+
+
+def test_problems_that_do_not_fit_together_are_refused() -> None:
+    problem, _ = small_problem()
+    n = problem.nodes
+    looped = sp.csr_array(problem.adjacency + sp.eye_array(n))
+    other = sparse_inputs(n, 3, np.random.default_rng(0))
+    for change, message in [
+        ({"adjacency": looped}, "plain one without self-loops"),
+        ({"shift": sp.csr_array((3, 3))}, f"the shift must be {n} x {n}"),
+        ({"inputs": ()}, "at least one input matrix"),
+        ({"inputs": (problem.inputs[0], other)}, "inputs 1 have the shape"),
+        ({"classes": 0}, "classes must be >= 1, got 0"),
+        ({"shift": problem.shift * np.nan}, "the shift must be finite"),
+    ]:
+        with pytest.raises(DataError, match=message):
+            dataclasses.replace(problem, **change)
+    with pytest.raises(DataError, match="inputs must be finite"):
+        NodeInputs(deviations=np.array([[np.nan]], dtype=np.float32))

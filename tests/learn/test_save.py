@@ -1,0 +1,60 @@
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+from learn_factory import small_problem, varied_runs
+
+from graphldp.errors import ArtifactError, DataError
+from graphldp.learn import NodeInputs, Options, fit, model, pack, predict, trained, unpack
+
+
+@pytest.mark.parametrize("kinds", [("sparse", "sparse"), ("dense", "sparse")])
+def test_a_saved_model_predicts_what_was_trained(kinds: tuple[str, ...]) -> None:
+    problem, labels = small_problem(kinds=kinds)
+    runs = varied_runs(problem, labels)
+    net = model("gcn", hidden=8)
+    outcome = fit(problem, runs, Options(model=net, epochs=15), device="cpu")
+    for r, run in enumerate(runs):
+        kept = trained(problem, run, outcome, r, net, spent={"epsilon": 1.0}, about={"names": ["a", "b", "c"]})
+        weights, recipe = pack(kept)
+        back = unpack(weights, json.loads(json.dumps(recipe)))
+        assert back.spent == {"epsilon": 1.0}
+        assert back.about == {"names": ["a", "b", "c"]}
+        assert back.backbone == net
+        found = predict(back, problem.inputs[run.inputs], problem.shift, problem.adjacency, device="cpu")
+        assert found.shape == (problem.nodes, problem.classes)
+        np.testing.assert_allclose(found.sum(axis=1), 1, rtol=1e-5)
+        np.testing.assert_array_equal(found.argmax(axis=1), outcome.predictions[r])
+        truth = run.split.validation
+        loss = -np.log(found[truth, labels[truth]]).mean()
+        assert loss == pytest.approx(outcome.validation_loss[r], rel=1e-4)
+        assert pack(back) == (weights, recipe), "packing again gives other bytes"
+
+
+def test_a_model_works_on_another_graph() -> None:
+    problem, labels = small_problem()
+    runs = varied_runs(problem, labels, count=1)
+    outcome = fit(problem, runs, Options(epochs=3), device="cpu")
+    kept = trained(problem, runs[0], outcome, 0, Options().model, spent={})
+    other, _ = small_problem(nodes=17, seed=4)
+    assert predict(kept, other.inputs[0], other.shift, other.adjacency).shape == (17, 3)
+    wrong = NodeInputs(deviations=np.zeros((17, 5), dtype=np.float32))
+    with pytest.raises(DataError, match="trained on 12 dimensions, the inputs have 5"):
+        predict(kept, wrong, other.shift, other.adjacency)
+
+
+def test_what_does_not_belong_together_is_refused() -> None:
+    problem, labels = small_problem()
+    runs = varied_runs(problem, labels, count=2)
+    outcome = fit(problem, runs, Options(epochs=2), device="cpu")
+    one, two = (pack(trained(problem, runs[r], outcome, r, Options().model, spent={})) for r in range(2))
+    with pytest.raises(ArtifactError, match="their hash differs"):
+        unpack(one[0], two[1])
+    with pytest.raises(ArtifactError, match="not a model's recipe"):
+        unpack(one[0], {})
+    with pytest.raises(ArtifactError, match="recipe is incomplete"):
+        unpack(one[0], {key: value for key, value in one[1].items() if key != "coefficients"})
+    with pytest.raises(ArtifactError, match="the model's parameters have the shapes"):
+        unpack(one[0], one[1] | {"dimensions": 5})
