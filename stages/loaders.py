@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import shutil
 import sys
+import warnings
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -32,7 +33,10 @@ def load(spec: DatasetSpec, folder: Path, *, name: str, options: ValueRange) -> 
     A folder that is there already is used as it is, so raw files can also be put there by hand.
     """
     reader = KINDS[spec.kind]
-    with _whole(folder) as place, contextlib.redirect_stdout(sys.stderr):
+    with _whole(folder) as place, contextlib.redirect_stdout(sys.stderr), warnings.catch_warnings():
+        # What the loader's authors should change is nothing that its users can.
+        warnings.simplefilter("ignore", DeprecationWarning)
+        warnings.simplefilter("ignore", FutureWarning)
         try:
             features, edges, labels = reader(place, options)
         except (ImportError, OptionError, MissingExtraError):

