@@ -2,7 +2,71 @@
 
 from __future__ import annotations
 
-from graphldp.server.calibration import NORMALIZATIONS, Calibration, apply, kprop, shift, soft
+from graphldp.server.adjacency import NORMALIZATIONS, normalised, shift
+from graphldp.server.attributes import Scores, score_attributes, scorer_names
+from graphldp.server.calibration import Calibration
 from graphldp.server.estimate import Estimate, rectify
+from graphldp.server.filtered import Filtered, apply
+from graphldp.server.filters import (
+    filter_entry,
+    filter_names,
+    flexprop,
+    hoa,
+    kprop,
+    make_filter,
+    none,
+    ppr,
+    push,
+    residual,
+)
+from graphldp.server.measures import decay_rate, dirichlet_energy, energy_ratio, estimation_error
+from graphldp.server.selection import (
+    attribute_accuracy,
+    combine_rounds,
+    degree_correlation,
+    mean_jaccard,
+    rectify_directed,
+)
+from graphldp.server.thresholds import boundary, nfr_after, nfr_before, shrink, soft
+from graphldp.server.weights import decode_levels, level_weights, variance_weights
 
-__all__ = ["NORMALIZATIONS", "Calibration", "Estimate", "apply", "kprop", "rectify", "shift", "soft"]
+__all__ = [
+    "NORMALIZATIONS",
+    "Calibration",
+    "Estimate",
+    "Filtered",
+    "Scores",
+    "apply",
+    "attribute_accuracy",
+    "boundary",
+    "combine_rounds",
+    "decay_rate",
+    "decode_levels",
+    "degree_correlation",
+    "dirichlet_energy",
+    "energy_ratio",
+    "estimation_error",
+    "filter_entry",
+    "filter_names",
+    "flexprop",
+    "hoa",
+    "kprop",
+    "level_weights",
+    "make_filter",
+    "mean_jaccard",
+    "nfr_after",
+    "nfr_before",
+    "none",
+    "normalised",
+    "ppr",
+    "push",
+    "rectify",
+    "rectify_directed",
+    "residual",
+    "score_attributes",
+    "scorer_names",
+    "shift",
+    "shrink",
+    "soft",
+    "variance_weights",
+]

@@ -1,27 +1,29 @@
 """Calibration: threshold, filter, threshold.
 
-    soft(., before)  ->  sum_k theta_k S^k  ->  soft(., after)
+    shrink(., before)  ->  sum_k theta_k S^k  ->  shrink(., after)
 
-with S a normalised adjacency of the public graph. A calibration is only described here; the learner applies it in
-the cheapest order that gives the same result, and `apply` materialises it for people who want the embedding itself.
+with S a normalised adjacency of the public graph. A calibration is only described here; `graphldp.server.filters` has
+the papers' ones by name, and `graphldp.server.filtered` applies them in whichever form the caller needs.
 """
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields, replace
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike
 
-from graphldp.errors import OptionError
+from graphldp.errors import ArtifactError, OptionError
 from graphldp.graph import Graph
-from graphldp.server.estimate import Estimate
+from graphldp.server.adjacency import check_convolution, shift
 
-__all__ = ["NORMALIZATIONS", "Calibration", "apply", "kprop", "shift", "soft"]
+__all__ = ["SHRINKAGES", "WEIGHTINGS", "Calibration"]
 
-NORMALIZATIONS = ("symmetric", "mean")
+SHRINKAGES = ("soft", "group", "dropout")
+WEIGHTINGS = ("none", "level", "variance")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,81 +33,88 @@ class Calibration:
     Attributes:
         coefficients: theta_0, theta_1, ...: the filter is sum_k theta_k S^k. (1,) leaves the estimates as they are.
         normalization: of the adjacency: `symmetric`, D^-1/2 A D^-1/2, or `mean`, D^-1 A.
+        convolution: r of D^(r-1) A D^(-r), where it is neither of the two (it overrides `normalization`).
         self_loops: whether every node is also its own neighbour.
-        before: soft threshold on the estimates' deviations from the fill.
-        after: soft threshold on the filtered values' deviations from the filtered fill.
+        weighting: what a node's column counts by: `none`, its reported `level`, or its report's inverse `variance`.
+        before: the shrinkage's amount, on the estimates' deviations from the fill.
+        after: the same on the filtered values' deviations from the filtered fill.
+        shrinkage: `soft` (NFR), or UPGNet's comparisons: `group` lasso over each attribute, or `dropout`, whose amount
+            is a rate.
+        decay: alpha of a personalised PageRank, where the filter is one; 0 elsewhere.
+        r_max: threshold of the backward push; 0 applies the coefficients themselves.
     """
 
     coefficients: tuple[float, ...] = (1.0,)
     normalization: str = "symmetric"
+    convolution: float | None = None
     self_loops: bool = False
+    weighting: str = "none"
     before: float = 0.0
     after: float = 0.0
+    shrinkage: str = "soft"
+    decay: float = 0.0
+    r_max: float = 0.0
 
     def __post_init__(self) -> None:
         if not self.coefficients or not all(np.isfinite(self.coefficients)):
             raise OptionError(f"coefficients must be at least one finite number, got {self.coefficients}")
-        if self.normalization not in NORMALIZATIONS:
-            raise OptionError(f"normalization must be one of {', '.join(NORMALIZATIONS)}; got {self.normalization!r}")
-        for name in ("before", "after"):
+        r = check_convolution(self.normalization, self.convolution)
+        if self.weighting not in WEIGHTINGS:
+            raise OptionError(f"weighting must be one of {', '.join(WEIGHTINGS)}; got {self.weighting!r}")
+        if self.weighting != "none" and r != 0:
+            raise OptionError(f"weighting {self.weighting!r} is a weighted mean: it needs normalization 'mean'")
+        if self.shrinkage not in SHRINKAGES:
+            raise OptionError(f"shrinkage must be one of {', '.join(SHRINKAGES)}; got {self.shrinkage!r}")
+        for name in ("before", "after", "r_max"):
             if not 0 <= getattr(self, name) < np.inf:
                 raise OptionError(f"{name} must be a threshold of at least 0, got {getattr(self, name)}")
+        if self.shrinkage == "dropout" and (self.before >= 1 or self.after > 0):
+            raise OptionError(
+                f"dropout takes a rate below 1 in `before` and nothing in `after`, got {self.before} and {self.after}"
+            )
+        if not 0 <= self.decay < 1:
+            raise OptionError(f"decay (alpha of personalised PageRank) must be from 0 to below 1, got {self.decay}")
+        if self.r_max > 0 and self.decay == 0:
+            raise OptionError("r_max is the threshold of a personalised PageRank's push: it needs a decay above 0")
+
+    @property
+    def steps(self) -> int:
+        """How many steps of the graph the filter reaches."""
+        return max((k for k, theta in enumerate(self.coefficients) if theta != 0), default=0)
+
+    @property
+    def r(self) -> float:
+        """The convolution coefficient of S = D^(r-1) A D^(-r)."""
+        return check_convolution(self.normalization, self.convolution)
+
+    @property
+    def linear(self) -> bool:
+        """Whether everything after `before` is the polynomial alone, so that it commutes with a weight matrix."""
+        return self.after == 0 and self.r_max == 0
+
+    def operator(self, graph: Graph, weights: ArrayLike | None = None) -> sp.csr_array:
+        """Return the S that this calibration means. `weights` are one per node, and needed exactly if it weights."""
+        if (weights is None) != (self.weighting == "none"):
+            need = "takes no node weights" if self.weighting == "none" else "needs one weight per node"
+            raise OptionError(f"weighting {self.weighting!r} {need}; see level_weights and variance_weights")
+        return shift(graph, self.normalization, self.self_loops, convolution=self.convolution, weights=weights)
+
+    def but(self, **changes: Any) -> Calibration:
+        """Return this calibration with some of its parts changed."""
+        return replace(self, **changes)
 
     def meta(self) -> dict[str, Any]:
         """Return the description as JSON-able values."""
-        return asdict(self)
+        return {**asdict(self), "coefficients": list(self.coefficients)}
 
-
-def kprop(steps: int, **options: Any) -> Calibration:
-    """Return LPGNN's KProp: the sum aggregation S^K, all weight on the last power. K = 0 leaves the estimates alone."""
-    if isinstance(steps, bool) or not isinstance(steps, int | np.integer) or steps < 0:
-        raise OptionError(f"steps must be a whole number of at least 0, got {steps!r}")
-    return Calibration(coefficients=(0.0,) * int(steps) + (1.0,), **options)
-
-
-def shift(graph: Graph, normalization: str = "symmetric", self_loops: bool = False) -> sp.csr_array:
-    """Return S, float32. A node without neighbours has an empty row: nothing reaches it."""
-    if normalization not in NORMALIZATIONS:
-        raise OptionError(f"normalization must be one of {', '.join(NORMALIZATIONS)}; got {normalization!r}")
-    adjacency = graph.adjacency()
-    if self_loops:
-        adjacency = sp.csr_array(adjacency + sp.eye_array(graph.nodes, dtype=np.float32, format="csr"))
-    degree = np.asarray(adjacency.sum(axis=1), dtype=np.float64).reshape(-1)
-    inverse = np.divide(1.0, degree, out=np.zeros_like(degree), where=degree > 0)
-    owners = np.repeat(np.arange(graph.nodes), np.diff(adjacency.indptr))
-    if normalization == "symmetric":
-        root = np.sqrt(inverse)
-        weights = root[owners] * root[adjacency.indices]
-    else:
-        weights = inverse[owners]
-    out = sp.csr_array((weights.astype(np.float32), adjacency.indices, adjacency.indptr), shape=adjacency.shape)
-    out.sort_indices()
-    return out
-
-
-def soft(values: NDArray[Any], threshold: float) -> NDArray[Any]:
-    """Return sign(v) max(|v| - threshold, 0)."""
-    return np.asarray(np.sign(values) * np.maximum(np.abs(values) - threshold, 0), dtype=values.dtype)
-
-
-def apply(estimate: Estimate, calibration: Calibration, operator: sp.csr_array) -> NDArray[np.float32]:
-    """Return the calibrated features as a dense n x d array.
-
-    The fill is constant over a row, so it is filtered once as one column; the thresholds act on deviations from it,
-    not on the fill itself.
-    """
-    deviations = estimate.deviations()
-    deviations.data = soft(deviations.data, calibration.before)
-    power: Any = deviations
-    level = np.full(operator.shape[0], estimate.fill, dtype=np.float32)
-    total = np.zeros(deviations.shape, dtype=np.float32)
-    ground = np.zeros_like(level)
-    for order, coefficient in enumerate(calibration.coefficients):
-        if order:
-            power, level = operator @ power, operator @ level
-        if coefficient:
-            total += np.float32(coefficient) * (power.toarray() if sp.issparse(power) else power)
-            ground += np.float32(coefficient) * level
-        if sp.issparse(power) and power.nnz > 0.1 * total.size:
-            power = power.toarray()
-    return np.asarray(soft(total, calibration.after) + ground[:, None], dtype=np.float32)
+    @classmethod
+    def from_meta(cls, meta: Mapping[str, Any]) -> Calibration:
+        """Return the calibration that `meta()` described; a part that this version does not know is refused."""
+        known = {field.name for field in fields(cls)}
+        strange = sorted(set(meta) - known)
+        if strange:
+            raise ArtifactError(f"the artifact's filter has {', '.join(strange)}, which this version does not know")
+        values = dict(meta)
+        if "coefficients" in values:
+            values["coefficients"] = tuple(float(theta) for theta in values["coefficients"])
+        return cls(**values)

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from graphldp.client import Reports, VectorMechanism, from_meta
+from graphldp.client import Reports, from_meta
 
 __all__ = ["Estimate", "rectify"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Estimate:
-    """What the server makes of the reports: unbiased for every coordinate, before any calibration.
+    """What the server makes of the reports, before any calibration.
 
     Attributes:
         matrix: n x d, CSR, float32: the estimate at the reported coordinates. An estimate of 0 is stored, not left out.
@@ -39,29 +40,23 @@ class Estimate:
 
 
 def rectify(reports: Reports) -> Estimate:
-    """Return the unbiased estimate of the features.
+    """Return the estimate of the features, unbiased where the mechanism is.
 
     A reported value goes through the inverse of the law's mean, and counts d/m times, since a coordinate is among the
-    m of d with probability m/d: fill + d/m (estimate - fill).
+    m of d with probability m/d: fill + d/m (estimate - fill). Mechanisms that are used unrectified are taken as sent.
     """
     device = from_meta(dict(reports.meta))
-    values = _values(reports, device)
+    values = device.estimate(reports)
     nodes, width = reports.value.shape
-    shape = (nodes, device.dimensions)
+    wide: Any = np.int64 if nodes * width >= 2**31 else np.int32
     if reports.index is None:
         index = np.tile(np.arange(width, dtype=np.int32), nodes)
+        offsets = np.arange(0, nodes * width + 1, width, dtype=wide)
     else:
-        index = np.ascontiguousarray(reports.index, dtype=np.int32).reshape(-1)
-    offsets = np.arange(0, nodes * width + 1, width, dtype=np.int64 if nodes * width >= 2**31 else np.int32)
-    matrix = sp.csr_array((values.reshape(-1), index, offsets), shape=shape)
+        used = reports.index >= 0
+        offsets = np.zeros(nodes + 1, dtype=wide)
+        np.cumsum(used.sum(axis=1), out=offsets[1:])
+        index = np.ascontiguousarray(reports.index[used], dtype=np.int32)
+        values = values[used]
+    matrix = sp.csr_array((values.reshape(-1), index, offsets), shape=(nodes, device.dimensions))
     return Estimate(matrix=matrix, fill=device.fill_value)
-
-
-def _values(reports: Reports, device: VectorMechanism) -> NDArray[np.float32]:
-    weight = 1.0 if reports.index is None or device.base.epsilon in (0.0, np.inf) else device.dimensions / device.m
-    out = np.empty(reports.value.shape, dtype=np.float32)
-    step = max(1, 2**22 // max(1, reports.m))
-    for start in range(0, reports.nodes, step):
-        block = device.base.estimate(reports.value[start : start + step])
-        out[start : start + step] = device.fill_value + weight * (block - device.fill_value)
-    return out

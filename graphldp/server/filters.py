@@ -1,0 +1,233 @@
+"""The papers' filters by name: each is a list of coefficients on S, and nothing else.
+
+=========  ======================================  ====================================
+none       theta = (1)                             the estimates as they are
+kprop      theta_K = 1                             LPGNN; UPGNet calls it SKA
+hoa        theta_1 = ... = theta_K = 1/K           UPGNet
+ppr        theta_k = alpha (1-alpha)^k             LDP-GE, to a stated tolerance
+push       the same, by backward push              LDP-GE, Algorithm 3
+residual   K steps with a residual connection      UPGNet, Figure 9
+flexprop   theta_K = 1, on the weighted mean       PPGNN
+=========  ======================================  ====================================
+"""
+
+from __future__ import annotations
+
+import inspect
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from graphldp.errors import OptionError, unknown_name
+from graphldp.server.calibration import WEIGHTINGS, Calibration
+
+__all__ = [
+    "FilterEntry",
+    "filter_entry",
+    "filter_names",
+    "flexprop",
+    "hoa",
+    "kprop",
+    "make_filter",
+    "none",
+    "ppr",
+    "ppr_terms",
+    "push",
+    "residual",
+]
+
+RESIDUALS = ("input", "previous")
+
+
+def _whole(name: str, value: Any, least: int) -> int:
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
+        raise OptionError(f"{name} must be a whole number of at least {least}, got {value!r}")
+    return int(value)
+
+
+def none(**options: Any) -> Calibration:
+    """Return the filter that leaves the estimates alone: K = 0."""
+    return Calibration(coefficients=(1.0,), **options)
+
+
+def kprop(steps: int, **options: Any) -> Calibration:
+    """Return LPGNN's KProp: the sum aggregation S^K, all weight on the last power. K = 0 leaves the estimates alone."""
+    return Calibration(coefficients=(0.0,) * _whole("steps", steps, 0) + (1.0,), **options)
+
+
+def hoa(steps: int, **options: Any) -> Calibration:
+    """Return UPGNet's high-order aggregator: the mean of S^1, ..., S^K, without self-loops (Algorithm 1).
+
+    K = 0, which the paper's grid has, is an empty sum; as in its figures it leaves the estimates alone.
+    """
+    count = _whole("steps", steps, 0)
+    if options.get("self_loops"):
+        raise OptionError("hoa aggregates without self-loops (UPGNet, Algorithm 1); use kprop for a filter with them")
+    if count == 0:
+        return Calibration(coefficients=(1.0,), **options)
+    return Calibration(coefficients=(0.0,) + (1 / count,) * count, **options)
+
+
+def ppr_terms(decay: float, tolerance: float) -> int:
+    """Return the last power K that personalised PageRank needs: the rest, (1-decay)^(K+1), is at most the tolerance."""
+    if not 0 < decay < 1:
+        raise OptionError(f"decay (alpha of personalised PageRank) must be between 0 and 1, got {decay}")
+    if not 0 < tolerance < 1:
+        raise OptionError(f"tolerance must be between 0 and 1, got {tolerance}")
+    return max(0, math.ceil(math.log(tolerance) / math.log1p(-decay) - 1e-9) - 1)
+
+
+def ppr(decay: float = 0.1, tolerance: float = 1e-4, **options: Any) -> Calibration:
+    """Return personalised PageRank, sum_k alpha (1-alpha)^k S^k, cut where at most `tolerance` of the weight is left.
+
+    Each power of S is at most 1 in the norm that its normalisation keeps, so what is cut off moves the result by no
+    more than tolerance times the largest value: |D^-r (exact - result)| <= tolerance max |D^-r x|, entry by entry.
+    """
+    powers = np.arange(ppr_terms(decay, tolerance) + 1)
+    theta = decay * (1 - decay) ** powers
+    return Calibration(coefficients=tuple(float(value) for value in theta), decay=decay, **options)
+
+
+def push(decay: float = 0.1, r_max: float = 1e-4, tolerance: float = 1e-4, **options: Any) -> Calibration:
+    """Return personalised PageRank by backward push (LDP-GE, Algorithm 3): residues up to `r_max` are left unpushed.
+
+    r_max is on the scale of the estimates. The result is within r_max degree^r of the exact one, entry by entry. The
+    coefficients describe the same filter to `tolerance`; they are what a learner would use that does not push.
+    """
+    if not 0 < r_max < math.inf:
+        raise OptionError(f"r_max must be above 0, got {r_max}; for the exact filter use ppr")
+    return ppr(decay, tolerance, **options).but(r_max=float(r_max))
+
+
+def residual(steps: int, strength: float = 0.1, source: str = "input", **options: Any) -> Calibration:
+    """Return K steps with a residual connection of the given strength beta; both kinds are polynomials of S.
+
+    `input`: H <- (1-beta) S H + beta X, as in the work that UPGNet's Figure 9 cites (Liu et al. 2021):
+        theta_k = beta (1-beta)^k below K, and theta_K = (1-beta)^K.
+    `previous`: H <- (1-beta) S H + beta H: theta_k = binom(K, k) (1-beta)^k beta^(K-k).
+    """
+    count = _whole("steps", steps, 0)
+    if not 0 <= strength <= 1:
+        raise OptionError(f"strength of the residual connection must be from 0 to 1, got {strength}")
+    if source not in RESIDUALS:
+        raise OptionError(f"source of the residual connection must be one of {', '.join(RESIDUALS)}; got {source!r}")
+    rest = 1 - strength
+    if source == "input":
+        theta = [strength * rest**k for k in range(count)] + [rest**count]
+    else:
+        theta = [math.comb(count, k) * rest**k * strength ** (count - k) for k in range(count + 1)]
+    return Calibration(coefficients=tuple(theta), **options)
+
+
+def flexprop(steps: int, weighting: str = "level", **options: Any) -> Calibration:
+    """Return PPGNN's FlexProp: S^K with S the mean over neighbours weighted by reported level (Eq. 12).
+
+    `variance` weights by the inverse variance of each node's report, which the paper derives as optimal (Eq. 11) and
+    then replaces by the level. Levels are decoded before they weight anything; see `level_weights`.
+    """
+    if weighting == "none" or weighting not in WEIGHTINGS:
+        raise OptionError(f"weighting of flexprop must be one of {', '.join(WEIGHTINGS[1:])}; got {weighting!r}")
+    options = {"normalization": "mean", **options}
+    return kprop(steps, weighting=weighting, **options)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FilterEntry:
+    """One registered filter.
+
+    Attributes:
+        name: as `--filter` takes it.
+        summary: one line.
+        build: returns the calibration; its own parameters are the filter's options.
+        reference: where it was published.
+    """
+
+    name: str
+    summary: str
+    build: Callable[..., Calibration]
+    reference: str
+
+    @property
+    def options(self) -> tuple[str, ...]:
+        """The filter's own options; every filter takes the fields of `Calibration` besides."""
+        parameters = inspect.signature(self.build).parameters.values()
+        return tuple(p.name for p in parameters if p.kind is not inspect.Parameter.VAR_KEYWORD)
+
+
+_FILTERS = {
+    entry.name: entry
+    for entry in (
+        FilterEntry(name="none", summary="The estimates as they are.", build=none, reference="the papers' BASE"),
+        FilterEntry(
+            name="kprop",
+            summary="S^K: all weight on the nodes K steps away.",
+            build=kprop,
+            reference="Sajadmanesh & Gatica-Perez, CCS 2021; UPGNet's SKA",
+        ),
+        FilterEntry(
+            name="hoa",
+            summary="The mean of S, ..., S^K, without self-loops.",
+            build=hoa,
+            reference="UPGNet, Algorithm 1",
+        ),
+        FilterEntry(
+            name="ppr",
+            summary="Personalised PageRank with decay alpha, by power iteration to a tolerance.",
+            build=ppr,
+            reference="LDP-GE, Eq. 17",
+        ),
+        FilterEntry(
+            name="push",
+            summary="Personalised PageRank by backward push with threshold r_max.",
+            build=push,
+            reference="LDP-GE, Algorithm 3",
+        ),
+        FilterEntry(
+            name="residual",
+            summary="K steps with a residual connection to the input or to the step before.",
+            build=residual,
+            reference="UPGNet, Figure 9; Liu et al., NeurIPS 2021",
+        ),
+        FilterEntry(
+            name="flexprop",
+            summary="K steps of the mean weighted by reported level, or by inverse variance.",
+            build=flexprop,
+            reference="PPGNN, Algorithm 4",
+        ),
+    )
+}
+_SHARED = ("normalization", "convolution", "self_loops", "before", "after", "shrinkage")
+
+
+def filter_names() -> list[str]:
+    """Return the registered filters' names, the simplest first."""
+    return list(_FILTERS)
+
+
+def filter_entry(name: str) -> FilterEntry:
+    """Return the filter of that name; an unknown name is an error that lists the valid ones."""
+    if name not in _FILTERS:
+        raise unknown_name("filter", name, _FILTERS)
+    return _FILTERS[name]
+
+
+def make_filter(name: str, **options: Any) -> Calibration:
+    """Return the calibration of that filter; an option that it does not have is an error that lists those it has."""
+    entry = filter_entry(name)
+    valid = (*entry.options, *_SHARED)
+    for key in options:
+        if key not in valid:
+            raise OptionError(f"filter {name} has no option {key!r}; it has: {', '.join(valid)}")
+    missing = [
+        parameter.name
+        for parameter in inspect.signature(entry.build).parameters.values()
+        if parameter.default is inspect.Parameter.empty
+        and parameter.kind is not inspect.Parameter.VAR_KEYWORD
+        and parameter.name not in options
+    ]
+    if missing:
+        raise OptionError(f"filter {name} needs {', '.join(missing)}")
+    return entry.build(**options)

@@ -1,0 +1,96 @@
+"""The factored form gives what the written-out one gives, in less memory."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import textwrap
+
+import numpy as np
+import pytest
+from small_graphs import adjacency, estimate
+
+from graphldp.errors import OptionError
+from graphldp.server import Filtered, apply, hoa, kprop, normalised, ppr
+
+CALIBRATIONS = [kprop(0), kprop(3), hoa(4), ppr(0.2), kprop(2, before=1.0)]
+
+
+@pytest.fixture(params=CALIBRATIONS, ids=lambda c: f"theta{len(c.coefficients)}-before{c.before}")
+def filtered(request: pytest.FixtureRequest) -> Filtered:
+    return Filtered.of(estimate(), request.param, normalised(adjacency("weighted"), convolution=0.3))
+
+
+def test_products_are_those_of_the_dense_matrix(filtered: Filtered) -> None:
+    rng = np.random.default_rng(0)
+    h = filtered.dense().astype(float)
+    weight, columns = rng.normal(size=(7, 3)), rng.normal(size=(12, 2))
+    np.testing.assert_allclose(filtered.project(weight), h @ weight, rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(filtered.adjoint(columns), h.T @ columns, rtol=1e-4, atol=1e-5)
+
+
+def test_blocks_of_any_width_are_the_same_matrix(filtered: Filtered) -> None:
+    whole = filtered.dense()
+    for width in (1, 3, 7):
+        memory = 4 * 3 * 12 * width
+        assert filtered.width(memory) == width
+        parts = list(filtered.blocks(memory))
+        assert max(block.shape[1] for _, block in parts) == width
+        assert [c.start for c, _ in parts] == list(range(0, 7, width))
+        np.testing.assert_allclose(np.hstack([block for _, block in parts]), whole, rtol=1e-5, atol=1e-6)
+
+
+def test_the_fill_is_filtered_with_the_deviations(filtered: Filtered) -> None:
+    np.testing.assert_allclose(filtered.ground(), 0.5 * _filter(filtered, np.ones(12)), rtol=1e-5)
+
+
+def _filter(filtered: Filtered, vector: np.ndarray) -> np.ndarray:
+    total, power = np.zeros(12), vector
+    for theta in filtered.calibration.coefficients:
+        total += theta * power
+        power = filtered.operator.astype(np.float64) @ power
+    return total
+
+
+def test_thresholds_after_the_filter_do_not_commute_and_are_refused() -> None:
+    one = Filtered.of(estimate(), kprop(1, after=0.1), normalised(adjacency("plain")))
+    for product in (lambda: one.project(np.ones((7, 1))), lambda: one.adjoint(np.ones((12, 1)))):
+        with pytest.raises(OptionError, match="linear"):
+            product()
+
+
+def test_a_limit_that_does_not_fit_is_told() -> None:
+    operator = normalised(adjacency("plain"))
+    with pytest.raises(OptionError, match="max_memory is 100; raise it"):
+        list(Filtered.of(estimate(), kprop(1), operator).blocks(100))
+    with pytest.raises(OptionError, match="limit is 1e-06 GB"):
+        apply(estimate(), kprop(1), operator, max_memory=1e3)
+
+
+PEAK = """
+    import numpy as np, resource, scipy.sparse as sp
+    from graphldp.server import Estimate, Filtered, dirichlet_energy, kprop, normalised
+
+    rng = np.random.default_rng(0)
+    nodes, dimensions = 6000, 20000
+    ends = rng.integers(0, nodes, (2, 20000))
+    adjacency = sp.coo_array((np.ones(20000), ends), shape=(nodes, nodes)).tocsr()
+    operator = normalised(adjacency + adjacency.T)
+    index = np.sort(rng.integers(0, dimensions // 2, (nodes, 2)), axis=1) * 2 + [0, 1]
+    parts = (np.ones(2 * nodes, np.float32), index.ravel(), np.arange(0, 2 * nodes + 1, 2))
+    estimate = Estimate(matrix=sp.csr_array(parts, shape=(nodes, dimensions)), fill=0.5)
+    filtered = Filtered.of(estimate, kprop(4), operator)
+    next(filtered.blocks())
+    start = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    filtered.project(np.ones((dimensions, 8)))
+    filtered.adjoint(np.ones((nodes, 8)))
+    total = sum(float(block[0].sum()) for _, block in filtered.blocks())
+    print(4 * nodes * dimensions // 1024, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - start)
+"""
+
+
+def test_nothing_of_size_n_x_d_is_made() -> None:
+    run = subprocess.run([sys.executable, "-c", textwrap.dedent(PEAK)], capture_output=True, text=True, check=True)
+    dense, grown = map(int, run.stdout.split())
+    assert dense > 450_000  # kB
+    assert grown < dense / 8
