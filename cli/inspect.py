@@ -29,7 +29,7 @@ def register(app: typer.Typer) -> None:
 
 def inspect(
     file: Annotated[
-        Path, typer.Argument(help="A Parquet artifact, a saved model, or the folder of a graph.", show_default=False)
+        Path, typer.Argument(help="A Parquet artifact, or the folder of a graph or a model.", show_default=False)
     ],
     as_json: AsJson = False,
 ) -> None:

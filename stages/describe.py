@@ -18,6 +18,7 @@ __all__ = ["Description", "describe"]
 
 _MAKERS = "ldp download, perturb, denoise, train or run"
 _GRAPH = "graph.json"
+_MODEL = "model.json"  # beside its weights
 _LONGEST_HEADER = 1 << 20  # bytes of JSON that the header of a model of ours can have at most
 
 
@@ -26,7 +27,7 @@ class Description:
     """An artifact without its content.
 
     Attributes:
-        path: the file, or the folder of a graph.
+        path: the file, or the folder of a graph or a model.
         kind: 'graph', 'model', or what the file's metadata says it is.
         size: bytes on disk.
         rows: rows of a table, None for what is no table.
@@ -57,17 +58,16 @@ def describe(path: Path) -> Description:
     """Describe a Parquet artifact, the folder of a graph, or a saved model; refuse anything else."""
     if not path.exists():
         raise ArtifactError(f"{path} does not exist; artifacts are made with `{_MAKERS}`")
-    if path.is_dir():
-        return _graph(path)
-    if path.name == _GRAPH:
-        return _graph(path.parent)
+    folder = path if path.is_dir() else path.parent
+    if path.is_dir() or path.name in (_GRAPH, _MODEL):
+        if path.name == _MODEL or (path.is_dir() and (folder / _MODEL).is_file()):
+            return _model(folder)
+        return _graph(folder)
     if path.suffix == ".safetensors":
-        return _model(path)
-    if path.suffix == ".json" and path.with_suffix(".safetensors").exists():
-        return _model(path.with_suffix(".safetensors"))
+        return _model(folder)
     if path.suffix != ".parquet":
         raise ArtifactError(
-            f"{path} is not an artifact: expected a .parquet file, a .safetensors model, or a folder with {_GRAPH}"
+            f"{path} is not an artifact: expected a .parquet file, or a folder with {_GRAPH} or {_MODEL}"
         )
     return _table(path)
 
@@ -84,7 +84,7 @@ def _table(path: Path) -> Description:
 def _graph(folder: Path) -> Description:
     about = folder / _GRAPH
     if not about.is_file():
-        raise ArtifactError(f"{folder} is not a graph: it holds no {_GRAPH}; make one with `ldp download`")
+        raise ArtifactError(f"{folder} holds neither {_GRAPH} nor {_MODEL}, so it is not an artifact; see `ldp --help`")
     meta = _json(about.read_bytes(), about)
     files = sorted(item for item in folder.iterdir() if item.is_file() and not item.name.startswith("."))
     columns = {item.name: f"{_rows(item):,} rows" for item in files if item.suffix == ".parquet"}
@@ -99,18 +99,28 @@ def _rows(path: Path) -> int:
         raise ArtifactError(f"{path} is damaged; make the graph again with `ldp download`") from error
 
 
-def _model(path: Path) -> Description:
+def _model(folder: Path) -> Description:
+    """Describe a kept model: its recipe, and the tensors that the headers of its weights list."""
+    about = folder / _MODEL
+    if not about.is_file():
+        raise ArtifactError(f"{folder} holds weights and no {_MODEL}: it is no model; see `ldp train --save-model`")
+    meta = _json(about.read_bytes(), about)
+    weights = sorted(folder.glob("*.safetensors"))
+    if not weights:
+        raise ArtifactError(f"{folder} holds no weights: it is no model; see `ldp train --save-model`")
+    columns = {name: kind for path in weights for name, kind in _tensors(path)}
+    size = about.stat().st_size + sum(path.stat().st_size for path in weights)
+    return Description(path=folder, kind="model", size=size, rows=None, columns=columns, meta=meta)
+
+
+def _tensors(path: Path) -> list[tuple[str, str]]:
     """Read the header of a safetensors file: its length in 8 bytes, then JSON."""
     with path.open("rb") as handle:
         length = int.from_bytes(handle.read(8), "little")
         raw = handle.read(length) if length <= _LONGEST_HEADER else b""
     header = _json(raw, path)
-    meta: dict[str, Any] = dict(header.pop("__metadata__", {}))
-    beside = path.with_suffix(".json")
-    if beside.is_file():
-        meta |= _json(beside.read_bytes(), beside)
-    columns = {name: f"{tensor['dtype']} {tensor['shape']}" for name, tensor in sorted(header.items())}
-    return Description(path=path, kind="model", size=path.stat().st_size, rows=None, columns=columns, meta=meta)
+    header.pop("__metadata__", None)
+    return [(name, f"{tensor['dtype']} {tensor['shape']}") for name, tensor in sorted(header.items())]
 
 
 def _json(raw: bytes, path: Path) -> dict[str, Any]:

@@ -65,13 +65,16 @@ def test_a_graph(ldp, tmp_path: Path) -> None:
 
 
 def test_a_model(ldp, tmp_path: Path) -> None:
-    model = tmp_path / "model.safetensors"
-    save_file({"weight": np.zeros((4, 2), np.float32)}, model, metadata={"format": "graphldp"})
-    write_json(tmp_path / "model.json", {"hidden": 16})
-    for path in (model, tmp_path / "model.json"):
+    weights = tmp_path / "weights.safetensors"
+    save_file({"weight": np.zeros((4, 2), np.float32)}, weights, metadata={"format": "any"})
+    write_json(tmp_path / "model.json", {"model": "gcn", "options": {"hidden": 16}})
+    for path in (tmp_path, weights, tmp_path / "model.json"):
         found = json.loads(ldp("inspect", path, "--json").out)
-        assert (found["kind"], found["meta"]) == ("model", {"format": "graphldp", "hidden": 16})
+        assert (found["kind"], found["meta"]["model"]) == ("model", "gcn")
         assert found["columns"] == {"weight": "F32 [4, 2]"}
+        assert found["path"] == str(tmp_path)
+        assert found["bytes"] == sum(file.stat().st_size for file in tmp_path.iterdir())
+    assert "options.hidden" in ldp("inspect", tmp_path).out
 
 
 def refused(tmp_path: Path) -> dict[str, Path]:
@@ -79,8 +82,17 @@ def refused(tmp_path: Path) -> dict[str, Path]:
     pq.write_table(pa.table({"a": [1]}), foreign)
     cut.write_bytes(foreign.read_bytes()[:-20])
     text.write_text("hello", encoding="utf-8")
-    damaged, folder, metrics = tmp_path / "damaged.safetensors", tmp_path / "folder", tmp_path / "metrics.json"
+    damaged, folder, metrics = (
+        tmp_path / "model" / "weights.safetensors",
+        tmp_path / "folder",
+        tmp_path / "metrics.json",
+    )
+    write_json(damaged.with_name("model.json"), {})
     damaged.write_bytes(b"\xff" * 40)
+    bare, empty = tmp_path / "bare" / "weights.safetensors", tmp_path / "empty" / "model.json"
+    bare.parent.mkdir()
+    save_file({"weight": np.zeros(2, np.float32)}, bare)
+    write_json(empty, {})
     folder.mkdir()
     metrics.write_text("{}", encoding="utf-8")
     graph = tmp_path / "graph" / "graph.json"
@@ -93,8 +105,10 @@ def refused(tmp_path: Path) -> dict[str, Path]:
         "no graphldp metadata": foreign,
         "not a readable Parquet file": cut,
         "is not an artifact": text,
-        "is damaged": damaged,
-        "holds no graph.json": folder,
+        "weights.safetensors is damaged": damaged,
+        "holds weights and no model.json": bare,
+        "holds no weights": empty,
+        "holds neither graph.json nor model.json": folder,
         "expected a .parquet file": metrics,
         "its description is no JSON": graph,
         "edges.parquet is damaged": bad_table,
