@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
-from collections.abc import Iterable
+import os
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -78,7 +80,7 @@ def _download(
     stored: list[Stored] = []
     try:
         for dataset in dict.fromkeys(datasets):
-            with console.progress(f"download {dataset}", unit="bytes") as bar:
+            with console.progress(f"download {dataset}", unit="bytes") as bar, _muted(console.is_quiet()):
                 stored.append(
                     obtain(
                         dataset,
@@ -93,6 +95,16 @@ def _download(
         # What was finished before a failure is there, so say so.
         if stored:
             _show([one.summary() for one in stored], as_json)
+
+
+@contextlib.contextmanager
+def _muted(quiet: bool) -> Iterator[None]:
+    """Leave out, if quiet, what the loaders of other libraries write on standard error."""
+    with contextlib.ExitStack() as stack:
+        if quiet:
+            sink = stack.enter_context(open(os.devnull, "w", encoding="utf-8"))
+            stack.enter_context(contextlib.redirect_stderr(sink))
+        yield
 
 
 def _import(

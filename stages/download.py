@@ -206,7 +206,8 @@ def _make(
         assert isinstance(options, ValueRange)
         folder = data / "raw" / "loaders" / entry.name
         graph = load(entry, folder, name=name, options=options)
-        return graph, f"{entry.name}'s own loader", [_hashed(path) for path in raw_files(folder)]
+        owner = "ogb" if entry.kind.startswith("ogbn") else "PyG"
+        return graph, f"{owner}'s loader", [_hashed(path) for path in raw_files(folder)]
     if not entry.files:
         return parse(entry, {}, name=name, options=options), "computed", []
     contents, sources = _fetch_all(entry, data / "raw", fetching, progress)

@@ -268,7 +268,7 @@ def test_flickr_through_pyg(tmp_path: Path) -> None:
     assert graph.edges.T.tolist() == [[0, 1], [1, 2]]
     assert graph.features.toarray().tolist() == [[0, 1], [1, 0], [0, 0]]  # 3 is clamped to the declared 1
     assert graph.labels.tolist() == [1, -1, 0]
-    assert got.origin == "flickr's own loader"
+    assert got.origin == "PyG's loader"
     assert [Path(source["file"]).name for source in got.sources] == [
         "adj_full.npz", "class_map.json", "feats.npy", "role.json",
     ]  # fmt: skip
