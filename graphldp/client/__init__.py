@@ -1,33 +1,81 @@
 """What runs on a user's device. It needs numpy alone, and knows neither the graph nor a model.
 
-    mechanism(name, epsilon, low, high)            one value in, one report out, with its law
-    protocol(name, epsilon, dimensions, low, high) one feature vector in, one report out
-    names()                                        what is registered
+mechanism(name, epsilon, low, high)            one value in, one report out, with its law
+protocol(name, epsilon, dimensions, low, high) one feature vector in, one report out
+names()                                        what is registered
 """
 
 from __future__ import annotations
 
-from graphldp.client import identity, lp, mb, null, pm
-from graphldp.client.protocol import FILLS, M_RULES, VectorMechanism, best_m, from_meta, mechanism, protocol
-from graphldp.client.randomiser import Claim, Randomiser, lookup, names
+# Importing a mechanism's module registers it: this is the list of all of them.
+from graphldp.client import (
+    ag,
+    cldp,
+    duchi,
+    esw,
+    featurerr,
+    gm,
+    hds,
+    hm,
+    identity,
+    latent,
+    lp,
+    mb,
+    mlr,
+    null,
+    ome,
+    one_bit,
+    pm,
+    pm_sub,
+    ppm,
+    ppm_public,
+    ppm_safe,
+    sw,
+    three,
+)
+from graphldp.client.levels import DISTRIBUTIONS
+from graphldp.client.protocol import COMPOSITIONS, M_RULES, best_m, from_meta, mechanism, protocol
+from graphldp.client.randomiser import Randomiser
+from graphldp.client.registry import Claim, lookup, names
 from graphldp.client.reports import Reports
+from graphldp.client.vector import FILLS, VectorMechanism
 
 __all__ = [
+    "COMPOSITIONS",
+    "DISTRIBUTIONS",
     "FILLS",
     "M_RULES",
     "Claim",
     "Randomiser",
     "Reports",
     "VectorMechanism",
+    "ag",
     "best_m",
+    "cldp",
+    "duchi",
+    "esw",
+    "featurerr",
     "from_meta",
+    "gm",
+    "hds",
+    "hm",
     "identity",
+    "latent",
     "lookup",
     "lp",
     "mb",
     "mechanism",
+    "mlr",
     "names",
     "null",
+    "ome",
+    "one_bit",
     "pm",
+    "pm_sub",
+    "ppm",
+    "ppm_public",
+    "ppm_safe",
     "protocol",
+    "sw",
+    "three",
 ]

@@ -8,7 +8,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from graphldp.client.randomiser import Floats, Randomiser, register
+from graphldp.client.randomiser import Floats, Randomiser
+from graphldp.client.registry import register
 from graphldp.errors import OptionError
 
 __all__ = ["Identity"]
@@ -42,9 +43,6 @@ class Identity(Randomiser):
         return np.where(np.isclose(y, z, rtol=1e-6, atol=1e-7), 0.0, -np.inf)
 
     def _support(self, z: Floats) -> Floats:
-        return z[..., None]
-
-    def _breaks(self, z: Floats) -> Floats:
         return z[..., None]
 
     def _mean(self, z: Floats) -> Floats:

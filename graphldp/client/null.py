@@ -8,7 +8,8 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from graphldp.client.randomiser import Floats, Randomiser, register
+from graphldp.client.randomiser import Floats, Randomiser
+from graphldp.client.registry import register
 from graphldp.errors import OptionError
 
 __all__ = ["Null"]
@@ -30,6 +31,7 @@ class Null(Randomiser):
 
     finite: ClassVar[bool] = True
     scaled: ClassVar[bool] = False
+    unbiased: ClassVar[bool] = False
     dtype: ClassVar[Any] = np.int8
 
     def _check_epsilon(self) -> None:
@@ -44,9 +46,6 @@ class Null(Randomiser):
     def _support(self, z: Floats) -> Floats:
         return np.broadcast_to(np.array([-1.0, 1.0]), (*z.shape, 2))
 
-    def _breaks(self, z: Floats) -> Floats:
-        return self._support(z)
-
     def _mean(self, z: Floats) -> Floats:
         return np.zeros_like(z)
 
@@ -59,6 +58,10 @@ class Null(Randomiser):
     def estimate(self, report: ArrayLike) -> Floats:
         """Return the sign, stretched to the declared range: it says nothing about the value."""
         return (self.low + self.high) / 2 + self._half * np.asarray(report, dtype=np.float64)
+
+    def estimate_mean(self, x: ArrayLike) -> Floats:
+        """Return the middle of the range, whatever the value."""
+        return np.full_like(np.asarray(x, dtype=np.float64), (self.low + self.high) / 2)
 
     def estimate_variance(self, x: ArrayLike) -> Floats:
         """Return the variance of `estimate`."""

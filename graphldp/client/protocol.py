@@ -1,77 +1,97 @@
 """From one value to a vector: which dimensions are reported, with which share of the budget.
 
 `sampled` mechanisms report m of d dimensions, chosen without looking at the data, each with epsilon/m; the server
-scales by d/m. `every-dimension` mechanisms report all d with epsilon/d each. Every vector mechanism is this protocol
-around a scalar randomiser.
+scales by d/m. `every-dimension` mechanisms report all d with epsilon/d each (the Gaussian ones with the budget jointly,
+if so asked). Both are this one protocol around a scalar randomiser.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
-from graphldp.client.randomiser import Claim, Randomiser, build, lookup
+from graphldp.client.gaussian import Gaussian
+from graphldp.client.randomiser import Floats, Randomiser, build, check_number
+from graphldp.client.registry import Claim, lookup
 from graphldp.client.reports import Reports
-from graphldp.client.sampling import check_features, choose, gather, is_sparse, rows
+from graphldp.client.sampling import choose, gather, is_sparse, rows
+from graphldp.client.vector import VectorMechanism, check_dimensions, fill_of, log_sets, spread_of
 from graphldp.errors import OptionError
 from graphldp.randomness import UniformSource
 
-__all__ = ["FILLS", "M_RULES", "VectorMechanism", "best_m", "from_meta", "mechanism", "protocol"]
+__all__ = [
+    "COMPOSITIONS",
+    "M_RULES",
+    "Sampled",
+    "VectorMechanism",
+    "best_m",
+    "choose_m",
+    "from_meta",
+    "mechanism",
+    "protocol",
+    "sampled",
+]
 
-FILLS = ("mid", "zero")
 # The papers' floor rules, as the share of epsilon: LPGNN and UPGNet, PPGNN, TOGL (two of them).
 M_RULES = {"optimal": None, "1/2.18": 1 / 2.18, "1/2.2": 1 / 2.2, "2/5": 2 / 5, "5/11": 5 / 11}
-_BLOCK = 2**22  # values of a dense report that are drawn at a time
+# How a Gaussian vector spends its budget: all coordinates together, or epsilon/d and delta/d each as the papers do.
+COMPOSITIONS = ("joint", "split")
+_BLOCK = 2**16  # values of a dense report that are drawn at a time: they stay in the processor's cache
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class VectorMechanism:
-    """A local randomiser of one node's feature vector.
+class Sampled(VectorMechanism):
+    """m of d dimensions, or all of them, each through a scalar randomiser with its share of the budget.
 
     Attributes:
-        base: the scalar randomiser that each reported dimension goes through, with its share of the budget.
-        epsilon: the budget of the whole report.
-        dimensions: how many features a node has (public).
-        m: how many of them are reported (public).
-        fill: what an unreported dimension counts as: `mid` of the range, or `zero`.
+        inner: the scalar randomiser with its share of the budget, also called `base`.
+        label: the registered name of the whole.
+        given: the options it was built with, from which it can be built again.
     """
 
-    base: Randomiser
-    epsilon: float
-    dimensions: int
-    m: int
-    fill: str = "mid"
+    inner: Randomiser
+    label: str
+    given: tuple[tuple[str, Any], ...] = ()
 
     @property
-    def name(self) -> str:
+    def base(self) -> Randomiser:
+        """The law of one reported value, with its share of the budget."""
+        return self.inner
+
+    @property
+    def name(self) -> str:  # type: ignore[override]
         """The registered name."""
-        return self.base.name
+        return self.label
 
     @property
-    def fill_value(self) -> float:
-        """What an unreported dimension counts as, on the data's scale."""
-        return (self.base.low + self.base.high) / 2 if self.fill == "mid" else 0.0
+    def delta(self) -> float:
+        """The delta of the claim; 0 for pure local differential privacy."""
+        return float(dict(self.given).get("delta", self.base.delta))
 
     @property
     def claim(self) -> Claim:
         """What the mechanism promises for the whole report."""
-        return Claim(epsilon=self.epsilon)
+        if self.base.deterministic:
+            return Claim(epsilon=math.inf, unprotected="everything: the report is the data")
+        return Claim(epsilon=self.epsilon, delta=self.delta)
 
     def privacy_loss(self) -> float:
-        """Return the exact loss of the whole report, computed from the law.
+        """Return the exact loss of the whole report, computed from the law (at `delta`).
 
         The indices are drawn without looking at the data and m is public, so they and the unreported dimensions cost
         nothing; the m values are independent and a worst case of all of them is one vector, so their losses add up.
         """
-        return self.m * self.base.privacy_loss()
+        if isinstance(self.base, Gaussian):
+            return self.base.vector_loss(self.m, self.delta)
+        return self.base.vector_loss(self.m)
 
-    def perturb(self, features: Any, rng: UniformSource) -> Reports:
-        """Return one report per node. `features` is n x d, dense or CSR; values are clamped to the range."""
-        nodes, _ = check_features(features, self.dimensions)
+    def _perturb(self, features: Any, nodes: int, rng: UniformSource, level: ArrayLike | None) -> Reports:
+        if level is not None:
+            raise OptionError(f"{self.name} has no privacy levels: leave level out, or use ppm-public or ppm-safe")
         if self.base.deterministic:
             index, value = _present(features, self.base, rng)
         elif self.m == self.dimensions:
@@ -89,19 +109,38 @@ class VectorMechanism:
             out[start:stop] = self.base.sample(rows(features, start, stop), rng)
         return out
 
-    def meta(self) -> dict[str, Any]:
-        """Return the public facts from which `from_meta` builds an equal mechanism."""
-        return {
-            "mechanism": self.name,
-            "options": {**self.base.options(), "fill": self.fill},
-            "epsilon": self.epsilon,
-            "delta": 0.0,
-            "dimensions": self.dimensions,
-            "m": self.m,
-            "low": self.base.low,
-            "high": self.base.high,
-            "claim": asdict(self.claim),
-        }
+    @property
+    def weight(self) -> float:
+        """What a reported deviation from the fill counts: d/m, or 1 where reports are taken as they are."""
+        plain = self.m == self.dimensions or not self.base.rectified or self.base.epsilon in (0.0, math.inf)
+        return 1.0 if plain else self.dimensions / self.m
+
+    def _estimate(self, value: NDArray[Any], index: NDArray[Any] | None, level: NDArray[Any] | None) -> Floats:
+        weight = 1.0 if index is None else self.weight
+        return self.fill_value + weight * (self.base.estimate(value) - self.fill_value)
+
+    def _moments(self, x: ArrayLike) -> tuple[Floats, Floats]:
+        share = 1.0 if self.base.deterministic else self.m / self.dimensions
+        mean, variance = self.base.estimate_mean(x), self.base.estimate_variance(x)
+        return spread_of(mean, variance, self.fill_value, share, self.weight)
+
+    def bias(self, x: ArrayLike) -> Floats:
+        """Return the mean of one coordinate's estimate minus its value x."""
+        return self._moments(x)[0] - np.asarray(x, dtype=np.float64)
+
+    def variance(self, x: ArrayLike) -> Floats:
+        """Return the variance of one coordinate's estimate given its value x, over sampling and noise."""
+        return self._moments(x)[1]
+
+    def report_bits(self) -> float:
+        """Return how many bits one report takes when its indices and values are coded without waste (at most)."""
+        if self.base.deterministic:
+            return 32.0 * self.dimensions
+        return log_sets(self.dimensions, self.m) + self.m * math.log2(self.base.outputs)
+
+    def options(self) -> dict[str, Any]:
+        """Return the options from which `protocol` builds an equal mechanism, as JSON-able values."""
+        return {**dict(self.given), "fill": self.fill}
 
 
 def _present(features: Any, base: Randomiser, rng: UniformSource) -> tuple[NDArray[np.int32] | None, NDArray[Any]]:
@@ -157,8 +196,82 @@ def best_m(name: str, epsilon: float, dimensions: int, rule: str = "optimal", **
     return left
 
 
+def choose_m(base: Randomiser, dimensions: int, m: Any, rule: str) -> int:
+    """Return m where it is given and fits, else what the rule says for a scalar with the whole budget."""
+    name, options = base.name, base.options()
+    if rule not in M_RULES:
+        raise OptionError(f"m_rule must be one of {', '.join(M_RULES)}; got {rule!r}")
+    if m is None:
+        default = getattr(type(base), "default_m", None)
+        if not 0 < base.epsilon < math.inf:
+            m = 1
+        elif default is not None and rule == "optimal":
+            m = min(default, dimensions)
+        else:
+            m = best_m(name, base.epsilon, dimensions, rule, **options)
+    if isinstance(m, bool) or not isinstance(m, int | np.integer) or not 1 <= m <= dimensions:
+        raise OptionError(f"m must be a whole number from 1 to the {dimensions} dimensions, got {m!r}")
+    return int(m)
+
+
+def sampled(
+    label: str, whole: Randomiser, dimensions: int, m: int, fill: str, given: dict[str, Any]
+) -> VectorMechanism:
+    """Return m reports of a scalar randomiser with equal shares of its budget."""
+    options = whole.options()
+    share = whole.epsilon / m if math.isfinite(whole.epsilon) else whole.epsilon
+    return Sampled(
+        inner=build(whole.name, share, whole.low, whole.high, options),
+        label=label,
+        given=tuple(sorted(given.items())),
+        epsilon=float(whole.epsilon),
+        dimensions=dimensions,
+        m=m,
+        low=whole.low,
+        high=whole.high,
+        fill="zero" if whole.deterministic else fill,
+    )
+
+
+def _gaussian(
+    name: str, epsilon: float, dimensions: int, low: float, high: float, fill: str, options: dict[str, Any]
+) -> VectorMechanism:
+    """Return a Gaussian mechanism for all dimensions: their budget jointly, or epsilon/d and delta/d each."""
+    composition = options.pop("composition", "joint")
+    if composition not in COMPOSITIONS:
+        raise OptionError(f"composition must be one of {', '.join(COMPOSITIONS)}; got {composition!r}")
+    check_number(name, "epsilon", epsilon)
+    if "coordinates" in options:
+        raise OptionError(f"{name}: coordinates is fixed by the dimensions here; leave it out")
+    if composition == "joint":
+        base = build(name, epsilon, low, high, {**options, "coordinates": dimensions})
+        delta = base.delta
+    else:
+        delta = options.get("delta", 1e-5)
+        check_number(name, "delta", delta)
+        base = build(name, epsilon / dimensions, low, high, {**options, "delta": delta / dimensions})
+    given = {"grid": base.options()["grid"], "delta": delta, "composition": composition}
+    return Sampled(
+        inner=base,
+        label=name,
+        given=tuple(sorted(given.items())),
+        epsilon=float(epsilon),
+        dimensions=dimensions,
+        m=dimensions,
+        low=base.low,
+        high=base.high,
+        fill=fill,
+    )
+
+
 def protocol(
-    name: str, epsilon: float, dimensions: int, low: float = -1.0, high: float = 1.0, m: int | None = None, **options: Any
+    name: str,
+    epsilon: float,
+    dimensions: int,
+    low: float = -1.0,
+    high: float = 1.0,
+    m: int | None = None,
+    **options: Any,
 ) -> VectorMechanism:
     """Return the vector mechanism of that name.
 
@@ -169,35 +282,27 @@ def protocol(
         low: the public lower end of a feature's range.
         high: the public upper end.
         m: how many dimensions to report; None chooses by `m_rule`.
-        options: `fill` (`mid` or `zero`), `m_rule`, and the scalar randomiser's own options.
+        options: `fill` (`mid` or `zero`), `m_rule`, `composition` (Gaussian mechanisms: `joint` or `split`), and the
+            mechanism's own options.
     """
-    fill = options.pop("fill", "mid")
-    rule = options.pop("m_rule", "optimal")
-    if fill not in FILLS:
-        raise OptionError(f"fill must be one of {', '.join(FILLS)}; got {fill!r}")
-    if isinstance(dimensions, bool) or not isinstance(dimensions, int | np.integer) or dimensions < 1:
-        raise OptionError(f"dimensions must be a whole number of at least 1, got {dimensions!r}")
+    dimensions = check_dimensions(dimensions)
     cls = lookup(name)
+    if cls.kind == "vector":
+        built: VectorMechanism = cls.build(epsilon, dimensions, low, high, m, options)
+        return built
+    if cls.kind == "level":
+        raise OptionError(f"{name} randomises privacy levels, not features: use ppm or ppm-safe, which contain it")
+    fill = fill_of(options.pop("fill", "mid"))
+    rule = options.pop("m_rule", "optimal")
+    if cls.every_dimension and m not in (None, dimensions):
+        raise OptionError(f"{name} reports every dimension: m must be left out, or be {dimensions}; got {m}")
+    if issubclass(cls, Gaussian):
+        return _gaussian(name, epsilon, dimensions, low, high, fill, options)
     # One scalar with the whole budget: all options are checked before anything else is computed from them.
     whole = build(name, epsilon, low, high, options)
     if cls.every_dimension:
-        if m not in (None, dimensions):
-            raise OptionError(f"{name} reports every dimension: m must be left out, or be {dimensions}; got {m}")
-        m = dimensions
-    elif m is None:
-        m = best_m(name, epsilon, dimensions, rule, **options) if 0 < whole.epsilon < math.inf else 1
-    if isinstance(m, bool) or not isinstance(m, int | np.integer) or not 1 <= m <= dimensions:
-        raise OptionError(f"m must be a whole number from 1 to the {dimensions} dimensions, got {m!r}")
-    share = whole.epsilon / m if math.isfinite(whole.epsilon) else whole.epsilon
-    if cls.deterministic:
-        fill = "zero"
-    return VectorMechanism(
-        base=build(name, share, low, high, options),
-        epsilon=float(whole.epsilon),
-        dimensions=int(dimensions),
-        m=int(m),
-        fill=fill,
-    )
+        return sampled(name, whole, dimensions, dimensions, fill, whole.options())
+    return sampled(name, whole, dimensions, choose_m(whole, dimensions, m, rule), fill, whole.options())
 
 
 def from_meta(meta: dict[str, Any]) -> VectorMechanism:

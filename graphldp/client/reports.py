@@ -18,7 +18,8 @@ class Reports:
 
     Attributes:
         index: n x m, int32, the reported dimensions of each node, increasing; None where every dimension is reported.
-        value: n x m, what was sent for them (int8 signs or float32 numbers).
+            Where nodes report different numbers of them, the places that a node does not use come last and hold -1.
+        value: n x m, what was sent for them (int8 signs, int16 symbols or float32 numbers); 0 in unused places.
         level: n, the reported privacy level, for mechanisms that report one.
         meta: public facts (mechanism, options, epsilon, dimensions, m, range, claim) from which a server rebuilds the
             law. Nothing in it depends on anybody's data.

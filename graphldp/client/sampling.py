@@ -71,10 +71,12 @@ def check_features(features: Any, dimensions: int) -> tuple[int, int]:
     return int(features.shape[0]), int(features.shape[1])
 
 
-def gather(features: Any, index: NDArray[np.int32]) -> NDArray[np.float64]:
-    """Return the values at the chosen dimensions of each node, never making a sparse matrix dense."""
+def gather(features: Any, index: NDArray[np.int32], members: NDArray[np.int64] | None = None) -> NDArray[np.float64]:
+    """Return the values at the chosen dimensions of each node, or of some nodes, never making a sparse matrix dense."""
+    if members is None:
+        members = np.arange(features.shape[0], dtype=np.int64)
     if not is_sparse(features):
-        return np.take_along_axis(np.asarray(features), index, axis=1).astype(np.float64)
+        return np.asarray(features)[members[:, None], index].astype(np.float64)
     nodes, dimensions = features.shape
     owners = np.repeat(np.arange(nodes, dtype=np.int64), np.diff(features.indptr))
     stored = owners * dimensions + features.indices
@@ -84,7 +86,7 @@ def gather(features: Any, index: NDArray[np.int32]) -> NDArray[np.float64]:
         stored, values = stored[order], values[order]
         if (np.diff(stored) == 0).any():
             raise DataError("the sparse features store a value twice; call .sum_duplicates() first")
-    wanted = np.arange(nodes, dtype=np.int64)[:, None] * dimensions + index
+    wanted = members[:, None] * dimensions + index
     if not stored.size:
         return np.zeros(index.shape)
     place = np.minimum(np.searchsorted(stored, wanted), stored.size - 1)

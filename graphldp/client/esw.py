@@ -1,0 +1,76 @@
+"""Extended square wave: randomise a privacy level."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from graphldp.client.coded import Coded
+from graphldp.client.randomiser import Floats
+from graphldp.client.registry import register
+from graphldp.client.sw import SquareWave
+from graphldp.errors import DataError, OptionError
+
+__all__ = ["ExtendedSquareWave"]
+
+
+@register("esw")
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExtendedSquareWave(Coded):
+    r"""A level g in low..high becomes one of f + 2b numbers, f = high - low + 1, likelier within a window around it.
+
+    Formula: with e = e^epsilon, b = floor(f b_sw(epsilon)/2), b_sw that of `sw`: outputs 1..f+2b;
+        P[g'] = e/((2b+1)e + f - 1) for g' in {g, ..., g+2b} (levels counted from 1), else 1/((2b+1)e + f - 1).
+    Claim: epsilon-LDP for the level, among the levels low..high.
+    Estimator: `decode`, clip(g' - b, 1, f), is biased towards the middle level; `estimate` inverts the line of the
+        mean through both end levels.
+    Reference: PPGNN, Section III-B2, Eq. 6.
+    Deviations: the window is g..g+2b; printed as |g - g'| <= b the probabilities sum to less than 1 for g <= b and the
+        top b outputs are never likely.
+    """
+
+    kind: ClassVar[str] = "level"
+
+    def __post_init__(self) -> None:
+        Coded.__post_init__(self)
+        if self.low != int(self.low) or self.high != int(self.high):
+            raise OptionError(f"esw: low and high must be whole levels, got low {self.low} and high {self.high}")
+
+    @property
+    def levels(self) -> int:
+        """How many levels there are."""
+        return int(self.high - self.low) + 1
+
+    @property
+    def radius(self) -> int:
+        """The b of the formula: how far the likely window reaches either way."""
+        return math.floor(self.levels * SquareWave(epsilon=self.epsilon)._half_width / 2)
+
+    def _unit(self, x: ArrayLike) -> Floats:
+        levels = np.asarray(x)
+        if not np.isin(levels, np.arange(self.low, self.high + 1)).all():
+            raise DataError(f"a privacy level lies outside {self.low:.0f}..{self.high:.0f}; give one of these")
+        # The bare form super() does not work in a dataclass with slots, which replaces the class.
+        return Coded._unit(self, levels)
+
+    def _bin(self, z: Floats) -> NDArray[np.int64]:
+        return np.rint((z + 1) / 2 * (self.levels - 1)).astype(np.int64)
+
+    def _loss_inputs(self) -> Floats:
+        return np.linspace(-1.0, 1.0, self.levels)
+
+    def _table(self) -> Floats:
+        f, b = self.levels, self.radius
+        g, out = np.arange(f)[:, None], np.arange(f + 2 * b)[None, :]
+        # Relative to the likely outputs' e^epsilon, so that no budget overflows.
+        total = math.log(2 * b + 1 + (f - 1) * math.exp(-self.epsilon))
+        return np.where((out >= g) & (out <= g + 2 * b), 0.0, -self.epsilon) - total
+
+    def decode(self, report: ArrayLike) -> NDArray[np.int64]:
+        """Return the level low..high that a report stands for."""
+        shifted = np.asarray(report, dtype=np.int64) - self.radius
+        return np.clip(shifted, 1, self.levels) + int(self.low) - 1

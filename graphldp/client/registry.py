@@ -1,0 +1,90 @@
+"""The mechanisms by name: one explicit list, filled by the decorator on each class."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, fields
+from typing import Any, TypeVar
+
+from graphldp.errors import OptionError, unknown_name
+
+__all__ = ["Claim", "lookup", "names", "own_options", "register"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Claim:
+    """What a mechanism promises, to whom, and under which assumptions.
+
+    Attributes:
+        epsilon: the privacy loss that no pair of neighbouring records exceeds.
+        delta: the probability mass that may exceed it; 0 for pure local differential privacy.
+        keeps: whether the exact loss of the law stays within the claim.
+        reason: why it does not, with the outputs that show it; empty where it does.
+        unit: what one record is.
+        neighbours: which two records must be hard to tell apart.
+        unprotected: what the report does not hide.
+        arithmetic: the arithmetic for which the claim holds.
+        outside: what happens to values outside the declared range.
+    """
+
+    epsilon: float
+    delta: float = 0.0
+    keeps: bool = True
+    reason: str = ""
+    unit: str = "one node's whole feature vector"
+    neighbours: str = "any two feature vectors"
+    unprotected: str = "edges, labels, the number of nodes"
+    arithmetic: str = "float64 probabilities; real-valued reports are rounded to a public grid before they leave"
+    outside: str = "values are clamped to [low, high] first; NaN is refused"
+
+
+_REGISTRY: dict[str, type[Any]] = {}
+R = TypeVar("R", bound=type[Any])
+
+
+def register(name: str) -> Callable[[R], R]:
+    """Register a mechanism's class under a literal name."""
+
+    def add(cls: R) -> R:
+        if name in _REGISTRY:
+            raise ValueError(f"mechanism {name!r} is registered twice: {_REGISTRY[name].__name__} and {cls.__name__}")
+        cls.name = name
+        _REGISTRY[name] = cls
+        return cls
+
+    return add
+
+
+def names(kind: str | None = None) -> list[str]:
+    """Return the registered names, sorted; of one kind only (`scalar`, `vector`, `level`) where one is given.
+
+    A scalar mechanism also has a vector form; a vector mechanism has none for a single value; a level mechanism
+    randomises privacy levels, not features.
+    """
+    return sorted(name for name, cls in _REGISTRY.items() if kind in (None, cls.kind))
+
+
+def lookup(name: str) -> type[Any]:
+    """Return the class registered under a name; an unknown name is an error that lists the valid ones."""
+    if name not in _REGISTRY:
+        raise unknown_name("mechanism", name, _REGISTRY)
+    return _REGISTRY[name]
+
+
+def own_options(cls: type[Any], shared: type[Any]) -> list[str]:
+    """Return the options that a class has beyond those that all of its kind share."""
+    common = {field.name for field in fields(shared)}
+    return [field.name for field in fields(cls) if field.name not in common]
+
+
+def check_options(name: str, given: Mapping[str, Any], valid: list[str]) -> None:
+    """Refuse an option that the mechanism does not have, with those that it has."""
+    for key in given:
+        if key not in valid:
+            raise OptionError(f"{name} has no option {key!r}; it has: {', '.join(valid) or 'none'}")
+
+
+def option_values(instance: Any, shared: type[Any]) -> dict[str, Any]:
+    """Return an instance's own options as JSON-able values."""
+    keep = own_options(type(instance), shared)
+    return {key: value for key, value in asdict(instance).items() if key in keep}
