@@ -307,7 +307,7 @@ def latex_text(result: Result) -> str:
             "\\centering\\scriptsize\\setlength{\\tabcolsep}{2pt}",
             f"\\caption{{{_tex(section.protocol)} {_tex(result.reading)}}}",
             f"\\label{{tab:main-{section.dataset}}}",
-            "\\begin{tabular}{@{}llrrrrr@{}}",
+            "\\smallskip\\begin{tabular}{@{}llrrrrr@{}}",
             "\\toprule",
             " & ".join(("row", "mech.", "K", "accuracy", "gain over structure", "gap to nonpriv", "paper")) + " \\\\",
         ]
@@ -315,7 +315,7 @@ def latex_text(result: Result) -> str:
         for row in section.rows:
             group = f"epsilon {number(row.epsilon)}, spent on: {row.spent}"
             if group != before:
-                parts += ["\\midrule", f"\\multicolumn{{7}}{{l}}{{\\emph{{{_tex(group)}}}}} \\\\"]
+                parts += ["\\midrule", f"\\multicolumn{{7}}{{@{{}}l}}{{\\emph{{{_tex(group)}}}}} \\\\"]
                 before = group
             cells = _cells(row, letters)
             paper = (

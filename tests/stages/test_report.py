@@ -224,3 +224,14 @@ def test_gain_bar_shows_the_side_and_what_lies_beyond() -> None:
 def test_ticks_are_round() -> None:
     assert nice_ticks(78.6, 87.1) == [80.0, 82.0, 84.0, 86.0]
     assert nice_ticks(92.9, 94.9, 5) == [93.0, 93.5, 94.0, 94.5]
+
+
+def test_names_that_crowd_at_the_top_stay_in_the_picture(tmp_path: Path) -> None:
+    params = grid(epsilons=(1.0,))
+    crowd = dict.fromkeys(("structure", "nonpriv", "lpgnn", "lpgnn-pm", "lpgnn-lp"), 0.86)
+    write_grid(tmp_path, params, crowd | {"base": 0.31})
+    root = ET.fromstring(accuracy_figure(measure(params, tmp_path, PAPERS).sections[0], width=760))
+    heights = sorted(float(e.get("y", "0")) for e in root.iter(f"{SVG}text") if e.get("dy") == "4.3")
+    assert len(heights) == 7
+    assert heights[0] >= 24  # below the title of the axis
+    assert min(b - a for a, b in itertools.pairwise(heights)) >= 15.9

@@ -74,7 +74,7 @@ def test_latex_is_balanced_and_escaped(result: Result) -> None:
     cells = [line for line in rows if "multicolumn" not in line]
     assert len(cells) == 1 + 11
     assert {line.count(" & ") for line in cells} == {6}
-    assert "\\multicolumn{7}{l}{\\emph{epsilon 0.1, spent on: features 0.1}}" in text
+    assert "\\multicolumn{7}{@{}l}{\\emph{epsilon 0.1, spent on: features 0.1}}" in text
     assert "spends 100 \\% more \\& says\\_nothing" in text
     assert "lpgnn-pm \\textdagger{}" in text
     assert all(character.isascii() for character in text)
