@@ -112,7 +112,7 @@ class Sampled(VectorMechanism):
     @property
     def weight(self) -> float:
         """What a reported deviation from the fill counts: d/m, or 1 where reports are taken as they are."""
-        plain = self.m == self.dimensions or not self.base.rectified or self.base.epsilon in (0.0, math.inf)
+        plain = self.m == self.dimensions or not self.base.rectified or math.isinf(self.base.epsilon)
         return 1.0 if plain else self.dimensions / self.m
 
     def _estimate(self, value: NDArray[Any], index: NDArray[Any] | None, level: NDArray[Any] | None) -> Floats:
