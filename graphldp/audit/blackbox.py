@@ -148,8 +148,8 @@ def audit_function(
             tables.append(None)
     if error:
         return _raised(name, epsilon, inputs, tables, error)
-    pairs = _best_pairs([t for t in tables if t is not None])
-    best: tuple[float, tuple[int, int], Table, Table, _Event] | None = None
+    pairs = best_pairs([t for t in tables if t is not None])
+    best: tuple[float, tuple[int, int], Table, Table, Event] | None = None
     for place, (i, j) in enumerate(pairs):
         if progress:
             progress(len(inputs) + 2 * place, total, f"inputs {_text(inputs[i])} and {_text(inputs[j])}")
@@ -157,8 +157,8 @@ def audit_function(
             draw(function, inputs[k], epsilon, options.samples, generator(options.seed, "audit", name, side, place))
             for k, side in ((i, "first"), (j, "second"))
         )
-        one, two = _same_width(one, two)
-        value, event = _choose(one.take(slice(0, None, 2)), two.take(slice(0, None, 2)))
+        one, two = same_width(one, two)
+        value, event = choose_event(one.take(slice(0, None, 2)), two.take(slice(0, None, 2)))
         if best is None or value > best[0]:
             best = (value, (i, j), one, two, event)
     if best is None:
@@ -167,14 +167,15 @@ def audit_function(
     return _judge(name, epsilon, inputs[i], inputs[j], one.take(slice(1, None, 2)), two.take(slice(1, None, 2)), event)
 
 
-def _judge(name: str, epsilon: float, x: Any, other: Any, one: Table, two: Table, event: _Event) -> Finding:
+def _judge(name: str, epsilon: float, x: Any, other: Any, one: Table, two: Table, event: Event) -> Finding:
     first, second = (two, one) if event.swapped else (one, two)
     x, other = (other, x) if event.swapped else (x, other)
     hits, misses = event.hits(first), event.hits(second)
     bound = bound_from(np.array([hits]), len(first), np.array([misses]), len(second), event.text())
     keeps = not bound.convicting > epsilon
     infinite = misses == 0 and hits >= _FEWEST_HITS and not keeps
-    shares = f"{hits / len(first):.3g} of the reports of {_text(x)} and {misses / len(second):.3g} of those of {_text(other)}"
+    common, rare = hits / len(first), misses / len(second)
+    shares = f"{common:.3g} of the reports of {_text(x)} and {rare:.3g} of those of {_text(other)}"
     if keeps:
         verdict = f"nothing found against epsilon {epsilon:g}: lower bound {bound.value:.4g} ({event.text()}: {shares})"
     else:
@@ -213,7 +214,7 @@ def _raised(name: str, epsilon: float, inputs: Sequence[Any], tables: Sequence[T
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class _Event:
+class Event:
     """A set of reports: a statistic inside [low, high], or a score of likelihood ratios above a threshold."""
 
     statistic: str
@@ -275,7 +276,7 @@ def _counts(column: Floats, low: Floats, high: Floats) -> NDArray[np.int64]:
     return np.asarray(inside, dtype=np.int64)
 
 
-def _best_pairs(tables: list[Table]) -> list[tuple[int, int]]:
+def best_pairs(tables: list[Table]) -> list[tuple[int, int]]:
     """Return the pairs of inputs that some event tells apart best, by the bound on the small samples."""
     from scipy.stats import beta
 
@@ -306,12 +307,12 @@ def _best_pairs(tables: list[Table]) -> list[tuple[int, int]]:
     return chosen
 
 
-def _choose(one: Table, two: Table) -> tuple[float, _Event]:
+def choose_event(one: Table, two: Table) -> tuple[float, Event]:
     """Return the event with the largest bound on these reports, and the bound.
 
     The bound is the one that convicts: it prefers an event that is seen often enough to prove something.
     """
-    best: tuple[float, _Event] | None = None
+    best: tuple[float, Event] | None = None
     mine, theirs = statistics(one), statistics(two)
     score = _train(one.take(slice(0, None, 2)), two.take(slice(0, None, 2)))
     pool = {name: (mine[name], theirs[name], None) for name in mine if name in theirs}
@@ -330,7 +331,7 @@ def _choose(one: Table, two: Table) -> tuple[float, _Event]:
             )
             k = int(np.argmax(values))
             if best is None or values[k] > best[0]:
-                event = _Event(statistic=name, low=float(low[k]), high=float(high[k]), swapped=swapped, score=maker)
+                event = Event(statistic=name, low=float(low[k]), high=float(high[k]), swapped=swapped, score=maker)
                 best = (float(values[k]), event)
     if best is None:
         raise OptionError("audit: the reports hold no numbers to compare")
@@ -356,7 +357,7 @@ def _train(one: Table, two: Table) -> _Score | None:
     return _Score(edges=tuple(edges_of), ratios=tuple(ratios))
 
 
-def _same_width(one: Table, two: Table) -> tuple[Table, Table]:
+def same_width(one: Table, two: Table) -> tuple[Table, Table]:
     width = max(one.rows.shape[1], two.rows.shape[1])
     return _widen(one, width), _widen(two, width)
 

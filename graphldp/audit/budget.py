@@ -21,6 +21,8 @@ __all__ = [
     "QUANTILES",
     "QUANTILE_TOLERANCE",
     "RARE_TOLERANCE",
+    "SEVERAL_DRAWS_TOLERANCE",
+    "TABLE_ROWS",
 ]
 
 FALSE_ALARMS = 1e-3  # an honest program may be accused in one of a thousand audits
@@ -30,11 +32,13 @@ MAX_ROWS = 1000  # mechanisms x budgets of one run
 CHI_SQUARE_INFLATION = 10.0  # by how much the chi-square approximation may understate a tail of 1e-8
 MIN_EXPECTED = 400.0  # smaller cells are pooled: a Poisson of 400 is close enough to normal 6 deviations out
 
-CONFIDENCE = 0.95  # of the empirical lower bound that is printed
+CONFIDENCE = 0.95  # that all printed lower bounds of a table hold at once
+TABLE_ROWS = 200  # of such a table; each row's bound has an error of (1 - CONFIDENCE) / TABLE_ROWS
 CONVICTION_ALPHA = 1e-8  # of the one that convicts: of samples alone, never of the printed one
 
 LOSS_TOLERANCE = 1e-9  # relative; the rounding of float64 logs, so that a loss equal to the claim keeps it
 
 QUANTILES = 2**18  # evenly spaced uniform numbers that are pushed through a sampler's map
 QUANTILE_TOLERANCE = 8 / QUANTILES  # a cell made of up to 8 intervals of uniform numbers is off by no more
+SEVERAL_DRAWS_TOLERANCE = 2e-3  # the volume of a box, by 2^18 low-discrepancy points in up to 14 dimensions
 RARE_TOLERANCE = 0.1  # relative, for cells rarer than 2^-10, counted in octaves of uniform numbers

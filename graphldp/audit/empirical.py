@@ -7,14 +7,16 @@ of the reports and bounded on the other with Clopper-Pearson intervals, so the c
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from graphldp.audit.budget import CONFIDENCE, CONVICTION_ALPHA
-from graphldp.client import Reports, VectorMechanism
+from graphldp.audit.budget import CONFIDENCE, CONVICTION_ALPHA, TABLE_ROWS
+from graphldp.audit.law import Outcomes, outcomes
+from graphldp.client import Randomiser, Reports
 
 __all__ = ["Bound", "bound_of_counts", "bound_of_scores", "log_likelihood_ratio"]
 
@@ -22,6 +24,7 @@ Floats: TypeAlias = NDArray[np.float64]
 Counts: TypeAlias = NDArray[np.int64]
 
 _MOST_THRESHOLDS = 400
+_ALPHA = (1 - CONFIDENCE) / TABLE_ROWS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,7 +32,7 @@ class Bound:
     """Lower bounds on epsilon and the counts behind them.
 
     Attributes:
-        value: at CONFIDENCE; below the true epsilon in at least that share of audits.
+        value: 95 % bound, for all rows of a table at once.
         convicting: at 1 - CONVICTION_ALPHA: what a verdict is based on.
         hits: how many of `samples` reports under the first input fell into the event.
         other: how many of `other_samples` under the second did.
@@ -73,9 +76,7 @@ def bound_of_scores(first: Floats, second: Floats, *, name: str = "score") -> Bo
     for swapped in (False, True):
         a, b = (train_second, train_first) if swapped else (train_first, train_second)
         for sign in (">=", "<="):
-            values = bound_of_counts(
-                _count(a, thresholds, sign), len(a), _count(b, thresholds, sign), len(b), 1 - CONFIDENCE
-            )
+            values = bound_of_counts(_count(a, thresholds, sign), len(a), _count(b, thresholds, sign), len(b), _ALPHA)
             place = int(np.argmax(values))
             if values[place] > best[0]:
                 best = (float(values[place]), sign, float(thresholds[place]), swapped)
@@ -90,7 +91,7 @@ def bound_from(hits: Counts, samples: int, other: Counts, other_samples: int, ev
     one, two = int(np.ravel(hits)[0]), int(np.ravel(other)[0])
     sizes = (np.array([one]), samples, np.array([two]), other_samples)
     return Bound(
-        value=float(bound_of_counts(*sizes, 1 - CONFIDENCE)[0]),
+        value=float(bound_of_counts(*sizes, _ALPHA)[0]),
         convicting=float(bound_of_counts(*sizes, CONVICTION_ALPHA)[0]),
         hits=one,
         samples=samples,
@@ -100,20 +101,29 @@ def bound_from(hits: Counts, samples: int, other: Counts, other_samples: int, ev
     )
 
 
-def log_likelihood_ratio(device: VectorMechanism, reports: Reports, first: Floats, second: Floats) -> Floats:
+def log_likelihood_ratio(bases: Sequence[Randomiser], reports: Reports, first: Floats, second: Floats) -> Floats:
     """Return, for each report, the log ratio of its probability under two records: the strongest test there is.
 
     The ratio says only which event to look at; the bound rests on counts.
     """
-    if reports.index is None:
-        x, other = np.broadcast_to(first, reports.value.shape), np.broadcast_to(second, reports.value.shape)
-    else:
-        x, other = first[reports.index], second[reports.index]
-    value = np.asarray(reports.value, dtype=np.float64)
-    one, two = device.base.log_law(value, x), device.base.log_law(value, other)
-    with np.errstate(invalid="ignore"):
-        gap = np.where(np.isneginf(one) & np.isneginf(two), 0.0, one - two)
-    return np.asarray(np.clip(gap, -1e6, 1e6).sum(axis=1))
+    total = np.zeros(reports.nodes)
+    tables: dict[Any, tuple[Outcomes, Floats]] = {}
+    for position, base in enumerate(bases):
+        key = (base, float(first[position]), float(second[position]))
+        if key not in tables:
+            law = outcomes(base, [first[position], second[position]])
+            seen = (law.mass > 1e-290).any(axis=0)
+            with np.errstate(invalid="ignore"):
+                ratio = np.where(seen, law.log_mass[0] - law.log_mass[1], 0.0)
+            tables[key] = law, np.append(np.clip(ratio, -1e6, 1e6), 0.0)
+        law, ratio = tables[key]
+        if reports.index is None:
+            total += ratio[law.place(np.asarray(reports.value[:, position], dtype=np.float64))]
+        else:
+            rows, columns = np.nonzero(reports.index == position)
+            values = np.asarray(reports.value[rows, columns], dtype=np.float64)
+            np.add.at(total, rows, ratio[law.place(values)])
+    return total
 
 
 def _thresholds(first: Floats, second: Floats) -> Floats:

@@ -4,22 +4,24 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from graphldp.audit.law import grid_inputs, outputs
-from graphldp.client import Randomiser, VectorMechanism
+from graphldp.audit.law import Outcomes, grid_inputs, outcomes
+from graphldp.client import Randomiser
 from graphldp.errors import OptionError
 
-__all__ = ["Loss", "joint_loss", "joint_outcomes", "scalar_loss", "worst"]
+__all__ = ["Loss", "joint_loss", "scalar_loss", "worst"]
 
 Floats: TypeAlias = NDArray[np.float64]
 
 _MOST_CELLS = 40_000_000  # inputs x reports of one enumeration
-_MOST_OUTPUTS = 14  # of one coordinate in the enumeration of a density's joint report
+_MOST_OUTPUTS = 14  # of one coordinate in the enumeration of a joint report
+_NEGLIGIBLE = 1e-290  # a cell whose probability is rounding
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,74 +59,91 @@ def worst(logs: Floats) -> tuple[float, int, int, int]:
 
 
 def scalar_loss(base: Randomiser) -> Loss:
-    """Return the largest log ratio of the law over a grid of inputs with both ends and all (or a grid of) outputs."""
-    inputs = grid_inputs(base)
-    reports = outputs(base, inputs)
-    with np.errstate(divide="ignore"):
-        logs = base.log_law(reports[None, :], inputs[:, None])
-    value, first, second, output = worst(logs)
-    return Loss(value=value, first=_short(inputs[first]), second=_short(inputs[second]), output=_short(reports[output]))
+    """Return the largest log ratio of the law over a grid of inputs with both ends, and all reports.
 
-
-def joint_outcomes(base: Randomiser, inputs: Floats) -> Floats:
-    """Return the outputs of one coordinate that an enumeration needs.
-
-    Outputs with the same probabilities under all inputs are one outcome. Of a law with many different ones (Laplace)
-    those are kept that are worst for some pair of inputs.
+    A real-valued report counts as what is sent: a whole number of grid steps.
     """
-    reports = outputs(base, inputs)
-    with np.errstate(divide="ignore"):
-        logs = base.log_law(reports[None, :], inputs[:, None])
-    reports, logs = reports[~np.isneginf(logs).all(axis=0)], logs[:, ~np.isneginf(logs).all(axis=0)]
-    _, keep = np.unique(np.round(logs, 9), axis=1, return_index=True)
-    if len(keep) > _MOST_OUTPUTS:
-        capped = np.maximum(logs, -1e300)
-        keep = np.unique(
-            [int(np.argmax(capped[i] - capped[j])) for i, j in itertools.permutations(range(len(inputs)), 2)]
-        )
-    return reports[np.sort(keep)]
+    law = outcomes(base, grid_inputs(base))
+    logs = _sent(law)
+    value, first, second, output = worst(logs)
+    return Loss(
+        value=value,
+        first=short(law.inputs[first]),
+        second=short(law.inputs[second]),
+        output=short(law.y[output]),
+    )
 
 
-def joint_loss(device: VectorMechanism, count: int = 3) -> Loss:
-    """Return the loss of everything that leaves the device, by enumerating all of it for all pairs of records.
+def joint_loss(bases: Sequence[Randomiser], m: int, count: int = 3) -> Loss:
+    """Return the loss of everything that leaves a device with m of d dimensions, by enumerating all of it.
 
     A record is any vector over `count` values of the range; a report is a set of m indices and a value for each. Its
     probability is written out here: the set has probability 1/C(d, m) whatever the record is (the audit's test of the
     indices checks that of the shipped sampler), and the values are independent given the set. Nothing is assumed
     about which record or which report is the worst.
+
+    Args:
+        bases: the randomiser of each dimension, with its share of the budget.
+        m: how many of them are reported.
+        count: values of the range, evenly spaced with both ends.
     """
-    base, d, m = device.base, device.dimensions, device.m
-    values = np.linspace(base.low, base.high, count)
-    reports = joint_outcomes(base, values)
-    records = np.array(list(itertools.product(range(count), repeat=d)))
-    answers = np.array(list(itertools.product(range(len(reports)), repeat=m)))
-    sets = list(itertools.combinations(range(d), m))
-    if len(records) * len(answers) > _MOST_CELLS:
-        raise OptionError(
-            f"enumerating {len(records)} records x {len(answers)} answers needs too much memory; "
-            f"use at most 4 dimensions, got {d}"
-        )
-    with np.errstate(divide="ignore"):
-        logs = base.log_law(reports[None, :], values[:, None])
+    values = np.linspace(bases[0].low, bases[0].high, count)
+    tables = {base: joint_outcomes(base, values) for base in dict.fromkeys(bases)}
+    records = np.array(list(itertools.product(range(count), repeat=len(bases))))
+    sets = list(itertools.combinations(range(len(bases)), m))
     found = Loss(value=-1.0, first="", second="", output="")
     for chosen in sets:
+        answers = np.array(list(itertools.product(*(range(len(tables[bases[j]][0])) for j in chosen))))
+        if len(records) * len(answers) > _MOST_CELLS:
+            raise OptionError(
+                f"enumerating {len(records)} records x {len(answers)} answers needs too much memory; use at most 4 "
+                f"dimensions, got {len(bases)}"
+            )
         total = np.full((len(records), len(answers)), -math.log(len(sets)))
-        for place, dimension in enumerate(chosen):
-            total += logs[records[:, dimension][:, None], answers[:, place][None, :]]
+        for position, dimension in enumerate(chosen):
+            logs = tables[bases[dimension]][1]
+            total += logs[records[:, dimension][:, None], answers[:, position][None, :]]
         value, first, second, output = worst(total)
         if value > found.value:
+            sent = [tables[bases[j]][0][answers[output, position]] for position, j in enumerate(chosen)]
             found = Loss(
                 value=value,
-                first=_vector(values[records[first]]),
-                second=_vector(values[records[second]]),
-                output=f"{_vector(reports[answers[output]])} in dimensions {_vector(np.array(chosen))}",
+                first=vector(values[records[first]]),
+                second=vector(values[records[second]]),
+                output=f"{vector(np.array(sent))} in dimensions {vector(np.array(chosen))}",
             )
     return found
 
 
-def _short(value: float) -> str:
+def joint_outcomes(base: Randomiser, inputs: Floats) -> tuple[Floats, Floats]:
+    """Return the outputs of one coordinate that an enumeration needs, and their log probabilities.
+
+    Outputs with the same probability ratios under all inputs are one outcome. Of a law with many different ones
+    (Laplace) those are kept that are worst for some pair of inputs.
+    """
+    law = outcomes(base, inputs)
+    logs = _sent(law)
+    keep = np.flatnonzero(~np.isneginf(logs).all(axis=0))
+    with np.errstate(invalid="ignore"):
+        ratios = np.nan_to_num(logs[:, keep] - logs[:, keep].max(axis=0), neginf=-1e300)
+    _, first = np.unique(np.round(ratios, 9), axis=1, return_index=True)
+    if len(first) > _MOST_OUTPUTS:
+        pairs = itertools.permutations(range(len(inputs)), 2)
+        first = np.unique([int(np.argmax(ratios[i] - ratios[j])) for i, j in pairs])
+    chosen = keep[np.sort(first)]
+    return law.y[chosen], logs[:, chosen]
+
+
+def _sent(law: Outcomes) -> Floats:
+    """Return log probabilities; an outcome that is rounding under every input is never sent."""
+    return np.where((law.mass.max(axis=0) < _NEGLIGIBLE)[None, :], -np.inf, law.log_mass)
+
+
+def short(value: float) -> str:
+    """Return a number in at most six digits."""
     return f"{float(value):.6g}"
 
 
-def _vector(values: NDArray[np.generic]) -> str:
-    return "(" + ", ".join(_short(float(v)) for v in values) + ")"
+def vector(values: NDArray[np.generic]) -> str:
+    """Return '(1, -1, 0)'."""
+    return "(" + ", ".join(short(float(v)) for v in values) + ")"

@@ -1,40 +1,57 @@
-"""What follows from a scalar law by summing or integrating it, without the mechanism's own closed forms."""
+"""What leaves the device, as a table of outcomes and their probabilities, summed up or integrated here.
+
+A real-valued report is a whole number of grid steps; its probability is the ideal density's integral over the cell
+that rounds to it, and that integral is computed here by quadrature, not by the mechanism's own closed form.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from graphldp.client import Randomiser
 
-__all__ = ["Moments", "Nodes", "cdf", "grid_inputs", "moments", "nodes", "outputs"]
+__all__ = ["Moments", "Outcomes", "grid_inputs", "moments", "outcomes"]
 
 Floats: TypeAlias = NDArray[np.float64]
 
-_PIECES = 2048  # parts of each smooth segment of a density
-_REACH = 40.0  # standard deviations after which an unbounded density ends; the mass beyond is below 1e-20
-# Gauss-Legendre with 4 nodes on [-1, 1]: exact for polynomials up to degree 7.
+_MOST_ENTRIES = 2**25  # of a table of inputs x outcomes
+_FEW_INPUTS = 11  # of a density, evenly spaced; plus some between them
+_TAIL = 40.0  # standard deviations beyond the outermost cell until nothing is left
+# Gauss-Legendre with 4 nodes on [-1, 1]: exact for polynomials up to degree 7; a cell is 1/256 deviation wide.
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(4)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Nodes:
-    """A law for one input as points with masses: the outputs themselves, or quadrature nodes.
+class Outcomes:
+    """A law as a table.
 
     Attributes:
-        y: reports, on the report's own scale.
-        mass: their probabilities; they add up to 1 if the law is one.
-        edges: ends of the parts over which a density was integrated; empty for finite laws.
-        below: probability of a report below each edge.
+        inputs: the values it was made for.
+        y: the reports, increasing, on their own scale.
+        mass: probability of each report, one row for each input.
+        log_mass: its logarithm, exact where the probability underflows (finite laws).
     """
 
+    inputs: Floats
     y: Floats
     mass: Floats
-    edges: Floats
-    below: Floats
+    log_mass: Floats
+
+    def place(self, values: Floats) -> NDArray[np.int64]:
+        """Return which outcome each report is; len(y) for a report that is none of them."""
+        if len(self.y) == 1:
+            nearest = np.zeros(values.shape, dtype=np.int64)
+        else:
+            right = np.clip(np.searchsorted(self.y, values), 1, len(self.y) - 1)
+            left_is_nearer = np.abs(values - self.y[right - 1]) <= np.abs(values - self.y[right])
+            nearest = np.where(left_is_nearer, right - 1, right)
+        # Reports may be stored as float32; grid steps and symbols are much farther apart than that.
+        slack = 1e-6 * np.abs(self.y[nearest]) + 1e-9
+        return np.asarray(np.where(np.abs(values - self.y[nearest]) <= slack, nearest, len(self.y)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,73 +66,95 @@ class Moments:
 
 
 def grid_inputs(base: Randomiser, count: int = 41) -> Floats:
-    """Return inputs that cover the range: evenly spaced with both ends, and uneven ones between them."""
-    even = np.linspace(base.low, base.high, count)
-    uneven = base.low + (base.high - base.low) * np.modf(np.arange(1, 8) * 0.6180339887498949)[0]
-    return np.unique(np.concatenate([even, uneven]))
+    """Return inputs that cover the range: evenly spaced with both ends, and uneven ones between them.
 
-
-def outputs(base: Randomiser, inputs: Floats) -> Floats:
-    """Return outputs over which a loss is maximised.
-
-    All of them for finite laws. For densities: a dense grid of the support, and what the shipped sampler sends for a
-    ladder of uniform numbers at every input, so that a window narrower than the grid is hit as well.
+    For laws that look at a level or a code, those that differ among themselves are all there.
     """
+    if base.kind == "level":
+        return np.arange(base.low, base.high + 1)
+    if not base.finite:
+        count = min(count, _FEW_INPUTS)
+    unit = [np.linspace(-1.0, 1.0, count), 2 * np.modf(np.arange(1, 5) * 0.6180339887498949)[0] - 1]
     if base.finite:
-        return np.unique(base.support(inputs))
-    ends = base.support(inputs)
-    low, high = _finite_ends(base, inputs, ends)
-    ladder = np.concatenate([np.geomspace(1e-9, 0.2, 12), np.linspace(0.25, 0.75, 9), 1 - np.geomspace(1e-9, 0.2, 12)])
-    drawn = np.asarray(base.invert(inputs[:, None], ladder[None, :]), dtype=np.float64).reshape(-1)
-    return np.unique(np.concatenate([np.linspace(low, high, 4001), drawn]))
+        unit.append(base._loss_inputs())
+    z = np.unique(np.concatenate(unit))
+    return np.clip(base.low / 2 + base.high / 2 + (base.high / 2 - base.low / 2) * z, base.low, base.high)
 
 
-def nodes(base: Randomiser, x: float) -> Nodes:
-    """Return the law of one input as points with masses."""
+def outcomes(base: Randomiser, inputs: Any) -> Outcomes:
+    """Return the law's table for these inputs."""
+    x = np.atleast_1d(np.asarray(inputs, dtype=np.float64))
     if base.finite:
-        y = np.unique(base.support(np.array(x)))
-        return Nodes(y=y, mass=base.pmf(y, x), edges=np.empty(0), below=np.empty(0))
-    at = np.array(x, dtype=np.float64)
-    low, high = _finite_ends(base, at, base.support(at))
-    z = base._unit(at)
-    inner = base._shift + base._scale * base._breaks(z).reshape(-1)
-    corners = np.unique(np.clip(np.concatenate([[low, high], inner]), low, high))
-    corners = corners[np.concatenate([[True], np.diff(corners) > 0])]
-    parts = [np.linspace(a, b, _PIECES + 1)[:-1] for a, b in zip(corners[:-1], corners[1:], strict=True)]
-    edges = np.concatenate([*parts, corners[-1:]])
-    half = np.diff(edges)[:, None] / 2
-    y = (edges[:-1, None] + half) + half * _NODES[None, :]
-    mass = base.pdf(y, x) * half * _WEIGHTS[None, :]
-    below = np.concatenate([[0.0], np.cumsum(mass.sum(axis=1))])
-    return Nodes(y=y.reshape(-1), mass=mass.reshape(-1), edges=edges, below=below)
-
-
-def cdf(law: Nodes, y: Floats) -> Floats:
-    """Return the probability of a report of at most y, for a density's nodes."""
-    return np.interp(y, law.edges, law.below)
+        y = np.unique(base.support(x))
+        with np.errstate(divide="ignore"):
+            logs = np.asarray(base.log_law(y[None, :], x[:, None]))
+        return Outcomes(inputs=x, y=y, mass=np.exp(logs), log_mass=logs)
+    steps, step = int(base.steps), float(base.step)  # type: ignore[attr-defined]
+    most = max(1000, _MOST_ENTRIES // (4 * len(x)))
+    k = np.arange(-steps, steps + 1) if 2 * steps + 1 <= most else _some_cells(base, x, steps, step, most)
+    mass = np.array([_cell_masses(base, k, value) for value in x])
+    with np.errstate(divide="ignore"):
+        logs = np.log(mass)
+    return Outcomes(inputs=x, y=base._shift + base._scale * step * k, mass=mass, log_mass=logs)
 
 
 def moments(base: Randomiser, x: float) -> Moments:
-    """Return the moments of the law for one input by summation, not from the mechanism's formulas."""
-    law = nodes(base, x)
-    total = float(law.mass.sum())
-    mean = float((law.mass * law.y).sum())
-    guess = base.estimate(law.y)
-    estimate_mean = float((law.mass * guess).sum())
+    """Return the moments of what is sent about one input by summation, not from the mechanism's formulas."""
+    law = outcomes(base, x)
+    p = law.mass[0]
+    total, mean = float(p.sum()), float(p @ law.y)
+    guess = np.asarray(base.estimate(law.y))
+    estimate_mean = float(p @ guess)
     return Moments(
         mass=total,
         mean=mean,
-        variance=float((law.mass * (law.y - mean) ** 2).sum()),
+        variance=float(p @ (law.y - mean) ** 2),
         estimate_mean=estimate_mean,
-        estimate_variance=float((law.mass * (guess - estimate_mean) ** 2).sum()),
+        estimate_variance=float(p @ (guess - estimate_mean) ** 2),
     )
 
 
-def _finite_ends(base: Randomiser, inputs: Floats, ends: Floats) -> tuple[float, float]:
-    """Return the hull of the supports; an unbounded one is cut where hardly any mass is left."""
-    low, high = float(np.min(ends)), float(np.max(ends))
-    if np.isfinite(low) and np.isfinite(high):
-        return low, high
-    reach = _REACH * np.sqrt(base.variance(inputs))
-    mean = base.mean(inputs)
-    return float(np.min(mean - reach)), float(np.max(mean + reach))
+def _some_cells(base: Any, x: Floats, steps: int, step: float, most: int) -> NDArray[np.int64]:
+    """Return cells of a grid too fine to be listed: those around every break, and evenly spaced ones between."""
+    breaks = np.rint(np.clip(base._breaks(base._unit(x)).reshape(-1) / step, -steps, steps)).astype(np.int64)
+    around = (breaks[:, None] + np.arange(-2, 3)).reshape(-1)
+    even = np.linspace(-steps, steps, most // 2).astype(np.int64)
+    every = np.concatenate([around, even, [-steps, steps]])
+    return np.unique(np.clip(every, -steps, steps))
+
+
+def _cell_masses(base: Any, k: NDArray[np.int64], x: float) -> Floats:
+    """Return the probability of each grid cell for one input: the ideal density integrated, and its isolated values."""
+    step, steps = float(base.step), int(base.steps)
+    z = base._unit(np.array(x))
+    ends = np.asarray(base._support(z), dtype=np.float64).reshape(-1)
+    far = _TAIL * float(np.sqrt(base._variance(z)))
+    low, high = (
+        float(end) if np.isfinite(end) else side * (steps * step + far)
+        for end, side in zip(ends[[0, -1]], (-1, 1), strict=True)
+    )
+    left = np.where(k == -steps, low, np.clip((k - 0.5) * step, low, high))
+    right = np.where(k == steps, high, np.clip((k + 0.5) * step, low, high))
+    mass = _integrate(base, left, right, z)
+    corners = np.unique(np.clip(base._breaks(z).reshape(-1), low, high))
+    for i in np.unique(np.concatenate([np.flatnonzero((left < c) & (c < right)) for c in corners] or [[]])).astype(int):
+        inner = corners[(left[i] < corners) & (corners < right[i])]
+        edges = np.concatenate([[left[i]], inner, [right[i]]])
+        mass[i] = _integrate(base, edges[:-1], edges[1:], z).sum()
+    for i in np.flatnonzero(right - left > 4 * step):  # an outermost cell with a whole tail in it
+        edges = np.linspace(left[i], right[i], 2000)
+        mass[i] = _integrate(base, edges[:-1], edges[1:], z).sum()
+    if hasattr(base, "atoms"):
+        places, weights = base.atoms(x)
+        cells = np.rint((np.ravel(places) - base._shift) / base._scale / step).astype(np.int64)
+        for cell, weight in zip(cells, np.ravel(weights), strict=True):
+            mass[k == cell] += weight
+    return mass
+
+
+def _integrate(base: Any, left: Floats, right: Floats, z: Floats) -> Floats:
+    half = (right - left) / 2
+    y = (left + half)[:, None] + half[:, None] * _NODES
+    with np.errstate(divide="ignore", over="ignore"):
+        density = np.exp(base._log_law(*np.broadcast_arrays(y, z)))
+    return np.asarray((density * _WEIGHTS).sum(axis=1) * half)
