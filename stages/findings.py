@@ -33,6 +33,11 @@ def find(section: Section) -> Finding:
     counts = {side: sides.count(side) for side in ("above", "same", "below", "unknown")}
     best = max(rows, key=lambda row: row.accuracy.mean, default=None)
     sentences = [_worth(section)]
+    if _guesses(section):
+        sentences.append(
+            "Here the floor is no better than guessing the commonest class. Either this graph says nothing about the "
+            "labels, or the floor was not trained well enough: search it longer before reading a gain over it."
+        )
     if best is not None:
         sentences.append(_best(best, section))
     if len(rows) > 1 and not counts["unknown"]:
@@ -61,11 +66,19 @@ def _headline(section: Section, counts: dict[str, int], best: Row | None) -> str
     if counts["above"] == 0:
         verdict = "does measurably better than using nobody’s features at all"
         return f"{where} no private method {verdict}."
+    # A floor that learned nothing is easily beaten; a headline that did not say so would mislead.
+    caution = ", but that floor is no better than guessing the commonest class" if _guesses(section) else ""
     if counts["above"] == total:
-        return f"{where} every private method does measurably better than using nobody’s features at all."
+        return f"{where} every private method does measurably better than using nobody’s features at all{caution}."
     share = "only 1" if counts["above"] == 1 else str(counts["above"])
-    verb = "is" if counts["above"] == 1 else "are"
-    return f"{where} {share} of {total} private results {verb} measurably better than using nobody’s features at all."
+    results = f"{share} of {total} private results {'is' if counts['above'] == 1 else 'are'}"
+    return f"{where} {results} measurably better than using nobody’s features at all{caution}."
+
+
+def _guesses(section: Section) -> bool:
+    """Whether the floor cannot be told from always answering the commonest class."""
+    guess = section.reference("majority").gain
+    return guess is not None and guess.known and guess.against(0.0) != "below"
 
 
 def _worth(section: Section) -> str:

@@ -267,6 +267,17 @@ def test_finding_when_the_features_themselves_are_worth_nothing(tmp_path: Path) 
     assert "is not measurable: there is nothing to win." in _finding(tmp_path, LOW | {"nonpriv": 0.846})
 
 
+def test_finding_warns_of_a_floor_that_learned_nothing(tmp_path: Path) -> None:
+    text = _finding(tmp_path, LOW | {"structure": 0.302})
+    assert text.startswith("On Cora every private method does measurably better than using nobody’s features at all,")
+    assert "but that floor is no better than guessing the commonest class." in text
+    assert "search it longer before reading a gain" in text
+
+
+def test_finding_does_not_warn_of_a_floor_that_learned(tmp_path: Path) -> None:
+    assert "guessing" not in _finding(tmp_path, LOW | {"lpgnn": 0.857})
+
+
 def test_finding_with_one_run_claims_nothing(tmp_path: Path) -> None:
     text = _finding(tmp_path, {"lpgnn": 0.95}, seeds=1)
     assert text.startswith("On Cora there is one run per result, too few to tell any two of them apart.")
