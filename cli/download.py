@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -14,6 +14,7 @@ import typer
 from graphldp.cli.options import DATA, AsJson, Data
 
 if TYPE_CHECKING:
+    from graphldp.cli.console import Bar
     from graphldp.stages.download import Stored
 
 __all__ = ["register"]
@@ -80,21 +81,17 @@ def _download(
     stored: list[Stored] = []
     try:
         for dataset in dict.fromkeys(datasets):
-            with console.progress(f"download {dataset}", unit="bytes") as bar, _muted(console.is_quiet()):
-                stored.append(
-                    obtain(
-                        dataset,
-                        data,
-                        settings=chosen,
-                        name=name,
-                        force=force,
-                        progress=lambda done, total, text, bar=bar: bar(done, total or None, text),
-                    )
-                )
+            with console.progress(f"download {dataset}", unit="kB") as bar, _muted(console.is_quiet()):
+                report = _in_kilobytes(bar)
+                stored.append(obtain(dataset, data, settings=chosen, name=name, force=force, progress=report))
     finally:
         # What was finished before a failure is there, so say so.
         if stored:
             _show([one.summary() for one in stored], as_json)
+
+
+def _in_kilobytes(bar: Bar) -> Callable[[int, int, str], None]:
+    return lambda done, total, text: bar(done // 1000, total // 1000 or None, text)
 
 
 @contextlib.contextmanager
@@ -174,7 +171,7 @@ def _show(rows: list[dict[str, Any]], as_json: bool) -> None:
 
         table = Table(box=None, header_style="bold", pad_edge=False)
         table.add_column("graph", no_wrap=True)
-        for heading in ("nodes", "edges", "loops", "features", "classes", "density", "range"):
+        for heading in ("nodes", "edges", "features", "classes", "density"):
             table.add_column(heading, justify="right", no_wrap=True)
         table.add_column("hash", no_wrap=True)
         table.add_column("from")
@@ -195,11 +192,9 @@ def _cells(row: dict[str, Any]) -> list[str]:
         escape(row["name"]),
         f"{row['n']:,}",
         f"{row['edges']:,}",
-        f"{row['self_loops']:,}",
         f"{row['d']:,}",
         f"{row['classes']:,}",
         f"{100 * row['density']:.3g} %",
-        f"{row['low']:g}..{row['high']:g}",
-        row["hash"].removeprefix("sha256:")[:12],
+        row["hash"].removeprefix("sha256:")[:8],
         escape(row["origin"]),
     ]

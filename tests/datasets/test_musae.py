@@ -62,6 +62,11 @@ def test_traffic_becomes_quantile_classes(classes: int, labels: list[int]) -> No
     assert graph.provenance["options"] == {"classes": classes}
 
 
+def test_a_value_on_a_border_belongs_to_the_lower_class() -> None:
+    graph = parse(spec("wikipedia"), files("id,target\n0,1\n1,2\n2,2\n3,3\n"))
+    assert graph.labels.tolist() == [0, 0, 0, 1]
+
+
 def test_numbers_as_classes_keep_their_order() -> None:
     graph = parse(spec("lastfm"), files("id,target\n0,10\n1,9\n2,2\n3,9\n"))
     assert graph.labels.tolist() == [2, 1, 0, 1]

@@ -52,6 +52,12 @@ def test_rows_of_the_test_block_go_to_the_ids_that_its_index_lists() -> None:
     assert (graph.low, graph.high) == (0.0, 1.0)
 
 
+def test_a_row_without_a_one_is_a_node_without_a_class() -> None:
+    rows = one_hot([0, 1, 2])
+    rows[1] = 0
+    assert parse(spec("citeseer"), files(ally=old.whole(old.array(rows)))).labels[:3].tolist() == [0, -1, 2]
+
+
 def test_pubmed_is_clamped_to_the_range_that_its_options_declare() -> None:
     assert dense(parse(spec("pubmed"), files("pubmed")))[3] == [0, 0, 1, 1.5]
     wide = parse(spec("pubmed"), files("pubmed"), options=ValueRange(low=-1, high=3))
