@@ -150,7 +150,7 @@ def _limit(section: Section) -> float:
     """Return where the pictures of gains end: a little beyond the ceiling, so that one bad row flattens no other."""
     ceiling = section.reference("nonpriv").gain
     worth = 0.0 if ceiling is None else abs(ceiling.high if ceiling.known else ceiling.mean)
-    return max(1.5 * worth, 0.5)
+    return max(1.25 * worth, 0.5)
 
 
 def _group(row: Row) -> str:
