@@ -1,6 +1,6 @@
 """Read the pickles of Planetoid without giving them the power of pickle.
 
-A pickle is a program. These ones need five names: four that build arrays and one that builds a dictionary. Any other
+A pickle is a program. These ones need six names: four that build arrays and two that build a dictionary of lists. Any other
 name ends the reading before anything is called. The caller has verified the file's hash as well.
 """
 
