@@ -28,7 +28,8 @@ def denoise(
         Path | None, typer.Option("--reports", help="The Reports artifact, where it is not in its usual place.")
     ] = None,
     materialize: Annotated[
-        Path | None, typer.Option("--materialize", help="Also write the dense embedding here, as Parquet.", dir_okay=False)
+        Path | None,
+        typer.Option("--materialize", help="Also write the dense embedding here, as Parquet.", dir_okay=False),
     ] = None,
     seed: Annotated[int, typer.Option("--seed", help="With --materialize: which seed's reports.")] = 0,
     max_memory: Annotated[float, typer.Option(help="With --materialize: the limit in GB.", min=0.001)] = 4.0,

@@ -37,13 +37,17 @@ def perturb(
         int, typer.Option(help="Further repetitions, for a hyper-parameter search (seeds -1, -2, ...).", min=0)
     ] = 0,
     seed: Seed = 0,
-    m: Annotated[int | None, typer.Option("--m", help="How many features each person reports; the best if left out.")] = None,
+    m: Annotated[
+        int | None, typer.Option("--m", help="How many features each person reports; the best if left out.")
+    ] = None,
     settings: Settings = None,
     secure: Annotated[
         bool, typer.Option("--secure", help="Draw from the operating system's CSPRNG: for real people's data.")
     ] = False,
     data: Data = DATA,
-    output: Annotated[Path | None, typer.Option("--output", "-o", help="Where to write the reports.", dir_okay=False)] = None,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="Where to write the reports.", dir_okay=False)
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Perturb features under local differential privacy, and write exactly what would have left the devices.
@@ -65,7 +69,15 @@ def perturb(
             if secure:
                 raise OptionError("--secure goes with --input: a public data set has nobody to protect")
             path = stage.perturb_graph(
-                dataset, mechanism, epsilon, data=data, seeds=runs, root=seed, options=options, output=output, progress=bar
+                dataset,
+                mechanism,
+                epsilon,
+                data=data,
+                seeds=runs,
+                root=seed,
+                options=options,
+                output=output,
+                progress=bar,
             )
         else:
             assert features is not None

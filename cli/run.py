@@ -29,7 +29,9 @@ def run(
     search_points: Annotated[int | None, typer.Option(help="Points of the search.", min=1)] = None,
     search_seeds: Annotated[int | None, typer.Option(help="Seeds that each point is tried on.", min=1)] = None,
     epochs: Annotated[int | None, typer.Option(help="Epochs at most.", min=1)] = None,
-    seed: Annotated[int | None, typer.Option("--seed", help="The root of all randomness of an experiment.", min=0)] = None,
+    seed: Annotated[
+        int | None, typer.Option("--seed", help="The root of all randomness of an experiment.", min=0)
+    ] = None,
     settings: Settings = None,
     references: Annotated[
         bool, typer.Option("--references/--no-references", help="Also train the floor and the ceiling.")
@@ -80,7 +82,9 @@ def _show(rows: list[Outcome], dataset: str, params: Any, *, as_json: bool) -> N
         mean = mean_interval(100 * row.accuracy, rule, dataset, row.name, str(row.epsilon))
         gain = None
         if floor is not None and row.name not in ("majority", "structure"):
-            gain = paired_difference(100 * row.accuracy, 100 * floor.accuracy, rule, dataset, row.name, str(row.epsilon))
+            gain = paired_difference(
+                100 * row.accuracy, 100 * floor.accuracy, rule, dataset, row.name, str(row.epsilon)
+            )
         found.append((row, mean, gain))
     if as_json:
         facts = [

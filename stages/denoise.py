@@ -26,7 +26,9 @@ Progress = Callable[[int, int, str], None]
 
 def make_command(dataset: str, method: str, mechanism: str, epsilon: float) -> str:
     """Return the command that makes a Calibrated artifact."""
-    return f"ldp denoise --dataset {dataset} --method {method} --mechanism {mechanism} --epsilon {epsilon_text(epsilon)}"
+    return (
+        f"ldp denoise --dataset {dataset} --method {method} --mechanism {mechanism} --epsilon {epsilon_text(epsilon)}"
+    )
 
 
 def denoise(
@@ -65,8 +67,23 @@ def denoise(
         **{
             key: source.meta[key]
             for key in (
-                "dataset", "mechanism", "options", "epsilon", "epsilon_exact", "delta", "dimensions", "m", "low",
-                "high", "claim", "nodes", "seeds", "deterministic", "input", "random",
+                "dataset",
+                "mechanism",
+                "options",
+                "epsilon",
+                "epsilon_exact",
+                "delta",
+                "dimensions",
+                "m",
+                "low",
+                "high",
+                "claim",
+                "nodes",
+                "seeds",
+                "deterministic",
+                "input",
+                "nodes_hash",
+                "random",
             )  # fmt: skip
         },
     }

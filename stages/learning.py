@@ -12,8 +12,6 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
-from numpy.typing import NDArray
 
 from graphldp.graph import Graph
 from graphldp.learn import (
@@ -229,7 +227,11 @@ class _Cell:
         for row, run, guess in zip(_measured(rows, outcome), runs, outcome.predictions, strict=True):
             row["test_accuracy"] = float(score(guess, self.graph.labels, run.split.test))
         return CellResult(
-            rows=[*tried, *rows], chosen=asdict(point), problem=problem, outcome=outcome, runs=runs,
+            rows=[*tried, *rows],
+            chosen=asdict(point),
+            problem=problem,
+            outcome=outcome,
+            runs=runs,
             backbone=self.options().model,
         )
 

@@ -16,7 +16,7 @@ from graphldp.errors import DataError
 from graphldp.graph import Graph
 from graphldp.stages.artifacts import file_hash
 
-__all__ = ["OwnFiles", "read_own"]
+__all__ = ["OwnFiles", "read_features", "read_own"]
 
 _TRIPLES = ("node", "feature", "value")
 _EDGES = ("source", "target")
@@ -124,3 +124,21 @@ def _read_csv(path: Path) -> pa.Table:
         header = next(csv.reader(handle), [])
     names = _TRIPLES[:2] if set(header) == set(_TRIPLES) else _NAMES if len(header) == 2 else _NAMES[:1]
     return pc.read_csv(path, convert_options=pc.ConvertOptions(column_types=dict.fromkeys(names, pa.string())))
+
+
+def read_features(name: str, path: Path, *, low: float, high: float) -> Graph:
+    """Return a person's own features as a graph without edges: what a device has, in the order of the file's nodes."""
+    features = _read(path, "features")
+    none = pa.array([], pa.string())
+    try:
+        return own_graph(
+            name,
+            _features(path, features),
+            (none, none),
+            None,
+            low=low,
+            high=high,
+            provenance={"files": {"features": _origin(path)}},
+        )
+    except DataError as error:
+        raise DataError(f"{path}: {error}") from error

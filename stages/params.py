@@ -98,9 +98,7 @@ class Params:
             pairs += [(arm, epsilon) for arm in self.arms for epsilon in self.epsilons]
             for arm, epsilon in pairs:
                 assert epsilon is not None
-                yield Cell(
-                    dataset=dataset, name=arm.name, method=arm.method, mechanism=arm.mechanism, epsilon=epsilon
-                )
+                yield Cell(dataset=dataset, name=arm.name, method=arm.method, mechanism=arm.mechanism, epsilon=epsilon)
 
 
 def load(path: Path) -> Params:
@@ -108,7 +106,9 @@ def load(path: Path) -> Params:
     try:
         raw = yaml.safe_load(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
-        raise OptionError(f"{path} does not exist; run from the project's root or name the file with --params") from None
+        raise OptionError(
+            f"{path} does not exist; run from the project's root or name the file with --params"
+        ) from None
     except (yaml.YAMLError, UnicodeDecodeError) as error:
         reason = " ".join(str(error).split())
         raise OptionError(f"{path} is not YAML: {reason}") from None
@@ -141,7 +141,11 @@ def _build(cls: type[Any], raw: Any, place: str) -> Any:
     return cls(**values)
 
 
-_NESTED: dict[str, type[Any]] = {"SearchParams": SearchParams, "TrainParams": TrainParams, "EvaluateParams": EvaluateParams}
+_NESTED: dict[str, type[Any]] = {
+    "SearchParams": SearchParams,
+    "TrainParams": TrainParams,
+    "EvaluateParams": EvaluateParams,
+}
 
 
 def _value(kind: str, value: Any, place: str) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -11,11 +12,13 @@ from graphldp.client import Reports, VectorMechanism, protocol
 from graphldp.errors import OptionError
 from graphldp.graph import Graph
 from graphldp.randomness import SecureSource, Source, generator
+from graphldp.stages.artifacts import file_hash
 from graphldp.stages.graphs import graph_hash, read_graph
+from graphldp.stages.own import read_features
 from graphldp.stages.paths import epsilon_text, graph_dir, reports_path
 from graphldp.stages.reports import write_reports
 
-__all__ = ["draw", "make_command", "perturb_graph", "perturb_matrix", "source_of", "write"]
+__all__ = ["draw", "make_command", "nodes_hash", "perturb_file", "perturb_graph", "source_of", "write"]
 
 Progress = Callable[[int, int, str], None]
 
@@ -28,6 +31,14 @@ def make_command(dataset: str, mechanism: str, epsilon: float) -> str:
 def source_of(root: int, dataset: str, device: VectorMechanism, seed: int) -> Source:
     """Return the generator of one seed's reports: a function of its address alone."""
     return generator(root, "perturb", dataset, device.name, device.epsilon, seed)
+
+
+def nodes_hash(graph: Graph) -> str:
+    """Return a hash of the nodes' names in their order: reports belong to a graph whose nodes are the same."""
+    digest = hashlib.sha256(str(graph.nodes).encode())
+    for name in graph.node_ids or ():
+        digest.update(b"\0" + name.encode())
+    return "sha256:" + digest.hexdigest()
 
 
 def draw(features: Any, device: VectorMechanism, sources: Mapping[int, Source]) -> Iterator[tuple[int, Reports]]:
@@ -55,34 +66,47 @@ def perturb_graph(
     graph: Graph = read_graph(folder)
     device = protocol(mechanism, epsilon, graph.dimensions, graph.low, graph.high, **dict(options or {}))
     sources = {seed: source_of(root, dataset, device, seed) for seed in seeds}
-    facts = {"dataset": dataset, "input": graph_hash(folder), "random": _addressed(root)}
+    facts = {
+        "dataset": dataset,
+        "input": graph_hash(folder),
+        "nodes_hash": nodes_hash(graph),
+        "random": _addressed(root),
+    }
     path = output or reports_path(data, dataset, mechanism, device.epsilon)
     return write(path, graph.features, device, sources, facts, progress)
 
 
-def perturb_matrix(
-    features: Any,
-    device: VectorMechanism,
+def perturb_file(
+    features: Path,
+    mechanism: str,
+    epsilon: float,
     *,
-    output: Path,
+    low: float,
+    high: float,
+    name: str,
+    data: Path,
     seeds: Sequence[int],
-    facts: Mapping[str, Any],
     root: int = 0,
+    options: Mapping[str, Any] | None = None,
+    output: Path | None = None,
     secure: bool = False,
     progress: Progress | None = None,
 ) -> Path:
     """Perturb a person's own features, from a seeded generator for experiments or the system's for real data."""
     if secure and len(seeds) != 1:
         raise OptionError(
-            f"--secure collects real reports, and every further one of the same person spends epsilon again: "
-            f"seeds must be 1, got {len(seeds)}"
+            "--secure collects real reports, and every further one of the same person spends epsilon again: --seeds must "
+            f"be 1 and --search-seeds 0, got {len(seeds)} in all"
         )
-    name = str(facts["dataset"])
+    own = read_features(name, features, low=low, high=high)
+    device = protocol(mechanism, epsilon, own.dimensions, low, high, **dict(options or {}))
     sources: dict[int, Source] = {
         seed: SecureSource() if secure else source_of(root, name, device, seed) for seed in seeds
     }
     random = {"generator": "operating system", "reproducible": False} if secure else _addressed(root)
-    return write(output, features, device, sources, {**facts, "random": random}, progress)
+    facts = {"dataset": name, "input": file_hash(features), "nodes_hash": nodes_hash(own), "random": random}
+    path = output or reports_path(data, name, mechanism, device.epsilon)
+    return write(path, own.features, device, sources, facts, progress)
 
 
 def _addressed(root: int) -> dict[str, Any]:

@@ -74,7 +74,10 @@ def _table(
     seed: int, index: NDArray[np.int32] | None, value: NDArray[Any], level: NDArray[np.int32] | None
 ) -> pa.Table:
     nodes, width = value.shape
-    columns = {"seed": pa.array(np.full(nodes, seed, dtype=np.int32)), "node": pa.array(np.arange(nodes, dtype=np.int32))}
+    columns = {
+        "seed": pa.array(np.full(nodes, seed, dtype=np.int32)),
+        "node": pa.array(np.arange(nodes, dtype=np.int32)),
+    }
     if level is not None:
         columns[_LEVEL] = pa.array(level.astype(np.int32))
     if index is not None:

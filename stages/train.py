@@ -28,6 +28,8 @@ from graphldp.stages.learning import (
 from graphldp.stages.models import save_model
 from graphldp.stages.params import Params
 from graphldp.stages.paths import calibrated_path, epsilon_text, graph_dir, resume_path, runs_path
+from graphldp.stages.perturb import make_command as perturb_command
+from graphldp.stages.perturb import nodes_hash
 from graphldp.stages.reports import CalibratedFile
 
 __all__ = ["RUNS_SCHEMA", "make_command", "train"]
@@ -80,10 +82,10 @@ def train(
     mechanism = recipe.choose(mechanism)
     name = name or recipe.cell_name(mechanism)
     source = _calibrated(dataset, method, mechanism, epsilon, data, calibrated, name)
-    if source.meta["input"] != graph_hash(folder):
+    if source.meta["nodes_hash"] != nodes_hash(graph):
         raise ArtifactError(
-            f"{source.path} was made from another version of the graph {dataset}; run `ldp perturb` and "
-            f"`{denoise_command(dataset, method, mechanism, epsilon)}` again"
+            f"{source.path} holds reports of other nodes than the graph {dataset} has; make them with "
+            f"`{perturb_command(dataset, mechanism, epsilon)}` and `{denoise_command(dataset, method, mechanism, epsilon)}`"
         )
     target = output or runs_path(data, dataset, name, epsilon)
     mark = fingerprint(file_hash(source.path), dataclasses.asdict(params), method, name, __version__)
