@@ -110,7 +110,7 @@ class Synthetic(Options):
             ("structure", 0 <= self.structure <= 1, "must be in 0..1"),
             ("features", 0 <= self.features <= 1, "must be in 0..1"),
             ("dimensions", self.classes <= self.dimensions < 2**31, f"must be at least classes ({self.classes})"),
-            ("words", 0 <= self.words * self.nodes < 2**30, "must be at least 0, and below 2^30 for all nodes together"),
+            ("words", 0 <= self.words * self.nodes < 2**30, "must be at least 0, in all below 2^30"),
             ("seed", self.seed >= 0, "must be at least 0"),
         )
         for name, holds, rule in checks:

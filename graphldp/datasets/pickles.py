@@ -1,7 +1,7 @@
 """Read the pickles of Planetoid without giving them the power of pickle.
 
-A pickle is a program. These ones need six names: four that build arrays and two that build a dictionary of lists. Any other
-name ends the reading before anything is called. The caller has verified the file's hash as well.
+A pickle is a program. These ones need six names: four that build arrays and two that build a dictionary of lists. Any
+other name ends the reading before anything is called. The caller has verified the file's hash as well.
 """
 
 from __future__ import annotations

