@@ -38,9 +38,8 @@ def predict(
     classes = read_table(path, "ldp predict", columns=["class"]).column("class").value_counts().to_pylist()
     counts = {row["values"]: row["counts"] for row in sorted(classes, key=lambda row: -row["counts"])}
     if as_json:
-        console.out.print_json(
-            json.dumps({"path": str(path), "nodes_per_class": counts, **read_meta(path, "ldp predict")})
-        )
+        facts = {"path": str(path), "nodes_per_class": counts, **read_meta(path, "ldp predict")}
+        console.out.print_json(json.dumps(facts))
         return
     shown = ", ".join(f"class {name}: {count:,}" for name, count in counts.items())
     console.out.print(f"{path}: {sum(counts.values()):,} nodes; {shown}", soft_wrap=True)

@@ -29,9 +29,7 @@ def run(
     search_points: Annotated[int | None, typer.Option(help="Points of the search.", min=1)] = None,
     search_seeds: Annotated[int | None, typer.Option(help="Seeds that each point is tried on.", min=1)] = None,
     epochs: Annotated[int | None, typer.Option(help="Epochs at most.", min=1)] = None,
-    seed: Annotated[
-        int | None, typer.Option("--seed", help="The root of all randomness of an experiment.", min=0)
-    ] = None,
+    seed: Annotated[int | None, typer.Option("--seed", help="The root of all randomness.", min=0)] = None,
     settings: Settings = None,
     references: Annotated[
         bool, typer.Option("--references/--no-references", help="Also train the floor and the ceiling.")
@@ -82,9 +80,8 @@ def _show(rows: list[Outcome], dataset: str, params: Any, *, as_json: bool) -> N
         mean = mean_interval(100 * row.accuracy, rule, dataset, row.name, str(row.epsilon))
         gain = None
         if floor is not None and row.name not in ("majority", "structure"):
-            gain = paired_difference(
-                100 * row.accuracy, 100 * floor.accuracy, rule, dataset, row.name, str(row.epsilon)
-            )
+            pair = (100 * row.accuracy, 100 * floor.accuracy)
+            gain = paired_difference(*pair, rule, dataset, row.name, str(row.epsilon))
         found.append((row, mean, gain))
     if as_json:
         facts = [
@@ -108,9 +105,9 @@ def _table(found: list[Any], dataset: str, params: Any) -> None:
 
     percent = f"{100 * params.evaluate.confidence:g} %"
     table = Table(title=f"{dataset}: test accuracy in percent", title_justify="left", box=None, pad_edge=False)
-    for name, side in (("method", "left"), ("epsilon", "right"), ("m", "right"), ("K", "right"),
-                       ("accuracy", "right"), (f"{percent} interval", "right"), ("gain over structure", "right")):  # fmt: skip
-        table.add_column(name, justify=side)  # type: ignore[arg-type]
+    table.add_column("method")
+    for name in ("epsilon", "m", "K", "accuracy", f"{percent} interval", "gain over structure"):
+        table.add_column(name, justify="right")
     for row, mean, gain in found:
         table.add_row(
             row.name,

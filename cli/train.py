@@ -31,9 +31,9 @@ def choose_params(file: Path, dataset: str, **changes: int | None) -> Any:
     if file != _PARAMS and not file.exists():
         raise OptionError(f"{file} does not exist; leave --params out for the defaults")
     params = load(file) if file.exists() else Params()
-    given = {key: value for key, value in changes.items() if value is not None}
-    search = {key.removeprefix("search_"): given.pop(key) for key in list(given) if key.startswith("search_")}
-    train = {key: given.pop(key) for key in list(given) if key in ("epochs", "hidden", "patience")}
+    given: dict[str, Any] = {key: value for key, value in changes.items() if value is not None}
+    search: dict[str, Any] = {key.removeprefix("search_"): given.pop(key) for key in list(given) if key.startswith("search_")}
+    train: dict[str, Any] = {key: given.pop(key) for key in list(given) if key in ("epochs", "hidden", "patience")}
     return dataclasses.replace(
         params,
         datasets=(dataset,),

@@ -1,1 +1,5 @@
-"""."""
+"""One module per pipeline stage: read artifacts, call the library, write artifacts. No mathematics here."""
+
+from __future__ import annotations
+
+__all__: list[str] = []

@@ -22,6 +22,11 @@ from graphldp.stages.reports import CalibratedFile, ReportsFile, write_calibrate
 __all__ = ["denoise", "make_command", "materialize"]
 
 Progress = Callable[[int, int, str], None]
+# What the estimates take over from the reports that they were made of.
+_CARRIED = (
+    *("dataset", "mechanism", "options", "epsilon", "epsilon_exact", "delta", "dimensions", "m", "low", "high"),
+    *("claim", "nodes", "seeds", "deterministic", "input", "nodes_hash", "random"),
+)
 
 
 def make_command(dataset: str, method: str, mechanism: str, epsilon: float) -> str:
@@ -64,28 +69,7 @@ def denoise(
         "filters": filters,
         "reports": file_hash(path),
         "library": __version__,
-        **{
-            key: source.meta[key]
-            for key in (
-                "dataset",
-                "mechanism",
-                "options",
-                "epsilon",
-                "epsilon_exact",
-                "delta",
-                "dimensions",
-                "m",
-                "low",
-                "high",
-                "claim",
-                "nodes",
-                "seeds",
-                "deterministic",
-                "input",
-                "nodes_hash",
-                "random",
-            )  # fmt: skip
-        },
+        **{key: source.meta[key] for key in _CARRIED},
     }
 
     def runs() -> Iterator[tuple[int, Estimate]]:

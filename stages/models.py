@@ -98,8 +98,8 @@ def predict_reports(
     graph = read_graph(graph_dir(data, name))
     if source.meta["dimensions"] != kept.dimensions or source.meta["nodes"] != graph.nodes:
         raise DataError(
-            f"{reports} has {source.meta['nodes']} nodes and {source.meta['dimensions']} dimensions; the graph {name} has "
-            f"{graph.nodes} nodes and the model takes {kept.dimensions} dimensions"
+            f"{reports} has {source.meta['nodes']} nodes and {source.meta['dimensions']} dimensions; the graph {name} "
+            f"has {graph.nodes} nodes and the model takes {kept.dimensions} dimensions"
         )
     inputs = node_inputs(rectify(source.load(seed)))
     probability = predict(kept, inputs, shift(graph), graph.adjacency(), device=device)

@@ -106,14 +106,12 @@ def load(path: Path) -> Params:
     try:
         raw = yaml.safe_load(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
-        raise OptionError(
-            f"{path} does not exist; run from the project's root or name the file with --params"
-        ) from None
+        raise OptionError(f"{path} does not exist; run where it is, or name the file with --params") from None
     except (yaml.YAMLError, UnicodeDecodeError) as error:
         reason = " ".join(str(error).split())
         raise OptionError(f"{path} is not YAML: {reason}") from None
     try:
-        params = _build(Params, raw or {}, "")
+        params: Params = _build(Params, raw or {}, "")
         _check(params)
     except OptionError as error:
         raise OptionError(f"{path}: {error}") from None
@@ -141,11 +139,7 @@ def _build(cls: type[Any], raw: Any, place: str) -> Any:
     return cls(**values)
 
 
-_NESTED: dict[str, type[Any]] = {
-    "SearchParams": SearchParams,
-    "TrainParams": TrainParams,
-    "EvaluateParams": EvaluateParams,
-}
+_NESTED: dict[str, type[Any]] = {cls.__name__: cls for cls in (SearchParams, TrainParams, EvaluateParams)}
 
 
 def _value(kind: str, value: Any, place: str) -> Any:

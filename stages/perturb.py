@@ -95,8 +95,8 @@ def perturb_file(
     """Perturb a person's own features, from a seeded generator for experiments or the system's for real data."""
     if secure and len(seeds) != 1:
         raise OptionError(
-            "--secure collects real reports, and every further one of the same person spends epsilon again: --seeds must "
-            f"be 1 and --search-seeds 0, got {len(seeds)} in all"
+            "--secure collects real reports, and every further one of the same person spends epsilon again: --seeds "
+            f"must be 1 and --search-seeds 0, got {len(seeds)} in all"
         )
     own = read_features(name, features, low=low, high=high)
     device = protocol(mechanism, epsilon, own.dimensions, low, high, **dict(options or {}))

@@ -74,10 +74,8 @@ def _table(
     seed: int, index: NDArray[np.int32] | None, value: NDArray[Any], level: NDArray[np.int32] | None
 ) -> pa.Table:
     nodes, width = value.shape
-    columns = {
-        "seed": pa.array(np.full(nodes, seed, dtype=np.int32)),
-        "node": pa.array(np.arange(nodes, dtype=np.int32)),
-    }
+    who = {"seed": np.full(nodes, seed, dtype=np.int32), "node": np.arange(nodes, dtype=np.int32)}
+    columns: dict[str, Any] = {name: pa.array(numbers) for name, numbers in who.items()}
     if level is not None:
         columns[_LEVEL] = pa.array(level.astype(np.int32))
     if index is not None:

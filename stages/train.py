@@ -84,8 +84,8 @@ def train(
     source = _calibrated(dataset, method, mechanism, epsilon, data, calibrated, name)
     if source.meta["nodes_hash"] != nodes_hash(graph):
         raise ArtifactError(
-            f"{source.path} holds reports of other nodes than the graph {dataset} has; make them with "
-            f"`{perturb_command(dataset, mechanism, epsilon)}` and `{denoise_command(dataset, method, mechanism, epsilon)}`"
+            f"{source.path} holds reports of other nodes than the graph {dataset} has; make them again with "
+            f"`{perturb_command(dataset, mechanism, epsilon)}`, then `{source.make}`"
         )
     target = output or runs_path(data, dataset, name, epsilon)
     mark = fingerprint(file_hash(source.path), dataclasses.asdict(params), method, name, __version__)
