@@ -28,7 +28,7 @@ from graphldp.server.selection import (
     rectify_directed,
 )
 from graphldp.server.thresholds import boundary, nfr_after, nfr_before, shrink, soft
-from graphldp.server.weights import decode_levels, level_weights, variance_weights
+from graphldp.server.weights import decode_levels, node_weights
 
 __all__ = [
     "NORMALIZATIONS",
@@ -51,11 +51,11 @@ __all__ = [
     "flexprop",
     "hoa",
     "kprop",
-    "level_weights",
     "make_filter",
     "mean_jaccard",
     "nfr_after",
     "nfr_before",
+    "node_weights",
     "none",
     "normalised",
     "ppr",
@@ -68,5 +68,4 @@ __all__ = [
     "shift",
     "shrink",
     "soft",
-    "variance_weights",
 ]

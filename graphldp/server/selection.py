@@ -15,11 +15,12 @@ from numpy.typing import ArrayLike, NDArray
 
 from graphldp.client import Reports, VectorMechanism
 from graphldp.client.directed import DirectedMechanism, directed_from_meta
+from graphldp.client.levels import probabilities
+from graphldp.client.ppm_public import PublicLevels
 from graphldp.errors import DataError, OptionError
 from graphldp.server.attributes import TrainingClasses
 from graphldp.server.estimate import Estimate
 from graphldp.server.filtered import BLOCK_MEMORY, Filtered
-from graphldp.server.thresholds import coordinate_variance
 
 __all__ = [
     "RECTIFICATIONS",
@@ -44,50 +45,49 @@ def rectify_directed(reports: Reports, rectification: str = "inclusion") -> Esti
     if rectification not in RECTIFICATIONS:
         raise OptionError(f"rectification must be one of {', '.join(RECTIFICATIONS)}; got {rectification!r}")
     directed = directed_from_meta(reports.meta)
-    device = directed.device
-    if reports.index is None or reports.m != device.m:
-        raise DataError(f"a directed report holds m = {device.m} dimensions and their indices; these do not")
-    chance = (
-        directed.inclusion()
-        if rectification == "inclusion"
-        else np.full(device.dimensions, device.m / device.dimensions)
-    )
-    index = np.ascontiguousarray(reports.index, dtype=np.int32)
-    values = device.base.estimate(reports.value) - device.fill_value
-    values = device.fill_value + values / chance[index]
-    nodes, width = index.shape
-    offsets = np.arange(0, nodes * width + 1, width, dtype=np.int64 if nodes * width >= 2**31 else np.int32)
-    parts = (values.astype(np.float32).reshape(-1), index.reshape(-1), offsets)
-    return Estimate(matrix=sp.csr_array(parts, shape=(nodes, device.dimensions)), fill=device.fill_value)
+    if reports.index is None:
+        raise DataError("a directed report holds the indices of its dimensions; these reports do not")
+    fill = directed.device.fill_value
+    nodes, dimensions = reports.nodes, directed.device.dimensions
+    level = np.ones(nodes, dtype=np.int64) if reports.level is None else np.asarray(reports.level)
+    values = np.full(reports.value.shape, fill)
+    for number, part in enumerate(directed.parts, start=1):
+        members = np.flatnonzero(level == number)
+        columns = slice(0, part.m)
+        index = reports.index[members, columns]
+        even = np.full(dimensions, part.m / dimensions)
+        chance = directed.inclusion(number) if rectification == "inclusion" else even
+        away = part.base.estimate(reports.value[members, columns]) - fill
+        values[members, columns] = fill + away / chance[index]
+    used = np.asarray(reports.index) >= 0
+    offsets = np.concatenate([[0], np.cumsum(used.sum(axis=1))])
+    parts = (values[used].astype(np.float32), np.ascontiguousarray(reports.index[used], dtype=np.int32), offsets)
+    return Estimate(matrix=sp.csr_array(parts, shape=(nodes, dimensions)), fill=fill)
 
 
-def directed_variance(directed: DirectedMechanism, x: float) -> NDArray[np.float64]:
+def directed_variance(directed: DirectedMechanism, x: float, level: int = 1) -> NDArray[np.float64]:
     """Return each dimension's variance of the rectified report of value x; infinite where it is never reported."""
-    device = directed.device
-    away = x - device.fill_value
-    second = float(device.base.estimate_variance(x)) + away**2
-    chance = directed.inclusion()
+    base, fill = directed.parts[level - 1].base, directed.device.fill_value
+    away = float(base.estimate_mean(x)) - fill
+    second = float(base.estimate_variance(x)) + away**2
+    chance = directed.inclusion(level)
     return np.divide(second, chance, out=np.full_like(chance, np.inf), where=chance > 0) - away**2
 
 
 def combine_rounds(
-    first: Estimate,
-    first_device: VectorMechanism,
-    second: Estimate,
-    second_device: DirectedMechanism,
-    *,
-    at: float | None = None,
+    first: Estimate, second: Estimate, device: VectorMechanism, directed: DirectedMechanism, *, at: float | None = None
 ) -> Estimate:
     """Return both rounds in one estimate: for each attribute, weighted by the inverse of their variances.
 
     The weights depend on the attribute and on nothing that was drawn, so two unbiased estimates give an unbiased one.
-    TOGL discards the first round; to do so, take the second estimate alone.
+    TOGL discards the first round; to do so, take the second estimate alone. Where users have levels, the weights are
+    the average user's.
 
     Args:
         first: the first round's estimate.
-        first_device: its mechanism.
-        second: the second round's estimate.
-        second_device: its mechanism.
+        second: the second round's.
+        device: the first round's mechanism.
+        directed: the second round's.
         at: the value for which the variances are compared; the middle of the range unless it is given.
     """
     if first.matrix.shape != second.matrix.shape or first.fill != second.fill:
@@ -95,42 +95,26 @@ def combine_rounds(
             f"the rounds do not fit: {first.matrix.shape} filled with {first.fill}, "
             f"{second.matrix.shape} filled with {second.fill}"
         )
-    base = first_device.base
-    value = (base.low + base.high) / 2 if at is None else at
-    one, two = coordinate_variance(first_device, value), directed_variance(second_device, value)
+    value = device.low / 2 + device.high / 2 if at is None else at
+    one, two = float(device.variance(value)), _mean_variance(directed, value)
     # The second round's share: 0 where it never reports.
     share = np.divide(one, one + two, out=np.zeros_like(two), where=np.isfinite(two))
     a, b = first.deviations(), second.deviations()
     a.data = (a.data * (1 - share)[a.indices]).astype(np.float32)
     b.data = (b.data * share[b.indices]).astype(np.float32)
-    return Estimate(matrix=_rectangle(a, b, np.float32(first.fill)), fill=first.fill)
-
-
-def _rectangle(a: sp.csr_array, b: sp.csr_array, fill: np.float32) -> sp.csr_array:
-    """Return fill + a + b where either has an entry; rows are padded with entries of deviation 0 to one length.
-
-    Every row then holds as many attributes as a node reported in both rounds together, as other estimates' rows do.
-    """
-    nodes, dimensions = a.shape
-    width = min(dimensions, int(np.diff(a.indptr).max(initial=0) + np.diff(b.indptr).max(initial=0)))
     total = sp.csr_array(a + b)
     total.sort_indices()
-    index = np.empty((nodes, width), dtype=np.int32)
-    value = np.zeros((nodes, width), dtype=np.float32)
-    lengths = np.diff(total.indptr)
-    owners = np.repeat(np.arange(nodes), lengths)
-    place = np.arange(total.nnz) - np.repeat(total.indptr[:-1], lengths)
-    index[owners, place] = total.indices
-    value[owners, place] = total.data
-    # Only nodes that reported an attribute in both rounds have room left.
-    for node in np.flatnonzero(lengths < width):
-        own = total.indices[total.indptr[node] : total.indptr[node + 1]]
-        spare = np.setdiff1d(np.arange(min(dimensions, width + len(own))), own)[: width - len(own)]
-        index[node, len(own) :] = spare
-        order = np.argsort(index[node])
-        index[node], value[node] = index[node, order], value[node, order]
-    offsets = np.arange(0, nodes * width + 1, width, dtype=np.int64 if nodes * width >= 2**31 else np.int32)
-    return sp.csr_array((value.reshape(-1) + fill, index.reshape(-1), offsets), shape=(nodes, dimensions))
+    total.data += np.float32(first.fill)
+    return Estimate(matrix=total, fill=first.fill)
+
+
+def _mean_variance(directed: DirectedMechanism, x: float) -> NDArray[np.float64]:
+    device = directed.device
+    if not isinstance(device, PublicLevels):
+        return directed_variance(directed, x)
+    share = probabilities(device.distribution, device.levels)
+    found = [p * directed_variance(directed, x, t) for t, p in enumerate(share, start=1) if p > 0]
+    return np.asarray(np.sum(found, axis=0))
 
 
 def mean_jaccard(selections: Sequence[Iterable[int]]) -> float:

@@ -13,11 +13,16 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from graphldp.client import VectorMechanism
+from graphldp.client.density import Density
+from graphldp.client.ppm import PersonalisedPerturbation
+from graphldp.client.ppm_public import PublicLevels
+from graphldp.client.ppm_safe import SafePersonalised
+from graphldp.client.protocol import Sampled
 from graphldp.errors import OptionError
 from graphldp.server.calibration import Calibration
 from graphldp.server.estimate import Estimate
 
-__all__ = ["boundary", "coordinate_variance", "nfr_after", "nfr_before", "scale_of", "shrink", "shrink_columns", "soft"]
+__all__ = ["boundary", "nfr_after", "nfr_before", "shrink", "shrink_columns", "soft"]
 
 
 def soft(values: NDArray[Any], threshold: float) -> NDArray[Any]:
@@ -25,30 +30,32 @@ def soft(values: NDArray[Any], threshold: float) -> NDArray[Any]:
     return np.asarray(np.sign(values) * np.maximum(np.abs(values) - threshold, 0), dtype=values.dtype)
 
 
-def scale_of(device: VectorMechanism) -> float:
-    """Return what a reported deviation counts: d/m, the inverse of the chance that a coordinate is among the m."""
-    return 1.0 if device.base.epsilon in (0.0, np.inf) else device.dimensions / device.m
-
-
 def boundary(device: VectorMechanism) -> float:
     """Return B, the largest deviation from the fill that a rectified report can have, from the mechanism's law.
 
-    It is d/m times the farthest point of the law's support at the budget epsilon/m of one coordinate (not epsilon).
+    It is d/m times the farthest point of the law's support at the budget epsilon/m of one coordinate (not epsilon);
+    where users or levels differ, the largest of theirs.
     """
-    ends = device.base.support(np.array([device.base.low, device.base.high]))
+    half = device.high / 2 - device.low / 2
+    if isinstance(device, PublicLevels):
+        return max(boundary(part) for part in device.parts)
+    if isinstance(device, PersonalisedPerturbation):
+        return half * max(device.magnitude(level) for level in range(1, device.levels + 1))
+    if isinstance(device, SafePersonalised):
+        return half * float(np.abs(device.level_weights()[0]).max())
+    if not isinstance(device, Sampled):
+        raise OptionError(f"{device.name} has no single law of a reported value; give the threshold itself, not tau")
+    ends = device.base.support(np.array([device.low, device.high]))
+    if isinstance(device.base, Density) and np.isfinite(ends).all():
+        # Reports are rounded to a grid, and the outermost may be rounded outwards.
+        middle, spacing = device.low / 2 + device.high / 2, half * device.base.step
+        ends = middle + np.sign(ends - middle) * spacing * np.ceil(np.abs(ends - middle) / spacing - 1e-9)
     reach = float(np.max(np.abs(device.base.estimate(ends) - device.fill_value)))
     if not np.isfinite(reach):
         raise OptionError(
             f"{device.name} reports have no bound, so tau has no boundary to be a share of; give the threshold itself"
         )
-    return scale_of(device) * reach
-
-
-def coordinate_variance(device: VectorMechanism, x: float) -> float:
-    """Return the variance of one rectified coordinate of value x: d/m E[(y - fill)^2] - (x - fill)^2."""
-    away = x - device.fill_value
-    second = float(device.base.estimate_variance(x)) + away**2
-    return scale_of(device) * second - away**2
+    return device.weight * reach
 
 
 def _share(tau: float) -> float:

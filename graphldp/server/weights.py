@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from graphldp.client import VectorMechanism
+from graphldp.client import Reports, VectorMechanism, from_meta
+from graphldp.client.levels import Personalised
+from graphldp.client.ppm import PersonalisedPerturbation, level_randomiser
+from graphldp.client.ppm_public import PublicLevels
+from graphldp.client.ppm_safe import SafePersonalised
 from graphldp.errors import DataError, OptionError
-from graphldp.server.thresholds import coordinate_variance
+from graphldp.server.calibration import WEIGHTINGS
 
-__all__ = ["decode_levels", "level_weights", "variance_weights"]
+__all__ = ["decode_levels", "node_weights", "variance_weights"]
 
 
 def decode_levels(reported: ArrayLike, levels: int, offset: int = 0) -> NDArray[np.int64]:
@@ -19,7 +21,7 @@ def decode_levels(reported: ArrayLike, levels: int, offset: int = 0) -> NDArray[
 
     The extended square wave reports level t as t..t+2b, centred on t+b, out of 1..levels+2b: its offset is b. Levels
     that were sent as they are (public policy) have offset 0. Weighting by undecoded reports, as PPGNN's Eq. 12 is
-    written, favours everybody alike when b is large.
+    written, makes the weights of all levels more alike than the levels are.
     """
     if levels < 1 or offset < 0:
         raise OptionError(f"levels must be at least 1 and offset at least 0, got {levels} and {offset}")
@@ -31,29 +33,45 @@ def decode_levels(reported: ArrayLike, levels: int, offset: int = 0) -> NDArray[
     return np.asarray(np.clip(values.astype(np.int64) - offset, 1, levels))
 
 
-def level_weights(reported: ArrayLike, levels: int, offset: int = 0) -> NDArray[np.float64]:
-    """Return each node's decoded level as its weight (PPGNN, Eq. 12)."""
-    return decode_levels(reported, levels, offset).astype(np.float64)
+def _offset(device: Personalised) -> int:
+    """Return the b of the level's encoding; of `ppm`, where it depends on the level, that of the lowest."""
+    if isinstance(device, PersonalisedPerturbation | SafePersonalised):
+        randomiser = level_randomiser(device.gamma * device.epsilon, device.levels)
+        return randomiser.radius if randomiser else 0
+    return 0
 
 
-def variance_weights(
-    reported: ArrayLike, devices: Sequence[VectorMechanism], offset: int = 0, at: float | None = None
-) -> NDArray[np.float64]:
-    """Return the inverse variance of each node's rectified report: the weights that PPGNN derives as optimal.
-
-    Args:
-        reported: the reported levels.
-        devices: the mechanism of each level 1, 2, ..., with its own budget.
-        offset: of the levels' encoding.
-        at: the value for which the variance is taken; the middle of the range unless it is given.
-    """
-    if not devices:
-        raise OptionError("variance weights need the mechanism of each level, got none")
-    level = decode_levels(reported, len(devices), offset)
-    variances = np.empty(len(devices))
-    for position, device in enumerate(devices):
-        middle = (device.base.low + device.base.high) / 2
-        variances[position] = coordinate_variance(device, middle if at is None else at)
-    if not (np.isfinite(variances).all() and (variances > 0).all()):
-        raise OptionError(f"every level's report needs a finite variance above 0, got {variances.tolist()}")
+def variance_weights(level: NDArray[np.int64], device: VectorMechanism) -> NDArray[np.float64]:
+    """Return the inverse variance of each node's report at the middle of the range, by its level 1, 2, ..."""
+    middle = device.low / 2 + device.high / 2
+    if isinstance(device, PublicLevels):
+        variances = np.array([float(part.variance(middle)) for part in device.parts])
+    elif isinstance(device, PersonalisedPerturbation):
+        levels = range(1, device.levels + 1)
+        sizes = [device.m_of(t) / device.dimensions * device.magnitude(t) ** 2 for t in levels]
+        variances = (device.high / 2 - device.low / 2) ** 2 * np.array(sizes)
+    else:
+        raise OptionError(
+            f"{device.name} reports have no variance of their own at each reported level: weight by level, or use "
+            "ppm-public or pldp"
+        )
     return np.asarray(1 / variances[level - 1])
+
+
+def node_weights(reports: Reports, weighting: str) -> NDArray[np.float64] | None:
+    """Return the weight of each node's column that a calibration's `weighting` asks for.
+
+    `none` gives None, `level` the decoded reported level (PPGNN, Eq. 12), `variance` the inverse variance of the
+    report of that level, which PPGNN derives as optimal (Eq. 11).
+    """
+    if weighting not in WEIGHTINGS:
+        raise OptionError(f"weighting must be one of {', '.join(WEIGHTINGS)}; got {weighting!r}")
+    if weighting == "none":
+        return None
+    device = from_meta(dict(reports.meta))
+    if not isinstance(device, Personalised) or reports.level is None:
+        raise OptionError(
+            f"{device.name} reports no level, so there is nothing to weight by; use kprop, or ppm-public or pldp"
+        )
+    level = decode_levels(reports.level, device.levels, _offset(device))
+    return level.astype(np.float64) if weighting == "level" else variance_weights(level, device)

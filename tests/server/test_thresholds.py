@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from small_graphs import adjacency, estimate
 
-from graphldp.client import protocol
+from graphldp.client import lookup, names, protocol
 from graphldp.errors import OptionError
 from graphldp.randomness import generator
 from graphldp.server import (
@@ -23,7 +23,6 @@ from graphldp.server import (
     shrink,
     soft,
 )
-from graphldp.server.thresholds import coordinate_variance
 
 
 def test_soft_is_the_minimiser_that_the_theorems_ask_for() -> None:
@@ -78,7 +77,9 @@ def test_the_boundary_holds_and_is_reached(name: str, fill: str) -> None:
 def test_the_boundary_of_pm_has_the_coordinates_own_budget_in_its_exponent() -> None:
     epsilon, d, m = 3.0, 50, 2
     growth = np.exp(epsilon / (2 * m))
-    assert boundary(protocol("pm", epsilon, d, m=m)) == pytest.approx(d / m * (growth + 1) / (growth - 1))
+    # Rounded outwards to the grid of the reports, at most 1/256 of their standard deviation.
+    ideal = d / m * (growth + 1) / (growth - 1)
+    assert ideal <= boundary(protocol("pm", epsilon, d, m=m)) <= 1.004 * ideal
     assert boundary(protocol("mb", epsilon, d, m=m)) == pytest.approx(d / m / np.tanh(epsilon / m / 2))
 
 
@@ -144,17 +145,21 @@ def test_group_lasso_after_the_filter_takes_whole_columns_whatever_the_blocks() 
     assert (size > 0.6).any()
 
 
-def test_the_variance_of_a_coordinate_is_the_closed_form_and_the_simulated_one() -> None:
-    epsilon, d, m = 2.0, 16, 2
-    mb = protocol("mb", epsilon, d, m=m)
-    for z in (-1.0, 0.0, 0.6):
-        assert coordinate_variance(mb, z) == pytest.approx(d / m / np.tanh(epsilon / m / 2) ** 2 - z**2)
-    zero = protocol("pm", epsilon, d, 0.0, 1.0, m=m, fill="zero")
-    for device, x in ((mb, 0.6), (zero, 0.8)):
-        nodes = 40000
-        values = rectify(device.perturb(np.full((nodes, d), x), generator(0, device.name))).dense().astype(float)
-        assert values.mean() == pytest.approx(x, abs=6 * np.sqrt(coordinate_variance(device, x) / values.size))
-        assert values.var() == pytest.approx(coordinate_variance(device, x), rel=0.02)
+def test_every_mechanism_has_a_boundary_that_holds_or_says_that_it_has_none() -> None:
+    x = np.random.default_rng(0).random((3000, 9))
+    unbounded = {"lp", "gm", "ag"}
+    for name in names():
+        if lookup(name).kind == "level":
+            continue
+        epsilon = {"identity": np.inf, "null": 0.0}.get(name, 1.5)
+        device = protocol(name, epsilon, 9, 0.0, 1.0)
+        if name in unbounded or name == "featurerr":
+            with pytest.raises(OptionError, match="give the threshold itself"):
+                boundary(device)
+            continue
+        seen = np.abs(rectify(device.perturb(x, generator(0, name))).deviations().data).max()
+        assert seen <= boundary(device) * (1 + 1e-5), name
+        assert seen >= boundary(device) * 0.8, name
 
 
 @pytest.mark.parametrize("tau", [-0.1, 1.0, float("nan")])
