@@ -61,7 +61,11 @@ class Space:
 
 
 def points(space: Space, budget: int, seed: int) -> tuple[Point, ...]:
-    """Return `budget` distinct points of the space, drawn with the seed and in the space's order."""
+    """Return `budget` distinct points of the space, drawn with the seed and in the space's order.
+
+    The draw is balanced: each next point is one whose values have been taken least so far, so that a small budget
+    still tries every depth and every rate, and as often as the others.
+    """
     if budget < 1:
         raise OptionError(f"the search budget must be >= 1 point, got {budget}")
     if space.size < budget:
@@ -70,11 +74,30 @@ def points(space: Space, budget: int, seed: int) -> tuple[Point, ...]:
             "add values or lower the budget"
         )
     every = list(product(space.learning_rate, space.weight_decay, space.dropout, space.steps))
-    picked = sorted(generator(seed, "search points").permutation(len(every))[:budget])
+    order = generator(seed, "search points").permutation(len(every))
+    picked = sorted(_balanced(space, order, budget))
     return tuple(
         Point(learning_rate=float(rate), weight_decay=float(decay), dropout=float(dropout), steps=int(steps))
         for rate, decay, dropout, steps in (every[index] for index in picked)
     )
+
+
+def _balanced(space: Space, order: NDArray[np.int64], budget: int) -> list[int]:
+    """Return indices into the space's product: greedily those whose values are the rarest among the ones taken."""
+    sizes = (len(space.learning_rate), len(space.weight_decay), len(space.dropout), len(space.steps))
+    places = np.array(np.unravel_index(order, sizes))
+    taken = [np.zeros(size) for size in sizes]
+    left = np.ones(len(order), dtype=bool)
+    picked = []
+    for _ in range(budget):
+        # A value's count is weighed by how many values it competes with: all of them stay at their fair share.
+        crowd = sum(count[place] * len(count) for count, place in zip(taken, places, strict=True))
+        best = int(np.argmin(np.where(left, crowd, np.inf)))
+        left[best] = False
+        picked.append(int(order[best]))
+        for count, place in zip(taken, places[:, best], strict=True):
+            count[place] += 1
+    return picked
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
+from collections import Counter
 
 import numpy as np
 import pytest
@@ -131,3 +132,16 @@ def test_test_labels_cannot_steer_the_search() -> None:
 def test_unit_filter() -> None:
     assert unit_filter(0) == (1.0,)
     assert unit_filter(2) == (0.0, 0.0, 1.0)
+
+
+def test_a_small_budget_tries_every_value_as_often_as_the_others() -> None:
+    """A draw without balance can leave a depth of the filter untried, and then decides the table."""
+    space = Space(
+        learning_rate=(0.01, 0.03), weight_decay=(0.001, 0.01, 0.03, 0.1), dropout=(0.25, 0.75), steps=(0, 2, 4, 8, 16)
+    )
+    for seed in range(20):
+        drawn = points(space, 16, seed)
+        for name in ("learning_rate", "weight_decay", "dropout", "steps"):
+            counts = Counter(getattr(point, name) for point in drawn)
+            assert set(counts) == set(getattr(space, name))
+            assert max(counts.values()) - min(counts.values()) <= 1
