@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import math
-import signal
-import threading
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -20,8 +17,9 @@ from graphldp.learn.chain import choose_order, trimmed
 from graphldp.learn.device import resolve_device
 from graphldp.learn.noise import DropoutNoise, initial_parameters
 from graphldp.learn.optim import Adam
+from graphldp.learn.parallel import deferred_interrupt, group_count, side_by_side, spread
 from graphldp.learn.problem import Options, Outcome, Problem, Run
-from graphldp.learn.state import Interrupted, State, fingerprint
+from graphldp.learn.state import Group, Interrupted, State, fingerprint
 from graphldp.learn.task import NodeClassification
 from graphldp.learn.waves import estimate_memory, waves
 
@@ -109,15 +107,13 @@ class Trainer:
         else:
             state.check(mark)
             state = state.copy().to(self.device)
-        with deferred_interrupt() as interrupted:
+        with deferred_interrupt() as pressed:
             while state.wave < len(self.waves):
-                self._train_wave(state, progress, interrupted)
-                self._finish_wave(state)
-            if interrupted():
+                self._train_wave(state, progress, pressed)
+            if progress is not None:
+                self._report(state, progress)
+            if pressed():
                 raise Interrupted(state.copy())
-        if progress is not None:
-            total = self.options.epochs * len(self.waves)
-            progress(total, total, self._text(state))
         return self._outcome(state)
 
     def batch(self, index: Sequence[int]) -> TrainingBatch:
@@ -134,11 +130,7 @@ class Trainer:
         state = State(
             fingerprint=mark,
             wave=0,
-            epoch=0,
-            batch=[],
-            parameters={},
-            first={},
-            second={},
+            groups=[],
             best=self.initial(range(count)),
             best_epoch=np.zeros(count, np.int32),
             epochs=np.zeros(count, np.int32),
@@ -148,96 +140,126 @@ class Trainer:
             done=np.zeros(count, bool),
             predictions=np.zeros((count, nodes), np.int32),
         )
-        self._start_wave(state)
+        state.groups = self._groups(0)
         return state
 
-    def _start_wave(self, state: State) -> None:
-        state.epoch = 0
-        state.batch = list(self.waves[state.wave]) if state.wave < len(self.waves) else []
-        state.parameters = self.initial(state.batch) if state.batch else {}
-        state.first, state.second = Adam.moments(state.parameters)
+    def _groups(self, wave: int) -> list[Group]:
+        """Return the groups of a wave as they start; none after the last wave."""
+        if wave == len(self.waves):
+            return []
+        runs = self.waves[wave]
+        units = self.problem.nodes * self.model.width(self.problem.classes)
+        count = group_count(len(runs), units, torch.get_num_threads()) if self.device.type == "cpu" else 1
+        out = []
+        for some in spread(runs, count):
+            parameters = self.initial(some)
+            first, second = Adam.moments(parameters)
+            out.append(
+                Group(
+                    runs=some,
+                    batch=list(some),
+                    epoch=0,
+                    ended=False,
+                    parameters=parameters,
+                    first=first,
+                    second=second,
+                )
+            )
+        return out
 
-    def _train_wave(self, state: State, progress: Progress | None, interrupted: Callable[[], bool]) -> None:
-        batch = self.batch(state.batch)
-        epochs = self.options.epochs
+    def _train_wave(self, state: State, progress: Progress | None, pressed: Callable[[], bool]) -> None:
+        """Train the groups of the wave side by side, and begin the next wave."""
+
+        def tick() -> bool:
+            try:
+                if progress is not None:
+                    self._report(state, progress)
+            except KeyboardInterrupt:
+                return True
+            return pressed()
+
+        def task(group: Group) -> Callable[[Callable[[], bool]], None]:
+            return lambda stop: self._train_group(state, group, stop)
+
+        tasks = [task(group) for group in state.groups if not group.ended]
+        if tasks and side_by_side(tasks, tick, torch.get_num_threads()):
+            raise Interrupted(state.copy())
+        state.wave += 1
+        state.groups = self._groups(state.wave)
+
+    def _train_group(self, state: State, group: Group, stop: Callable[[], bool]) -> None:
+        batch = self.batch(group.batch)
         while True:
-            self._boundary(state, progress, interrupted)
-            last = state.epoch == epochs
-            for value in state.parameters.values():
+            if stop():
+                return
+            last = group.epoch == self.options.epochs
+            for value in group.parameters.values():
                 value.requires_grad_(not last)
             with torch.set_grad_enabled(not last):
-                hidden = self.model.trunk(state.parameters, batch)
-            if state.epoch:
-                self._select(state, batch, hidden.detach())
-            if last or not state.running.any():
-                return
-            self._update(state, batch, hidden)
-            state.epoch += 1
-            running = state.running
+                hidden = self.model.trunk(group.parameters, batch)
+            if group.epoch:
+                self._select(state, group, batch, hidden.detach())
+            running = state.running(group)
+            if last or not running.any():
+                break
+            self._update(group, batch, hidden)
+            group.epoch += 1
             if 1 - running.mean() >= LEAVING_SHARE:
-                state.keep(np.flatnonzero(running))
-                batch = self.batch(state.batch)
+                group.keep(np.flatnonzero(running))
+                batch = self.batch(group.batch)
+        self._predict(state, group)
 
-    def _update(self, state: State, batch: TrainingBatch, hidden: Tensor) -> None:
-        """Make one update of all runs."""
-        batch.noise.start(state.epoch)
-        logits = self.model.head(state.parameters, batch, hidden, batch.noise)
-        names = list(state.parameters)
-        found = torch.autograd.grad(batch.task.loss(logits).sum(), [state.parameters[name] for name in names])
+    def _update(self, group: Group, batch: TrainingBatch, hidden: Tensor) -> None:
+        """Make one update of all runs of the batch."""
+        batch.noise.start(group.epoch)
+        logits = self.model.head(group.parameters, batch, hidden, batch.noise)
+        names = list(group.parameters)
+        found = torch.autograd.grad(batch.task.loss(logits).sum(), [group.parameters[name] for name in names])
         gradients = dict(zip(names, found, strict=True))
-        parameters = {name: value.detach() for name, value in state.parameters.items()}
-        batch.optimizer.step(state.epoch + 1, parameters, gradients, state.first, state.second)
+        parameters = {name: value.detach() for name, value in group.parameters.items()}
+        batch.optimizer.step(group.epoch + 1, parameters, gradients, group.first, group.second)
 
     @torch.no_grad()
-    def _select(self, state: State, batch: TrainingBatch, hidden: Tensor) -> None:
+    def _select(self, state: State, group: Group, batch: TrainingBatch, hidden: Tensor) -> None:
         """Validate the parameters as they stand, remember the best, and end runs that have stopped improving."""
-        loss, accuracy = batch.task.validate(self.model.head(state.parameters, batch, hidden, without_dropout))
-        runs = np.asarray(state.batch)
-        running = state.running
+        loss, accuracy = batch.task.validate(self.model.head(group.parameters, batch, hidden, without_dropout))
+        runs = np.asarray(group.batch)
+        running = state.running(group)
         broken = running & ~np.isfinite(loss)
         state.failed[runs[broken]] = state.done[runs[broken]] = True
-        state.epochs[runs[running]] = state.epoch
+        state.epochs[runs[running]] = group.epoch
         better = np.flatnonzero(running & ~broken & (loss < state.validation_loss[runs]))
         chosen = runs[better]
         state.validation_loss[chosen], state.validation_accuracy[chosen] = loss[better], accuracy[better]
-        state.best_epoch[chosen] = state.epoch
+        state.best_epoch[chosen] = group.epoch
         if len(chosen):
             source, target = (torch.from_numpy(index).to(self.device) for index in (better, chosen))
-            for name, value in state.parameters.items():
+            for name, value in group.parameters.items():
                 state.best[name].index_copy_(0, target, value.detach().index_select(0, source))
         if self.options.patience is not None:
-            state.done[runs[state.epoch - state.best_epoch[runs] >= self.options.patience]] = True
+            state.done[runs[group.epoch - state.best_epoch[runs] >= self.options.patience]] = True
 
     @torch.no_grad()
-    def _finish_wave(self, state: State) -> None:
-        """Predict with the best parameters of the wave's runs, and begin the next wave."""
-        wave = self.waves[state.wave]
-        batch = self.batch(wave)
-        parameters = {name: value[wave] for name, value in state.best.items()}
+    def _predict(self, state: State, group: Group) -> None:
+        """Predict with the best parameters of the group's runs: it has ended."""
+        batch = self.batch(group.runs)
+        parameters = {name: value[group.runs] for name, value in state.best.items()}
         hidden = self.model.trunk(parameters, batch)
-        state.predictions[wave] = batch.task.predict(self.model.head(parameters, batch, hidden, without_dropout))
-        state.done[wave] = True
-        state.wave += 1
-        self._start_wave(state)
+        logits = self.model.head(parameters, batch, hidden, without_dropout)
+        state.predictions[group.runs] = batch.task.predict(logits)
+        state.done[group.runs] = True
+        group.ended = True
 
-    def _boundary(self, state: State, progress: Progress | None, interrupted: Callable[[], bool]) -> None:
-        """Between two epochs: tell the caller, and stop here if somebody asked for it."""
-        try:
-            if progress is not None:
-                epochs = self.options.epochs
-                progress(state.wave * epochs + state.epoch, epochs * len(self.waves), self._text(state))
-            stop = interrupted()
-        except KeyboardInterrupt:
-            stop = True
-        if stop:
-            raise Interrupted(state.copy())
-
-    def _text(self, state: State) -> str:
-        wave = f"wave {state.wave + 1} of {len(self.waves)}, " if 1 < len(self.waves) > state.wave else ""
-        running = int(state.running.sum())
+    def _report(self, state: State, progress: Progress) -> None:
+        """Tell the caller: epochs done, of the slowest group of each wave; epochs in all; a line of text."""
+        epochs, waves_ = self.options.epochs, len(self.waves)
+        behind = min((group.epoch for group in state.groups if not group.ended), default=epochs if state.groups else 0)
+        wave = f"wave {state.wave + 1} of {waves_}, " if 1 < waves_ > state.wave else ""
+        running = sum(int(state.running(group).sum()) for group in state.groups)
         best = float(state.validation_loss.min())
         loss = f", best validation loss {best:.4f}" if np.isfinite(best) else ""
-        return f"{wave}{running} of {len(self.runs)} runs training{loss}"
+        text = f"{wave}{running} of {len(self.runs)} runs training{loss}"
+        progress(state.wave * epochs + behind, epochs * waves_, text)
 
     def _outcome(self, state: State) -> Outcome:
         failed: NDArray[Any] = np.flatnonzero(state.failed)
@@ -260,27 +282,3 @@ class Trainer:
             parameters={name: value.detach().cpu().numpy() for name, value in state.best.items()},
             record=record,
         )
-
-
-@contextmanager
-def deferred_interrupt() -> Iterator[Callable[[], bool]]:
-    """Hold Ctrl-C back until the end of the epoch: inside one, the parameters are half updated.
-
-    A second Ctrl-C interrupts at once. Signals can only be held in the main thread; elsewhere nothing is changed.
-    """
-    pressed: list[int] = []
-
-    def handler(number: int, frame: Any) -> None:
-        if pressed:
-            raise KeyboardInterrupt
-        pressed.append(number)
-
-    previous = signal.getsignal(signal.SIGINT)
-    if threading.current_thread() is not threading.main_thread() or previous is not signal.default_int_handler:
-        yield lambda: False
-        return
-    signal.signal(signal.SIGINT, handler)
-    try:
-        yield lambda: bool(pressed)
-    finally:
-        signal.signal(signal.SIGINT, previous)

@@ -18,7 +18,7 @@ from torch import Tensor
 from graphldp.errors import ArtifactError, OptionError
 from graphldp.learn.problem import Options, Problem, Run
 
-__all__ = ["Interrupted", "State", "fingerprint"]
+__all__ = ["Group", "Interrupted", "State", "fingerprint"]
 
 FORMAT = "graphldp training state 1"
 
@@ -41,39 +41,24 @@ def fingerprint(problem: Problem, runs: Sequence[Run], options: Options) -> str:
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
-class State:
-    """Where a training stands between two epochs.
+class Group:
+    """Runs that are trained as one batched model, between two epochs.
 
     Attributes:
-        fingerprint: of the problem, the runs and the options.
-        wave, epoch: the wave in progress, and how many updates its runs have had.
-        batch: the runs in the batch, in its order; finished ones leave it now and then.
+        runs: the runs of the group.
+        batch: those of them that are in the batch, in its order; finished ones leave it now and then.
+        epoch: how many updates the batch has had.
+        ended: whether the group has been trained to its end.
         parameters, first, second: of the runs in the batch: parameters and Adam's moments.
-        best: the best parameters so far, of all runs.
-        best_epoch, epochs, validation_loss, validation_accuracy, failed, done: of all runs.
-        predictions: of all runs; valid for waves that have ended.
     """
 
-    fingerprint: str
-    wave: int
-    epoch: int
+    runs: list[int]
     batch: list[int]
+    epoch: int
+    ended: bool
     parameters: dict[str, Tensor]
     first: dict[str, Tensor]
     second: dict[str, Tensor]
-    best: dict[str, Tensor]
-    best_epoch: NDArray[np.int32]
-    epochs: NDArray[np.int32]
-    validation_loss: NDArray[np.float64]
-    validation_accuracy: NDArray[np.float64]
-    failed: NDArray[np.bool_]
-    done: NDArray[np.bool_]
-    predictions: NDArray[np.int32]
-
-    @property
-    def running(self) -> NDArray[np.bool_]:
-        """Which positions of the batch are still training."""
-        return np.asarray(~self.done[self.batch], dtype=bool)
 
     def keep(self, positions: NDArray[np.int64]) -> None:
         """Let the other runs leave the batch."""
@@ -83,21 +68,53 @@ class State:
             for name, value in tensors.items():
                 tensors[name] = value.detach().index_select(0, index.to(value.device))
 
+
+@dataclass(slots=True, kw_only=True, eq=False)
+class State:
+    """Where a training stands between two epochs.
+
+    Attributes:
+        fingerprint: of the problem, the runs and the options.
+        wave: the wave in progress.
+        groups: the wave's groups.
+        best: the best parameters so far, of all runs.
+        best_epoch, epochs, validation_loss, validation_accuracy, failed, done: of all runs.
+        predictions: of all runs; valid for groups that have ended.
+    """
+
+    fingerprint: str
+    wave: int
+    groups: list[Group]
+    best: dict[str, Tensor]
+    best_epoch: NDArray[np.int32]
+    epochs: NDArray[np.int32]
+    validation_loss: NDArray[np.float64]
+    validation_accuracy: NDArray[np.float64]
+    failed: NDArray[np.bool_]
+    done: NDArray[np.bool_]
+    predictions: NDArray[np.int32]
+
+    def running(self, group: Group) -> NDArray[np.bool_]:
+        """Which positions of a group's batch are still training."""
+        return np.asarray(~self.done[group.batch], dtype=bool)
+
     def copy(self) -> State:
         """Return a copy on the CPU that shares nothing with this one."""
         return State.from_bytes(self.to_bytes())
 
     def to_bytes(self) -> bytes:
         """Return the state as one safetensors file."""
-        tensors: dict[str, Tensor] = {}
-        for group in TENSORS:
-            tensors.update({f"{group}/{name}": value for name, value in getattr(self, group).items()})
+        tensors = {f"best/{name}": value for name, value in self.best.items()}
+        for number, group in enumerate(self.groups):
+            for part in PARTS:
+                tensors |= {f"{part}/{number}/{name}": value for name, value in getattr(group, part).items()}
         for name in ARRAYS:
             tensors[name] = torch.from_numpy(getattr(self, name))
         tensors = {name: value.detach().to("cpu").contiguous().clone() for name, value in tensors.items()}
-        text = {name: getattr(self, name) for name in ("fingerprint", "wave", "epoch", "batch")}
+        groups = [{name: getattr(group, name) for name in ("runs", "batch", "epoch", "ended")} for group in self.groups]
+        text = {"format": FORMAT, "fingerprint": self.fingerprint, "wave": self.wave, "groups": groups}
         # One entry: safetensors writes several in no fixed order.
-        return bytes(safetensors.torch.save(tensors, {"state": json.dumps({"format": FORMAT, **text})}))
+        return bytes(safetensors.torch.save(tensors, {"state": json.dumps(text)}))
 
     @classmethod
     def from_bytes(cls, data: bytes) -> State:
@@ -109,11 +126,16 @@ class State:
             found = fields.pop("format")
             if found != FORMAT:
                 raise ValueError(f"its format is {found!r}, not {FORMAT!r}")
-            for group in TENSORS:
-                prefix = f"{group}/"
-                fields[group] = {
-                    name[len(prefix) :]: value for name, value in tensors.items() if name.startswith(prefix)
-                }
+            fields["groups"] = [
+                Group(
+                    **group,
+                    parameters=_under(tensors, f"parameters/{number}/"),
+                    first=_under(tensors, f"first/{number}/"),
+                    second=_under(tensors, f"second/{number}/"),
+                )
+                for number, group in enumerate(fields["groups"])
+            ]
+            fields["best"] = _under(tensors, "best/")
             for name in ARRAYS:
                 fields[name] = tensors[name].numpy()
             return cls(**fields)
@@ -124,8 +146,10 @@ class State:
 
     def to(self, device: torch.device) -> State:
         """Move the tensors to a device, in place."""
-        for group in TENSORS:
-            setattr(self, group, {name: value.to(device) for name, value in getattr(self, group).items()})
+        self.best = {name: value.to(device) for name, value in self.best.items()}
+        for group in self.groups:
+            for part in PARTS:
+                setattr(group, part, {name: value.to(device) for name, value in getattr(group, part).items()})
         return self
 
     def check(self, expected: str) -> None:
@@ -137,13 +161,17 @@ class State:
             )
 
 
-TENSORS = ("parameters", "first", "second", "best")
+PARTS = ("parameters", "first", "second")
 ARRAYS = ("best_epoch", "epochs", "validation_loss", "validation_accuracy", "failed", "done", "predictions")
+
+
+def _under(tensors: dict[str, Tensor], prefix: str) -> dict[str, Tensor]:
+    return {name[len(prefix) :]: value for name, value in tensors.items() if name.startswith(prefix)}
 
 
 class Interrupted(KeyboardInterrupt):
     """Training was interrupted between two epochs; `fit(..., state=interrupted.state)` goes on from there."""
 
     def __init__(self, state: State):
-        super().__init__(f"interrupted in wave {state.wave} after {state.epoch} epochs")
+        super().__init__(f"interrupted after {min((group.epoch for group in state.groups), default=0)} epochs")
         self.state = state

@@ -1,0 +1,98 @@
+"""Ctrl-C that waits for the end of an epoch, and groups of runs that train side by side.
+
+The runs of a batch do not depend on each other, so that the cores share them best by taking some runs each: threads
+that share every single operation wait for each other hundreds of times an epoch, which on a busy machine costs far more
+than the work itself.
+"""
+
+from __future__ import annotations
+
+import signal
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+
+__all__ = ["deferred_interrupt", "group_count", "side_by_side", "spread"]
+
+# A group with fewer hidden units than this (nodes * runs * width) is not worth a thread of its own.
+LEAST_UNITS = 2**17
+# Python itself runs one thread at a time: more groups than this wait for it.
+MOST_GROUPS = 8
+POLL_SECONDS = 0.1
+
+
+@contextmanager
+def deferred_interrupt() -> Iterator[Callable[[], bool]]:
+    """Hold Ctrl-C back until the end of the epoch, as inside one the parameters are half updated.
+
+    Yields a function that says whether it was pressed. A second Ctrl-C interrupts at once. Signals can only be held in
+    the main thread; elsewhere, and where somebody else handles them, nothing is changed.
+    """
+    pressed: list[int] = []
+
+    def handler(number: int, frame: Any) -> None:
+        if pressed:
+            raise KeyboardInterrupt
+        pressed.append(number)
+
+    previous = signal.getsignal(signal.SIGINT)
+    if threading.current_thread() is not threading.main_thread() or previous is not signal.default_int_handler:
+        yield lambda: False
+        return
+    signal.signal(signal.SIGINT, handler)
+    try:
+        yield lambda: bool(pressed)
+    finally:
+        signal.signal(signal.SIGINT, previous)
+
+
+def group_count(runs: int, units: int, threads: int) -> int:
+    """Return into how many groups to spread runs that have so many hidden units each."""
+    return max(1, min(threads, runs, MOST_GROUPS, runs * units // LEAST_UNITS))
+
+
+def spread(runs: Sequence[int], count: int) -> list[list[int]]:
+    """Deal the runs out: each group gets a fair share of long and short filters and keeps the order."""
+    return [list(runs[start::count]) for start in range(count)]
+
+
+def side_by_side(tasks: Sequence[Callable[[Callable[[], bool]], None]], tick: Callable[[], bool], threads: int) -> bool:
+    """Do tasks at the same time and return whether they were stopped.
+
+    Args:
+        tasks: each is given a function that says whether to stop, which it asks at each point where it can.
+        tick: called in this thread, now and then, and before each stop of a single task; says whether to stop.
+        threads: how many threads torch may use in all.
+    """
+    stopped = threading.Event()
+
+    def ask() -> bool:
+        if not stopped.is_set() and tick():
+            stopped.set()
+        return stopped.is_set()
+
+    if len(tasks) == 1:
+        tasks[0](ask)
+        return stopped.is_set()
+    share = max(1, threads // len(tasks))
+    try:
+        with ThreadPoolExecutor(len(tasks), initializer=torch.set_num_threads, initargs=(share,)) as pool:
+            futures = [pool.submit(task, stopped.is_set) for task in tasks]
+            try:
+                while wait(futures, POLL_SECONDS, FIRST_EXCEPTION).not_done:
+                    if any(future.done() and future.exception() for future in futures):
+                        stopped.set()
+                    ask()
+            except BaseException:
+                stopped.set()
+                raise
+            for future in futures:
+                future.result()
+    finally:
+        # The workers' number became the default of threads to come.
+        torch.set_num_threads(threads)
+    return stopped.is_set()
