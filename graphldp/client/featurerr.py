@@ -103,12 +103,10 @@ class FeatureRR(VectorMechanism):
             raise OptionError(f"featurerr reports every dimension: m must be left out, or be {dimensions}; got {m}")
         bins = options.pop("bins", 10)
         FeatureResponse(epsilon=epsilon, low=low, high=high, bins=bins)  # all checks before anything is computed
-        theta = options.pop("theta", None)
-        if theta is None:
-            theta = shares(dimensions, **options)
-        theta = np.asarray(theta, dtype=np.float64)
-        if options and "theta" in options:
-            raise OptionError("featurerr: give either theta or the scores")
+        given = options.pop("theta", None)
+        if given is not None and options:
+            raise OptionError(f"featurerr: give either theta or the scores, got theta and {', '.join(sorted(options))}")
+        theta = shares(dimensions, **options) if given is None else np.asarray(given, dtype=np.float64)
         if theta.shape != (dimensions,) or not (theta >= 0).all() or not math.fsum(theta) <= 1 + 1e-12:
             raise OptionError(f"featurerr: theta needs {dimensions} shares of at least 0 that sum to at most 1")
         return cls(
