@@ -14,7 +14,7 @@ from graphldp.audit.exact import Loss, joint_loss, scalar_loss
 from graphldp.audit.fit import Fit, Power
 from graphldp.audit.gaussian import gaussian_delta, gaussian_epsilon, gaussian_sigma
 from graphldp.audit.ledger import Ledger, Spend, ledger_from_meta, spends_of
-from graphldp.audit.mechanisms import AuditOptions, Row, audit_mechanism, audit_rows
+from graphldp.audit.mechanisms import Audit, AuditOptions, Row, audit_mechanism, audit_rows
 from graphldp.audit.properties import (
     PROPERTIES,
     audit_gaussian,
@@ -28,6 +28,7 @@ __all__ = [
     "CONFIDENCE",
     "FALSE_ALARMS",
     "PROPERTIES",
+    "Audit",
     "AuditOptions",
     "BlackBoxOptions",
     "Bound",

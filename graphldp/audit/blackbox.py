@@ -263,7 +263,7 @@ def _events(columns: Sequence[Floats]) -> tuple[Floats, Floats]:
         atoms = atoms[np.argsort(-counts[counts >= max(5, len(pooled) // 2000)])[:200]]
     edges = np.unique(np.quantile(pooled, np.linspace(0, 1, _BINS + 1)))
     # Bins of equal width see a window that equal shares of the pooled reports would cut in two.
-    finite = pooled[np.isfinite(pooled)]
+    finite = pooled[np.abs(pooled) < 1e100]
     even = np.linspace(finite.min(), finite.max(), _BINS + 1) if finite.size else np.empty(0)
     low = np.concatenate([atoms, edges[:-1], even[:-1], edges, np.full(len(edges), -np.inf)])
     high = np.concatenate([atoms, np.nextafter(edges[1:], -np.inf), even[1:], np.full(len(edges), np.inf), edges])

@@ -340,7 +340,7 @@ def _accuracy(subject: Subject) -> tuple[float, float, float]:
     table: dict[Any, tuple[float, float]] = {}
     variances, biases = np.zeros(len(inputs)), np.zeros(len(inputs))
     for piece, weight in zip(subject.pieces, weights, strict=True):
-        rectified = piece.m < len(piece.bases) and piece.bases[0].rectified and piece.bases[0].epsilon > 0
+        rectified = piece.m < len(piece.bases) and piece.bases[0].rectified
         scale = len(piece.bases) / piece.m if rectified else 1.0
         share = piece.m / len(piece.bases)
         for base in piece.bases:

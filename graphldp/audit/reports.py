@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import math
 from collections.abc import Iterable, Mapping
 from typing import Any, TypeAlias
 
@@ -14,6 +13,7 @@ __all__ = ["Table", "flatten", "statistics", "table"]
 
 Floats: TypeAlias = NDArray[np.float64]
 
+_NOTHING = 1e200  # stands for a missing part, and for infinity: still a number that can be binned
 _MOST_COLUMNS = 64  # coordinates that are looked at one by one
 
 
@@ -35,7 +35,7 @@ class Table:
 def flatten(report: Any) -> list[float]:
     """Return a report's numbers in order; a word or a missing part becomes a number that stands for it."""
     if report is None:
-        return [math.inf]
+        return [_NOTHING]
     if isinstance(report, bool | int | float | np.generic):
         return [float(report)] if not isinstance(report, np.str_) else [_code(str(report))]
     if isinstance(report, str | bytes):
@@ -56,7 +56,7 @@ def table(reports: list[list[float]]) -> Table:
     lengths = np.array([len(report) for report in reports], dtype=np.int64)
     rows = np.full((len(reports), int(lengths.max(initial=0))), np.nan)
     for row, report in zip(rows, reports, strict=True):
-        row[: len(report)] = report
+        row[: len(report)] = np.clip(report, -_NOTHING, _NOTHING)
     return Table(rows=rows, lengths=lengths)
 
 

@@ -1,0 +1,206 @@
+"""`ldp audit`: whether mechanisms keep their privacy claims, ours or anybody's."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.markup import escape
+from rich.table import Table
+
+from graphldp.cli.console import note, out, progress
+from graphldp.cli.options import AsJson, Seed
+
+if TYPE_CHECKING:
+    from graphldp.audit import BlackBoxOptions
+
+__all__ = ["register"]
+
+_FAILED = 1  # the exit code of a claim that fails without being marked
+
+
+def _complete(incomplete: str) -> list[str]:
+    from graphldp.client import names
+
+    return [name for name in names() if name.startswith(incomplete)]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command to the app."""
+    app.command("audit")(audit)
+
+
+def audit(
+    mechanisms: Annotated[
+        list[str] | None,
+        typer.Argument(help="Which mechanisms; all of them if none is named.", autocompletion=_complete),
+    ] = None,
+    epsilon: Annotated[
+        list[float] | None,
+        typer.Option("--epsilon", "-e", help="A budget; may be given several times.", show_default="0.01 0.1 1 5 10"),
+    ] = None,
+    dimensions: Annotated[
+        int | None, typer.Option("--dimensions", help="Features of a node.", show_default="8, or 1 with --module")
+    ] = None,
+    samples: Annotated[
+        int | None, typer.Option("--samples", help="Reports per test.", show_default="60000, or 20000 with --module")
+    ] = None,
+    seed: Seed = 0,
+    output: Annotated[
+        Path, typer.Option("--output", help="Folder for audit.json, audit.md and privacy.md.", file_okay=False)
+    ] = Path("results/audit"),
+    module: Annotated[
+        str | None,
+        typer.Option(
+            "--module",
+            help="FILE.py:FUNCTION: audit a function (x, epsilon, rng) -> report as a black box. FILE.py alone audits "
+            "all functions that its AUDIT names.",
+            show_default=False,
+        ),
+    ] = None,
+    prop: Annotated[
+        str | None,
+        typer.Option(
+            "--property",
+            help="With --module: privacy, unbiased, same-law, gaussian or soft-threshold.",
+            show_default="privacy",
+        ),
+    ] = None,
+    low: Annotated[float, typer.Option("--low", help="With --module: lower end of an input's range.")] = -1.0,
+    high: Annotated[float, typer.Option("--high", help="With --module: upper end of an input's range.")] = 1.0,
+    inputs: Annotated[
+        str | None,
+        typer.Option("--inputs", help="With --module: the inputs to try, as JSON, for example '[1, 2, 3]'."),
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Check privacy claims: exact loss, goodness of fit, a lower bound from samples, and a verdict.
+
+    Exit code 1 if a claim fails that the mechanism itself does not mark as failing; every `--module` claim counts.
+    """
+    if module is None:
+        _refuse_stray(property=prop, inputs=inputs)
+        _ours(list(mechanisms or []), list(epsilon or []), dimensions, samples, seed, output, as_json=as_json)
+        return
+    from graphldp.audit import BlackBoxOptions
+
+    if mechanisms or (epsilon and len(epsilon) > 1):
+        raise typer.BadParameter("--module audits one file at one --epsilon, and no registered mechanism")
+    given = {"dimensions": dimensions, "samples": samples}
+    options = BlackBoxOptions(
+        low=low,
+        high=high,
+        seed=seed,
+        inputs=_inputs(inputs),
+        **{key: value for key, value in given.items() if value is not None},
+    )
+    _theirs(module, epsilon[0] if epsilon else None, options, prop, as_json=as_json)
+
+
+def _ours(
+    mechanisms: list[str],
+    epsilons: list[float],
+    dimensions: int | None,
+    samples: int | None,
+    seed: int,
+    output: Path,
+    *,
+    as_json: bool,
+) -> None:
+    from graphldp.audit import AuditOptions
+    from graphldp.stages.artifacts import plain
+    from graphldp.stages.audit import audit_mechanisms, problem_lines, table_json, write_audit
+
+    given = {"dimensions": dimensions, "samples": samples}
+    options = AuditOptions(seed=seed, **{key: value for key, value in given.items() if value is not None})
+    with progress("audit", None, "rows") as bar:
+        found = audit_mechanisms(mechanisms, epsilons, options, bar)
+    files = write_audit(found, options, output)
+    data = plain(table_json(found, options))
+    if as_json:
+        typer.echo(json.dumps(data, indent=2, sort_keys=True, ensure_ascii=False))
+    else:
+        out.print(_table(data))
+        for line in problem_lines(found):
+            out.print(line, markup=False, soft_wrap=True)
+        for _, _, reason in found.refused:
+            out.print(f"refused: {reason}", markup=False, soft_wrap=True)
+    note(f"wrote {', '.join(str(path) for path in files)}")
+    if found.fails:
+        raise typer.Exit(_FAILED)
+
+
+def _theirs(target: str, epsilon: float | None, options: BlackBoxOptions, prop: str | None, *, as_json: bool) -> None:
+    from graphldp.stages.artifacts import plain
+    from graphldp.stages.audit import audit_file, finding_json
+
+    with progress("audit", None, "steps") as bar:
+        findings = audit_file(target, epsilon, options, bar, property=prop)
+    if as_json:
+        typer.echo(json.dumps(plain(finding_json(findings)), indent=2, sort_keys=True, ensure_ascii=False))
+    else:
+        for finding in findings:
+            out.print(f"{finding.name}: {finding.verdict}", markup=False, soft_wrap=True)
+    if not all(finding.keeps for finding in findings):
+        raise typer.Exit(_FAILED)
+
+
+def _table(data: dict[str, Any]) -> Table:
+    from graphldp.stages.audit import cells
+
+    options = data["options"]
+    table = Table(
+        title=f"{options['dimensions']} features a node, {options['samples']} reports a test, seed {options['seed']}",
+        title_justify="left",
+        caption="lower bound: from samples, 95 % for all rows at once. fit p: of the sampler against its law",
+        caption_justify="left",
+        pad_edge=False,
+    )
+    names = (
+        "mechanism",
+        "eps",
+        "claimed",
+        "exact",
+        "enumer.",
+        "lower b.",
+        "fit p",
+        "var max",
+        "var mean",
+        "bias",
+        "bits",
+    )
+    for name in names:
+        table.add_column(name, justify="left" if name == "mechanism" else "right", no_wrap=True)
+    table.add_column("verdict", no_wrap=True)
+    last = ""
+    for row in data["rows"]:
+        if last and row["mechanism"] != last:
+            table.add_section()
+        shown = [escape(cell.replace("**", "")) for cell in cells(row)]
+        style = None if row["keeps"] else "yellow" if row["marked"] else "bold red"
+        shown[0] = shown[0] if row["mechanism"] != last else ""
+        table.add_row(*shown, style=style)
+        last = row["mechanism"]
+    return table
+
+
+def _inputs(text: str | None) -> tuple[Any, ...]:
+    if text is None:
+        return ()
+    try:
+        values = json.loads(text)
+    except json.JSONDecodeError as error:
+        raise typer.BadParameter(f"--inputs must be a JSON list such as '[1, 2, 3]', got {text!r}") from error
+    if not isinstance(values, list) or len(values) < 2:
+        raise typer.BadParameter(f"--inputs must be a JSON list of at least two inputs, got {text!r}")
+    import numpy as np
+
+    return tuple(np.array(value, dtype=float) if isinstance(value, list) else value for value in values)
+
+
+def _refuse_stray(**options: object) -> None:
+    for name, value in options.items():
+        if value is not None:
+            raise typer.BadParameter(f"--{name} belongs to --module FILE.py:FUNCTION")

@@ -1,0 +1,151 @@
+"""Rows of the audit: over the whole registry, and for mechanisms that were broken on purpose."""
+
+from __future__ import annotations
+
+import functools
+import math
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from graphldp.audit import AuditOptions, audit_mechanism, audit_rows
+from graphldp.audit.mechanisms import audit_subject, budgets
+from graphldp.audit.subject import Piece, subject_of
+from graphldp.audit.whole import whole_law
+from graphldp.client import Reports, names, protocol
+from graphldp.client.mb import MultiBit
+from graphldp.errors import OptionError
+
+QUICK = AuditOptions(dimensions=4, samples=12_000)
+quick = functools.cache(lambda name, epsilon: audit_mechanism(name, epsilon, QUICK))  # rows are frozen
+MARKED = {"ppm"}  # the errata name it: E5, E7
+
+
+@pytest.mark.parametrize("name", names())
+def test_every_mechanism_keeps_its_claim_or_says_that_it_does_not(name: str) -> None:
+    for epsilon in budgets(name, [1.0]):
+        row = quick(name, epsilon)
+        assert not row.fails, row.verdict
+        assert row.marked is (name in MARKED)
+        assert row.keeps is not row.marked
+        assert row.empirical.value <= row.promised or row.marked
+        if row.power is not None:
+            assert row.power.shown
+        assert math.isfinite(row.bits)
+        assert row.bits > 0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", names())
+@pytest.mark.parametrize("epsilon", [0.01, 0.1, 1.0, 5.0, 10.0])
+def test_the_table_of_the_docs(name: str, epsilon: float) -> None:
+    if epsilon not in budgets(name, [epsilon]):
+        pytest.skip("a mechanism without a choice of budget is audited once")
+    if (name, epsilon) == ("gm", 10.0):
+        with pytest.raises(OptionError, match="formula is not valid"):
+            audit_mechanism(name, epsilon, AuditOptions())
+        return
+    row = audit_mechanism(name, epsilon, AuditOptions())
+    assert not row.fails, row.verdict
+    assert row.empirical.value <= row.exact
+
+
+@pytest.mark.parametrize("name", names("scalar"))
+def test_variance_and_bias_agree_with_the_mechanisms_own_formulas(name: str) -> None:
+    for epsilon in budgets(name, [1.0]):
+        row, device = quick(name, epsilon), protocol(name, epsilon, QUICK.dimensions)
+        inputs = np.linspace(-1, 1, 201)
+        assert row.variance_worst == pytest.approx(float(np.max(device.variance(inputs))), rel=2e-3, abs=1e-9)
+        assert row.bias <= float(np.abs(device.bias(inputs)).max()) * 1.01 + 1e-5
+
+
+def test_the_same_seed_gives_the_same_row() -> None:
+    assert audit_mechanism("pm", 1.0, QUICK) == audit_mechanism("pm", 1.0, QUICK)
+    assert audit_mechanism("pm", 1.0, QUICK) != audit_mechanism("pm", 1.0, replace(QUICK, seed=1))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Overstated(MultiBit):
+    """A multi-bit mechanism that samples with twice the budget of its law."""
+
+    def _invert(self, z: np.ndarray, u: np.ndarray) -> np.ndarray:
+        return MultiBit(epsilon=2 * self.epsilon)._invert(z, u)
+
+
+def broken(**changes: Any) -> Any:
+    subject = subject_of("mb", 1.0, 4, m=2)
+    piece = subject.pieces[0]
+    return replace(subject, pieces=(replace(piece, **changes),))
+
+
+def test_a_sampler_that_is_not_its_law_fails() -> None:
+    base = Overstated(epsilon=0.5)
+    device = protocol("mb", 1.0, 4, m=2)
+
+    def perturb(features: np.ndarray, rng: np.random.Generator) -> Reports:
+        reports = device.perturb(features, rng)
+        return Reports(index=reports.index, value=base.sample(np.take_along_axis(features, reports.index, 1), rng))
+
+    row = audit_subject(broken(bases=(base,) * 4, perturb=perturb), 1.0, QUICK)
+    assert row.fails
+    assert "the sampler does not follow the law" in row.verdict
+    assert "samples alone show at least 1." in row.verdict
+
+
+def test_a_budget_that_is_not_divided_fails_with_its_witness() -> None:
+    base = MultiBit(epsilon=1.0)
+    piece = Piece(
+        label="", epsilon=1.0, bases=(base,) * 4, m=4, perturb=lambda x, rng: Reports(value=base.sample(x, rng))
+    )
+    subject = replace(subject_of("mb", 1.0, 4), pieces=(piece,), m=4, stated=4.0)
+    row = audit_subject(subject, 1.0, QUICK)
+    assert row.fails
+    assert "exact loss 4, 4 times the claimed 1" in row.verdict
+    assert "samples alone show at least" in row.verdict
+    assert "as likely under" in row.verdict
+
+
+def test_the_printed_ppm_is_convicted_by_law_and_by_samples() -> None:
+    row = audit_mechanism("ppm", 0.1, QUICK)
+    assert row.exact == row.enumerated == math.inf
+    assert row.marked
+    assert not row.fails
+    assert row.empirical.convicting > row.epsilon
+    assert row.reason
+    assert "impossible under" in row.worst
+
+
+@pytest.mark.parametrize("epsilon", [0.1, 1.0, 4.0])
+def test_the_safe_ppm_is_enumerated_over_features_and_levels(epsilon: float) -> None:
+    row = audit_mechanism("ppm-safe", epsilon, QUICK)
+    assert row.enumerated == pytest.approx(row.stated, rel=1e-9)
+    assert row.enumerated <= row.epsilon
+
+
+def test_whole_laws_have_mass_1_and_only_known_mechanisms() -> None:
+    for name in ("ppm", "ppm-safe"):
+        law = whole_law(protocol(name, 2.0, 3), ((1.0, -0.2, 0.0), 3))
+        assert math.fsum(math.exp(log) for log in law.values()) == pytest.approx(1, abs=1e-12)
+    with pytest.raises(OptionError, match="no law of the whole report of 'mb'"):
+        whole_law(protocol("mb", 1.0, 2), ((1.0, 1.0), 1))
+
+
+def test_a_refused_budget_is_reported_and_does_not_stop_the_table() -> None:
+    found = audit_rows(["gm"], [1.0, 10.0], QUICK)
+    assert [row.nominal for row in found.rows] == [1.0]
+    assert found.refused[0][:2] == ("gm", 10.0)
+    assert "use 'ag'" in found.refused[0][2]
+
+
+@pytest.mark.parametrize("options", [{"dimensions": 1}, {"samples": 10}, {"seed": -1}])
+def test_bad_options(options: dict[str, int]) -> None:
+    with pytest.raises(OptionError, match="audit: "):
+        AuditOptions(**options)
+
+
+@pytest.mark.parametrize("epsilon", [-1.0, math.nan])
+def test_bad_budgets(epsilon: float) -> None:
+    with pytest.raises(OptionError, match="epsilon must be a number of at least 0"):
+        audit_rows(["mb"], [epsilon], QUICK)
