@@ -91,7 +91,7 @@ class Bits(Randomiser):
 
     @property
     def _weights(self) -> NDArray[np.int64]:
-        return np.left_shift(1, np.arange(self.bits - 1, -1, -1, dtype=np.int64))
+        return np.asarray(1 << np.arange(self.bits - 1, -1, -1, dtype=np.int64), dtype=np.int64)
 
     def _code(self, z: Floats) -> NDArray[np.int64]:
         return np.rint((z + 1) / 2 * (2**self.bits - 1)).astype(np.int64)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -20,6 +19,7 @@ class Estimate:
 
     Attributes:
         matrix: n x d, CSR, float32: the estimate at the reported coordinates. An estimate of 0 is stored, not left out.
+            All rows have one length: a node that reported fewer dimensions has some unreported ones, at the fill.
         fill: what every unreported coordinate counts as.
     """
 
@@ -48,15 +48,29 @@ def rectify(reports: Reports) -> Estimate:
     device = from_meta(dict(reports.meta))
     values = device.estimate(reports)
     nodes, width = reports.value.shape
-    wide: Any = np.int64 if nodes * width >= 2**31 else np.int32
     if reports.index is None:
         index = np.tile(np.arange(width, dtype=np.int32), nodes)
-        offsets = np.arange(0, nodes * width + 1, width, dtype=wide)
     else:
-        used = reports.index >= 0
-        offsets = np.zeros(nodes + 1, dtype=wide)
-        np.cumsum(used.sum(axis=1), out=offsets[1:])
-        index = np.ascontiguousarray(reports.index[used], dtype=np.int32)
-        values = values[used]
-    matrix = sp.csr_array((values.reshape(-1), index, offsets), shape=(nodes, device.dimensions))
+        index, values = _one_length(np.asarray(reports.index), values)
+    offsets = np.arange(0, nodes * width + 1, width, dtype=np.int64 if nodes * width >= 2**31 else np.int32)
+    matrix = sp.csr_array((values.reshape(-1), index.reshape(-1), offsets), shape=(nodes, device.dimensions))
     return Estimate(matrix=matrix, fill=device.fill_value)
+
+
+def _one_length(index: NDArray[np.int32], values: NDArray[np.float32]) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
+    """Give the unused places of shorter reports (index -1, at the fill) dimensions that their node did not report.
+
+    Among the first `width` dimensions a node that reported k has at least width - k unreported ones.
+    """
+    unused = index < 0
+    if not unused.any():
+        return np.ascontiguousarray(index, dtype=np.int32), values
+    width = index.shape[1]
+    taken = np.zeros(index.shape, dtype=bool)
+    nodes, places = np.nonzero((index >= 0) & (index < width))
+    taken[nodes, index[nodes, places]] = True
+    spare = np.argsort(taken, axis=1, kind="stable")
+    which = np.maximum(np.cumsum(unused, axis=1) - 1, 0)
+    full = np.where(unused, np.take_along_axis(spare, which, axis=1), index).astype(np.int32)
+    order = np.argsort(full, axis=1)
+    return np.take_along_axis(full, order, axis=1), np.take_along_axis(values, order, axis=1)

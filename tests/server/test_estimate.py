@@ -26,8 +26,8 @@ def test_the_matrix_holds_the_reported_coordinates_and_the_fill_stands_for_the_r
     estimate = rectify(reports)
     assert estimate.matrix.shape == (30, 7)
     assert estimate.matrix.dtype == np.float32
-    used = 30 * 7 if reports.index is None else int((reports.index >= 0).sum())
-    assert estimate.matrix.nnz == used
+    # One length for all rows, also where nodes reported different numbers of dimensions.
+    assert (np.diff(estimate.matrix.indptr) == reports.m).all()
     assert estimate.matrix.has_canonical_format
     dense = estimate.dense()
     if reports.index is not None:
@@ -68,12 +68,22 @@ def test_identity_reports_come_back_as_they_are() -> None:
     np.testing.assert_allclose(rectify(reports).dense(), sparse.toarray(), rtol=1e-6)
 
 
-def test_reports_of_different_lengths_leave_nothing_in_unused_places() -> None:
-    reports = reports_of("ppm-public", 4.0, 30)
-    counts = np.diff(rectify(reports).matrix.indptr)
-    device = protocol("ppm-public", 4.0, 30)
-    np.testing.assert_array_equal(counts, [device.m_of(int(level)) for level in reports.level])
-    assert len(set(counts.tolist())) > 1
+@pytest.mark.parametrize("dimensions", [7, 30])
+def test_shorter_reports_are_filled_up_with_unreported_dimensions_at_the_fill(dimensions: int) -> None:
+    reports = reports_of("ppm-public", 4.0, dimensions)
+    device = protocol("ppm-public", 4.0, dimensions)
+    used = (reports.index >= 0).sum(axis=1)
+    np.testing.assert_array_equal(used, [device.m_of(int(level)) for level in reports.level])
+    assert len(set(used.tolist())) > 1
+    estimate = rectify(reports)
+    deviations = estimate.deviations()
+    assert (np.diff(deviations.indptr) == reports.m).all()
+    for node in range(30):
+        row = slice(deviations.indptr[node], deviations.indptr[node + 1])
+        own = np.isin(deviations.indices[row], reports.index[node])
+        assert own.sum() == used[node]
+        assert (deviations.data[row][own] != 0).all()
+        assert (deviations.data[row][~own] == 0).all()
 
 
 def test_the_estimate_of_a_block_is_that_of_the_whole(monkeypatch: pytest.MonkeyPatch) -> None:
