@@ -68,7 +68,8 @@ def _datasets() -> list[Row]:
 def _mechanisms() -> list[Row]:
     from graphldp.client import lookup, names
 
-    return [{"name": name, "description": _first_line(lookup(name))} for name in names()]
+    entries = [(name, lookup(name)) for name in names()]
+    return [{"name": name, "kind": entry.kind, "description": _first_line(entry)} for name, entry in entries]
 
 
 def _methods() -> list[Row]:

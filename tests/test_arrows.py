@@ -148,11 +148,13 @@ NUMPY_ALONE = """
 
     sys.meta_path.insert(0, Nothing())
     import numpy as np
-    from graphldp.client import names, protocol
+    from graphldp.client import lookup, names, protocol
 
     features = np.linspace(-1.0, 1.0, 24).reshape(3, 8)
     budgets = {"identity": float("inf"), "null": 0.0}
     for name in names():
+        if lookup(name).kind == "level":
+            continue  # a part of another mechanism, which contains it
         reports = protocol(name, budgets.get(name, 1.0), 8).perturb(features, np.random.default_rng(0))
         assert len(reports.value) == 3, name
     print(",".join(names()))
