@@ -41,7 +41,7 @@ from graphldp.randomness import generator, seed_of
 from graphldp.server import Estimate, shift
 from graphldp.stages.params import Params
 
-__all__ = ["CellResult", "Checkpoint", "learn_cell", "learn_majority", "node_inputs", "split_of"]
+__all__ = ["CellResult", "Checkpoint", "learn_cell", "learn_majority", "node_inputs", "split_of", "unit_scale"]
 
 Progress = Callable[[int, int, str], None]
 
@@ -81,13 +81,29 @@ class CellResult:
     backbone: Backbone | None = None
 
 
-def node_inputs(estimate: Estimate) -> NodeInputs:
-    """Return the trainer's view of an estimate: sparse where few dimensions were reported, dense where all were."""
+def node_inputs(estimate: Estimate, scale: float = 1.0) -> NodeInputs:
+    """Return the trainer's view of an estimate, times `scale`.
+
+    It is sparse where few dimensions were reported, dense where all were.
+    """
     deviations = estimate.deviations()
+    deviations.data = (deviations.data * np.float32(scale)).astype(np.float32)
     nodes, dimensions = deviations.shape
     if deviations.nnz == nodes * dimensions:
-        return NodeInputs(deviations=deviations.data.reshape(nodes, dimensions), fill=estimate.fill)
-    return NodeInputs(deviations=deviations, fill=estimate.fill)
+        return NodeInputs(deviations=deviations.data.reshape(nodes, dimensions), fill=scale * estimate.fill)
+    return NodeInputs(deviations=deviations, fill=scale * estimate.fill)
+
+
+def unit_scale(estimate: Estimate) -> float:
+    """Return the factor at which the estimate's deviations have a mean square of 1 over all n x d coordinates.
+
+    Estimates are as large as their noise: 0.1 for clean bits, 400 for the piecewise mechanism at epsilon 0.1. A
+    learning rate only means the same for all of them if their scale does, so every method's inputs are brought to
+    this one. The factor is computed from the reports, so it costs no privacy.
+    """
+    deviations = estimate.deviations()
+    mean = float(np.square(deviations.data, dtype=np.float64).sum()) / max(1, np.prod(deviations.shape))
+    return 1.0 / np.sqrt(mean) if mean > 0 else 1.0
 
 
 def split_of(graph: Graph, params: Params, seed: int) -> Split:
@@ -116,7 +132,7 @@ def learn_majority(graph: Graph, params: Params) -> CellResult:
 
 def learn_cell(
     graph: Graph,
-    inputs_of: Callable[[int], NodeInputs],
+    estimate_of: Callable[[int], Estimate],
     recipe: Method,
     params: Params,
     *,
@@ -131,7 +147,7 @@ def learn_cell(
     `on_stop` receives a checkpoint when the work is interrupted; given back as `checkpoint`, it goes on from there
     and ends as if it had never stopped.
     """
-    cell = _Cell(graph, inputs_of, recipe, params, device, progress)
+    cell = _Cell(graph, estimate_of, recipe, params, device, progress)
     phase, rows, state = "search", [], None
     if checkpoint is not None:
         phase, rows = checkpoint.phase, checkpoint.rows
@@ -152,7 +168,7 @@ class _Cell:
     """The two phases of a cell, on the trainer's terms."""
 
     graph: Graph
-    inputs_of: Callable[[int], NodeInputs]
+    estimate_of: Callable[[int], Estimate]
     recipe: Method
     params: Params
     device: str
@@ -176,13 +192,18 @@ class _Cell:
             model=model(self.recipe.model, hidden=train.hidden), epochs=train.epochs, patience=train.patience
         )
 
+    def inputs(self, seed: int) -> NodeInputs:
+        """Return one seed's inputs, on the scale that the parameters ask for."""
+        estimate = self.estimate_of(seed)
+        return node_inputs(estimate, unit_scale(estimate) if self.params.train.standardize else 1.0)
+
     def problem(self, seeds: Sequence[int]) -> tuple[Problem, list[Replica]]:
         """Return the inputs of these seeds, and what each seed's runs share."""
         graph = self.graph
         problem = Problem(
             shift=shift(graph),
             adjacency=graph.adjacency(),
-            inputs=tuple(self.inputs_of(seed) for seed in seeds),
+            inputs=tuple(self.inputs(seed) for seed in seeds),
             classes=graph.classes,
         )
         splits = [split_of(graph, self.params, seed) for seed in seeds]

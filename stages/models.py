@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from graphldp import __version__
-from graphldp.errors import ArtifactError, DataError
+from graphldp.errors import ArtifactError, DataError, GraphLDPError
 from graphldp.graph import Graph
 from graphldp.learn import TrainedModel, pack, predict, trained, unpack
 from graphldp.methods import Method
@@ -20,6 +21,7 @@ from graphldp.stages.graphs import graph_hash, read_graph
 from graphldp.stages.learning import CellResult, node_inputs
 from graphldp.stages.params import Params
 from graphldp.stages.paths import graph_dir
+from graphldp.stages.perturb import check_nodes
 from graphldp.stages.reports import ReportsFile
 
 __all__ = ["RECIPE", "WEIGHTS", "load_model", "predict_reports", "save_model"]
@@ -28,14 +30,24 @@ WEIGHTS, RECIPE = "weights.safetensors", "model.json"
 
 
 def save_model(
-    folder: Path, graph: Graph, recipe: Method, result: CellResult, params: Params, meta: dict[str, Any]
+    folder: Path,
+    graph: Graph,
+    recipe: Method,
+    result: CellResult,
+    params: Params,
+    meta: dict[str, Any],
+    scale_of: Callable[[int], float],
 ) -> Path:
-    """Keep the final run with the lowest validation loss, with the budget that its reports spent."""
+    """Keep the final run with the lowest validation loss, with the budget that its reports spent.
+
+    `scale_of` returns the factor that a seed's inputs were multiplied with in training.
+    """
     assert result.outcome is not None
     assert result.problem is not None
     assert result.backbone is not None
-    best = int(np.argmin(result.outcome.validation_loss))
-    row = [row for row in result.rows if row["role"] == "final"][best]
+    final = [row for row in result.rows if row["role"] == "final"]
+    best = int(np.argmin([row["validation_loss"] for row in final]))  # infinite where the run failed
+    row = final[best]
     kept = trained(
         result.problem,
         result.runs[best],
@@ -46,6 +58,7 @@ def save_model(
         about={
             **{key: meta[key] for key in ("dataset", "method", "mechanism", "options", "input", "m", "arm")},
             "seed": row["seed"],
+            "scale": scale_of(row["seed"]),
             "chosen": result.chosen,
             "validation_accuracy": row["validation_accuracy"],
             "test_accuracy": row["test_accuracy"],
@@ -71,12 +84,18 @@ def load_model(folder: Path) -> TrainedModel:
     for name in (RECIPE, WEIGHTS):
         require(folder / name, make)
     try:
-        facts = json.loads((folder / RECIPE).read_text(encoding="utf-8"))
-        return unpack((folder / WEIGHTS).read_bytes(), facts)
-    except (json.JSONDecodeError, UnicodeDecodeError) as error:
-        raise ArtifactError(f"{folder / RECIPE} is not JSON ({error}); make it again with `{make}`") from None
-    except ArtifactError as error:
+        facts = json.loads((folder / RECIPE).read_bytes())
+        if not isinstance(facts, dict):
+            raise ArtifactError(f"{RECIPE} is no recipe")
+        kept = unpack((folder / WEIGHTS).read_bytes(), facts)
+        lacking = {"mechanism", "dataset"} - set(kept.about)
+        if lacking:
+            raise ArtifactError(f"{RECIPE} does not say its {min(lacking)}")
+    except GraphLDPError as error:
         raise ArtifactError(f"{folder}: {error}; make it again with `{make}`") from None
+    except ValueError as error:
+        raise ArtifactError(f"{folder / RECIPE} is damaged ({error}); make it again with `{make}`") from None
+    return kept
 
 
 def predict_reports(
@@ -96,12 +115,13 @@ def predict_reports(
     expect(source.meta, reports, "ldp perturb", kind="reports", mechanism=about["mechanism"])
     name = dataset or str(source.meta["dataset"])
     graph = read_graph(graph_dir(data, name))
-    if source.meta["dimensions"] != kept.dimensions or source.meta["nodes"] != graph.nodes:
+    if source.meta["dimensions"] != kept.dimensions:
         raise DataError(
-            f"{reports} has {source.meta['nodes']} nodes and {source.meta['dimensions']} dimensions; the graph {name} "
-            f"has {graph.nodes} nodes and the model takes {kept.dimensions} dimensions"
+            f"{reports} has {source.meta['dimensions']} dimensions and the model takes {kept.dimensions}; give reports "
+            f"of the features that it was trained on, as those of {about['dataset']}"
         )
-    inputs = node_inputs(rectify(source.load(seed)))
+    check_nodes(reports, source.meta, graph, "name their graph with --dataset")
+    inputs = node_inputs(rectify(source.load(seed)), float(about["scale"]))
     probability = predict(kept, inputs, shift(graph), graph.adjacency(), device=device)
     columns: dict[str, Any] = {"node": pa.array(np.arange(graph.nodes, dtype=np.int32))}
     if graph.node_ids is not None:

@@ -60,6 +60,7 @@ class TrainParams:
     hidden: int = 16
     epochs: int = 500
     patience: int = 100
+    standardize: bool = True
     train_fraction: float = 0.5
     validation_fraction: float = 0.25
 
@@ -157,6 +158,10 @@ def _value(kind: str, value: Any, place: str) -> Any:
     if kind == "int":
         if isinstance(value, bool) or not isinstance(value, int):
             raise OptionError(f"{place} must be a whole number, got {value!r}")
+        return value
+    if kind == "bool":
+        if not isinstance(value, bool):
+            raise OptionError(f"{place} must be true or false, got {value!r}")
         return value
     if not isinstance(value, str):
         raise OptionError(f'{place} must be text, got {value!r}; quote it ("null" is a name here)')

@@ -10,16 +10,14 @@ from typing import Any
 import numpy as np
 
 from graphldp import methods
-from graphldp.client import protocol
 from graphldp.errors import OptionError
 from graphldp.graph import Graph
-from graphldp.learn import NodeInputs
-from graphldp.server import rectify
+from graphldp.server import Estimate, rectify
 from graphldp.stages.graphs import read_graph
-from graphldp.stages.learning import CellResult, learn_cell, learn_majority, node_inputs
+from graphldp.stages.learning import CellResult, learn_cell, learn_majority
 from graphldp.stages.params import Params
 from graphldp.stages.paths import graph_dir
-from graphldp.stages.perturb import source_of
+from graphldp.stages.perturb import device_for, source_of
 
 __all__ = ["Outcome", "run"]
 
@@ -80,12 +78,12 @@ def _cell(
     device: str,
     progress: Progress | None,
 ) -> Outcome:
-    client = protocol(mechanism, epsilon, graph.dimensions, graph.low, graph.high, **options)
+    client = device_for(graph, mechanism, epsilon, options)
 
-    def inputs_of(seed: int) -> NodeInputs:
-        return node_inputs(rectify(client.perturb(graph.features, source_of(params.seed, graph.name, client, seed))))
+    def estimate_of(seed: int) -> Estimate:
+        return rectify(client.perturb(graph.features, source_of(params.seed, graph.name, client, seed)))
 
-    result = learn_cell(graph, inputs_of, recipe, params, device=device, progress=progress)
+    result = learn_cell(graph, estimate_of, recipe, params, device=device, progress=progress)
     return _row(recipe.cell_name(mechanism), mechanism, epsilon, client.m, result)
 
 

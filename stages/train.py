@@ -6,6 +6,7 @@ import dataclasses
 import json
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -23,13 +24,13 @@ from graphldp.stages.learning import (
     fingerprint,
     learn_cell,
     learn_majority,
-    node_inputs,
+    unit_scale,
 )
 from graphldp.stages.models import save_model
 from graphldp.stages.params import Params
 from graphldp.stages.paths import calibrated_path, epsilon_text, graph_dir, resume_path, runs_path
+from graphldp.stages.perturb import check_nodes
 from graphldp.stages.perturb import make_command as perturb_command
-from graphldp.stages.perturb import nodes_hash
 from graphldp.stages.reports import CalibratedFile
 
 __all__ = ["RUNS_SCHEMA", "make_command", "train"]
@@ -69,6 +70,7 @@ def train(
 ) -> Path:
     """Train one cell and write its runs; with `models`, keep its best final model there as well."""
     recipe = methods.method(method)
+    mechanism = recipe.choose(mechanism)
     folder = graph_dir(data, dataset)
     graph = read_graph(folder)
     if not recipe.model:
@@ -79,21 +81,24 @@ def train(
         target = output or runs_path(data, dataset, name or method, 0.0)
         meta = _meta(graph, folder, recipe, "none", 0.0, name or method, params)
         return _write(target, learn_majority(graph, params), meta)
-    mechanism = recipe.choose(mechanism)
     name = name or recipe.cell_name(mechanism)
     source = _calibrated(dataset, method, mechanism, epsilon, data, calibrated, name)
-    if source.meta["nodes_hash"] != nodes_hash(graph):
-        raise ArtifactError(
-            f"{source.path} holds reports of other nodes than the graph {dataset} has; make them again with "
-            f"`{perturb_command(dataset, mechanism, epsilon)}`, then `{source.make}`"
-        )
+    remedy = f"make them again with `{perturb_command(dataset, mechanism, epsilon)}`, then `{source.make}`"
+    check_nodes(source.path, source.meta, graph, remedy)
+    # The artifact says which filters were meant; the search chooses among them.
+    params = replace(params, search=replace(params.search, steps=tuple(source.meta["steps"])))
     target = output or runs_path(data, dataset, name, epsilon)
-    mark = fingerprint(file_hash(source.path), dataclasses.asdict(params), method, name, __version__)
+    content = (file_hash(source.path), graph_hash(folder))
+    mark = fingerprint(content, dataclasses.asdict(params), method, name, __version__)
+
+    def scale_of(seed: int) -> float:
+        return unit_scale(source.load(seed)) if params.train.standardize else 1.0
+
     keeper = _Keeper(resume_path(data, dataset, name, epsilon))
     start = time.perf_counter()
     result = learn_cell(
         graph,
-        lambda seed: node_inputs(source.load(seed)),
+        source.load,
         recipe,
         params,
         device=device,
@@ -104,18 +109,19 @@ def train(
     )
     meta = _meta(graph, folder, recipe, mechanism, epsilon, name, params)
     meta |= {key: source.meta[key] for key in ("options", "epsilon_exact", "delta", "claim", "m", "random")}
+    claim = source.meta["claim"]
     meta["mechanism_claim"] = {
-        "claimed": source.meta["epsilon"],
+        "claimed": claim["epsilon"],
         "exact": source.meta["epsilon_exact"],
-        "keeps": source.meta.get("keeps_claim", True),
-        "text": source.meta.get("claim_note", ""),
+        "keeps": claim["keeps"],
+        "text": claim["reason"],
     }
     meta |= {"calibrated": file_hash(source.path), "chosen_point": result.chosen, "record": _record(result)}
     _write(target, result, meta)
     # Wall time belongs to a machine, not to the result: it stands beside the artifact, so that this stays reproducible.
     write_json(target.with_suffix(".time.json"), {"seconds": round(time.perf_counter() - start, 3), "device": device})
     if models is not None:
-        save_model(models, graph, recipe, result, params, meta)
+        save_model(models, graph, recipe, result, params, meta, scale_of)
     keeper.clear()
     return target
 
@@ -173,23 +179,34 @@ class _Keeper:
         self._facts = path.with_suffix(".json")
 
     def save(self, checkpoint: Checkpoint) -> None:
-        """Write the state first: a checkpoint counts once its facts are there."""
+        """Write the facts last: a checkpoint counts once they are there, and never with another's state."""
         assert checkpoint.state is not None
+        self._facts.unlink(missing_ok=True)
         with atomic(self._state) as partial:
             partial.write_bytes(checkpoint.state)
-        write_json(
-            self._facts,
-            {"fingerprint": checkpoint.fingerprint, "phase": checkpoint.phase, "rows": checkpoint.rows},
-        )
+        facts = {"fingerprint": checkpoint.fingerprint, "phase": checkpoint.phase, "rows": checkpoint.rows}
+        write_json(self._facts, {**facts, "state": file_hash(self._state)})
 
     def load(self, mark: str) -> Checkpoint | None:
         """Return the checkpoint of the same work, or None; one of other work is left to be overwritten."""
         if not (self._facts.exists() and self._state.exists()):
             return None
-        facts = json.loads(self._facts.read_text(encoding="utf-8"))
-        if facts["fingerprint"] != mark:
-            return None
-        return Checkpoint(mark, facts["phase"], facts["rows"], self._state.read_bytes())
+        try:
+            facts = json.loads(self._facts.read_bytes())
+            if facts["fingerprint"] != mark:
+                return None
+            # JSON has no infinity, which is the loss of a run that failed.
+            rows = [{**row, "validation_loss": float(row["validation_loss"])} for row in facts["rows"]]
+            whole = facts["state"] == file_hash(self._state)
+            phase = str(facts["phase"])
+        except (ValueError, KeyError, TypeError):
+            whole = False
+        if not whole:
+            raise ArtifactError(
+                f"{self._facts} and {self._state.name} beside it, left by an interrupted training, are damaged; delete "
+                "them to start anew"
+            )
+        return Checkpoint(mark, phase, rows, self._state.read_bytes())
 
     def clear(self) -> None:
         """Remove it: the work is done."""
