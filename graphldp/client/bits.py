@@ -91,28 +91,28 @@ class Bits(Randomiser):
 
     @property
     def _weights(self) -> NDArray[np.int64]:
-        return np.asarray(1 << np.arange(self.bits - 1, -1, -1, dtype=np.int64), dtype=np.int64)
+        return np.array([1 << place for place in range(self.bits - 1, -1, -1)], dtype=np.int64)
 
     def _code(self, z: Floats) -> NDArray[np.int64]:
-        return np.rint((z + 1) / 2 * (2**self.bits - 1)).astype(np.int64)
+        return np.rint((z + 1) / 2 * ((1 << self.bits) - 1)).astype(np.int64)
 
     def _spell(self, code: Any) -> NDArray[np.bool_]:
-        return (np.asarray(code, dtype=np.int64)[..., None] & self._weights) > 0
+        return np.asarray((np.asarray(code, dtype=np.int64)[..., None] & self._weights) > 0)
 
     def _log_law(self, y: Floats, z: Floats) -> Floats:
         one, zero = self._exponents()
-        known = (np.rint(y) == y) & (y >= 0) & (y < 2**self.bits)
+        known = (np.rint(y) == y) & (y >= 0) & (y < (1 << self.bits))
         sent, true = self._spell(np.where(known, y, 0)), self._spell(self._code(z))
         as_one = np.where(true, log_logistic(one), log_logistic(-zero))
         as_zero = np.where(true, log_logistic(-one), log_logistic(zero))
         return np.where(known, np.where(sent, as_one, as_zero).sum(axis=-1), -np.inf)
 
     def _support(self, z: Floats) -> Floats:
-        return np.broadcast_to(np.arange(2.0**self.bits), (*z.shape, 2**self.bits))
+        return np.broadcast_to(np.arange(float(1 << self.bits)), (*z.shape, (1 << self.bits)))
 
     def _loss_inputs(self) -> Floats:
         # A bit's loss may be larger one way than the other, so the worst pair is some value and its complement.
-        return np.linspace(-1.0, 1.0, 2**self.bits)
+        return np.linspace(-1.0, 1.0, (1 << self.bits))
 
     def _of_one(self, z: Floats) -> Floats:
         one, zero = self._exponents()
@@ -146,14 +146,14 @@ class Bits(Randomiser):
         """Return the estimate of the value: every bit rectified by its own probabilities."""
         floor, gain = self._gains()
         code = ((self._spell(report) - floor) / gain) @ self._weights.astype(np.float64)
-        return np.asarray(self.low + (self.high - self.low) * (code / (2**self.bits - 1)))
+        return np.asarray(self.low + (self.high - self.low) * (code / ((1 << self.bits) - 1)))
 
     def estimate_mean(self, x: ArrayLike) -> Floats:
         """Return the mean of `estimate`: the encoded value, at most half a step from x."""
-        return np.asarray(self.low + (self.high - self.low) * (self._code(self._unit(x)) / (2**self.bits - 1)))
+        return np.asarray(self.low + (self.high - self.low) * (self._code(self._unit(x)) / ((1 << self.bits) - 1)))
 
     def estimate_variance(self, x: ArrayLike) -> Floats:
         """Return the variance of `estimate` of the report given the value x."""
         p = self._of_one(self._unit(x))
-        size = (self.high - self.low) / (2**self.bits - 1)
+        size = (self.high - self.low) / ((1 << self.bits) - 1)
         return np.asarray((p * (1 - p) / self._gains()[1] ** 2) @ self._weights.astype(np.float64) ** 2 * size**2)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -72,6 +73,9 @@ class Signs(Finite):
         return np.asarray(self._size**2 * (t**2 * (1 - z**2) + 4 * decay / (1 + decay) ** 2))
 
     def _invert(self, z: Floats, u: Floats) -> Floats:
-        side = np.where(z < 0, -1.0, 1.0)
-        flip = np.exp(two_signs(-side, z, self.epsilon))  # at most 1/2
-        return np.where(u < flip, -side, side) * self._size
+        # P[the sign against the value], at most 1/2, as a sum of two terms that are both positive.
+        t = np.abs(z)
+        rare = math.exp(-self.epsilon)
+        flip = (1 - t + (1 + t) * rare) / (2 * (1 + rare))
+        side = np.where(z < 0, -self._size, self._size)
+        return np.where(u < flip, -side, side)

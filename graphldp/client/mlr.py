@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from graphldp.client.protocol import Sampled, choose_m, sampled
+from graphldp.client.m_rules import choose_m
+from graphldp.client.protocol import Sampled, sampled
 from graphldp.client.randomiser import Randomiser, build
 from graphldp.client.registry import lookup, register
 from graphldp.client.vector import VectorMechanism, fill_of

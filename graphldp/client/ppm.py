@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from graphldp.client.duchi import Duchi
 from graphldp.client.esw import ExtendedSquareWave
 from graphldp.client.levels import Personalised, padded, probabilities, refuse_m
-from graphldp.client.protocol import best_m
+from graphldp.client.m_rules import best_m
 from graphldp.client.randomiser import Floats, check_number
 from graphldp.client.registry import Claim, check_options, register
 from graphldp.client.reports import Reports

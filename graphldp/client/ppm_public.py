@@ -10,8 +10,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from graphldp.client.levels import Personalised, padded, probabilities, refuse_m
+from graphldp.client.m_rules import choose_m
 from graphldp.client.mlr import scalar_base
-from graphldp.client.protocol import Sampled, choose_m, sampled
+from graphldp.client.protocol import Sampled, sampled
 from graphldp.client.randomiser import Floats, Randomiser
 from graphldp.client.registry import Claim, check_options, lookup, register
 from graphldp.client.reports import Reports

@@ -11,9 +11,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from graphldp.client.levels import Personalised, padded, probabilities, refuse_m
+from graphldp.client.m_rules import best_m
 from graphldp.client.mb import MultiBit
 from graphldp.client.ppm import check_gamma, level_randomiser
-from graphldp.client.protocol import best_m
 from graphldp.client.randomiser import Floats
 from graphldp.client.registry import Claim, check_options, register
 from graphldp.client.reports import Reports

@@ -15,10 +15,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from graphldp.client.gaussian import Gaussian
+from graphldp.client.m_rules import M_RULES, best_m, choose_m
 from graphldp.client.randomiser import Floats, Randomiser, build, check_number
 from graphldp.client.registry import Claim, lookup
 from graphldp.client.reports import Reports
-from graphldp.client.sampling import choose, gather, is_sparse, rows
+from graphldp.client.sampling import choose, gather, present, rows
 from graphldp.client.vector import VectorMechanism, check_dimensions, fill_of, log_sets, spread_of
 from graphldp.errors import OptionError
 from graphldp.randomness import UniformSource
@@ -36,8 +37,6 @@ __all__ = [
     "sampled",
 ]
 
-# The papers' floor rules, as the share of epsilon: LPGNN and UPGNet, PPGNN, TOGL (two of them).
-M_RULES = {"optimal": None, "1/2.18": 1 / 2.18, "1/2.2": 1 / 2.2, "2/5": 2 / 5, "5/11": 5 / 11}
 # How a Gaussian vector spends its budget: all coordinates together, or epsilon/d and delta/d each as the papers do.
 COMPOSITIONS = ("joint", "split")
 _BLOCK = 2**16  # values of a dense report that are drawn at a time: they stay in the processor's cache
@@ -93,7 +92,9 @@ class Sampled(VectorMechanism):
         if level is not None:
             raise OptionError(f"{self.name} has no privacy levels: leave level out, or use ppm-public or ppm-safe")
         if self.base.deterministic:
-            index, value = _present(features, self.base, rng)
+            index = present(features)
+            known = rows(features, 0, nodes) if index is None else gather(features, index)
+            value = self.base.sample(known, rng)
         elif self.m == self.dimensions:
             index, value = None, self._every_dimension(features, nodes, rng)
         else:
@@ -120,9 +121,8 @@ class Sampled(VectorMechanism):
         return self.fill_value + weight * (self.base.estimate(value) - self.fill_value)
 
     def _moments(self, x: ArrayLike) -> tuple[Floats, Floats]:
-        share = 1.0 if self.base.deterministic else self.m / self.dimensions
         mean, variance = self.base.estimate_mean(x), self.base.estimate_variance(x)
-        return spread_of(mean, variance, self.fill_value, share, self.weight)
+        return spread_of(mean, variance, self.fill_value, self.m / self.dimensions, self.weight)
 
     def bias(self, x: ArrayLike) -> Floats:
         """Return the mean of one coordinate's estimate minus its value x."""
@@ -143,75 +143,9 @@ class Sampled(VectorMechanism):
         return {**dict(self.given), "fill": self.fill}
 
 
-def _present(features: Any, base: Randomiser, rng: UniformSource) -> tuple[NDArray[np.int32] | None, NDArray[Any]]:
-    """Report the values as they are: all dimensions, or, of sparse features, as many as the fullest node has.
-
-    A node with fewer is filled up with dimensions in which it truly has 0, so that the rows have one length.
-    """
-    if not is_sparse(features):
-        return None, base.sample(features, rng)
-    nodes, dimensions = features.shape
-    counts = np.diff(features.indptr)
-    width = int(counts.max(initial=0))
-    if 2 * width > dimensions:
-        return None, base.sample(rows(features, 0, nodes), rng)
-    index = np.empty((nodes, width), dtype=np.int32)
-    for node in range(nodes):
-        own = features.indices[features.indptr[node] : features.indptr[node + 1]]
-        spare = np.setdiff1d(np.arange(min(dimensions, width + len(own))), own)[: width - len(own)]
-        index[node] = np.sort(np.concatenate([own, spare]))
-    return index, base.sample(gather(features, index), rng)
-
-
 def mechanism(name: str, epsilon: float, low: float = -1.0, high: float = 1.0, **options: Any) -> Randomiser:
     """Return the scalar randomiser of that name for values in [low, high]."""
     return build(name, epsilon, low, high, options)
-
-
-def best_m(name: str, epsilon: float, dimensions: int, rule: str = "optimal", **options: Any) -> int:
-    """Return how many dimensions to report.
-
-    `optimal` minimises the worst variance of a coordinate, computed from the scalar law: over m it is
-    d/m E[estimate^2 at the end of the range; epsilon/m] up to a constant. The other rules are the papers' floors.
-    """
-    if rule not in M_RULES:
-        raise OptionError(f"m_rule must be one of {', '.join(M_RULES)}; got {rule!r}")
-    share = M_RULES[rule]
-    if share is not None:
-        return max(1, min(dimensions, math.floor(epsilon * share + 1e-12)))
-    # The best share epsilon/m of every law here lies above 1/2, and the variance has one minimum.
-    most = max(1, min(dimensions, math.ceil(2 * epsilon)))
-
-    def cost(m: int) -> float:
-        scalar = build(name, epsilon / m, -1.0, 1.0, options)
-        return float(scalar.estimate_variance(1.0) + 1.0) / m
-
-    left, right = 1, most
-    while left < right:
-        middle = (left + right) // 2
-        if cost(middle) <= cost(middle + 1):
-            right = middle
-        else:
-            left = middle + 1
-    return left
-
-
-def choose_m(base: Randomiser, dimensions: int, m: Any, rule: str) -> int:
-    """Return m where it is given and fits, else what the rule says for a scalar with the whole budget."""
-    name, options = base.name, base.options()
-    if rule not in M_RULES:
-        raise OptionError(f"m_rule must be one of {', '.join(M_RULES)}; got {rule!r}")
-    if m is None:
-        default = getattr(type(base), "default_m", None)
-        if not 0 < base.epsilon < math.inf:
-            m = 1
-        elif default is not None and rule == "optimal":
-            m = min(default, dimensions)
-        else:
-            m = best_m(name, base.epsilon, dimensions, rule, **options)
-    if isinstance(m, bool) or not isinstance(m, int | np.integer) or not 1 <= m <= dimensions:
-        raise OptionError(f"m must be a whole number from 1 to the {dimensions} dimensions, got {m!r}")
-    return int(m)
 
 
 def sampled(

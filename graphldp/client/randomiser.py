@@ -16,34 +16,15 @@ from typing import Any, ClassVar, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from graphldp.client.draws import uniform
 from graphldp.client.registry import check_options, lookup, option_values, own_options
 from graphldp.errors import OptionError
 from graphldp.randomness import UniformSource
 
-__all__ = ["Floats", "Randomiser", "build", "check_number", "uniform"]
+__all__ = ["Floats", "Randomiser", "build", "check_number", "largest_gap", "uniform"]
 
 Floats: TypeAlias = NDArray[np.float64]
 LOSS_INPUTS = 41  # grid points of the input range over which the loss is maximised; the ends are among them
-
-
-def uniform(source: UniformSource, shape: int | tuple[int, ...]) -> Floats:
-    """Return uniform numbers in (0, 1) that are also uniform in their small tail.
-
-    A plain 53-bit draw below 2^-12 is replaced by a finer one, again and again, so that an event of probability
-    e^-50 happens with that probability and not never, nor at 2^-53. How often this happens depends on no input.
-    """
-    draws = np.asarray(source.random(shape))
-    flat = draws.reshape(-1)
-    small = np.flatnonzero(flat < 2.0**-12)
-    scale = 2.0**-12
-    while small.size:
-        flat[small] = scale * source.random(small.size)
-        small = small[flat[small] < scale * 2.0**-12]
-        scale *= 2.0**-12
-        if scale < 1e-290:
-            flat[small] = scale
-            break
-    return draws
 
 
 def check_number(name: str, option: str, value: Any) -> None:

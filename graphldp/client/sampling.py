@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from graphldp.errors import DataError
 from graphldp.randomness import UniformSource
 
-__all__ = ["check_features", "choose", "gather", "is_sparse", "rows"]
+__all__ = ["check_features", "choose", "gather", "is_sparse", "present", "rows"]
 
 
 def choose(nodes: int, dimensions: int, m: int, source: UniformSource) -> NDArray[np.int32]:
@@ -102,3 +102,23 @@ def rows(features: Any, start: int, stop: int) -> NDArray[np.float64]:
     owners = np.repeat(np.arange(stop - start), np.diff(features.indptr[start : stop + 1]))
     np.add.at(block, (owners, features.indices[first:last]), features.data[first:last])
     return block
+
+
+def present(features: Any) -> NDArray[np.int32] | None:
+    """Return, of sparse features, the dimensions in which each node has a value, as many as the fullest node has.
+
+    A node with fewer is filled up with dimensions in which it truly has 0, so that the rows have one length. None
+    stands for all dimensions, where the features are dense or full.
+    """
+    if not is_sparse(features):
+        return None
+    nodes, dimensions = features.shape
+    width = int(np.diff(features.indptr).max(initial=0))
+    if 2 * width > dimensions:
+        return None
+    index = np.empty((nodes, width), dtype=np.int32)
+    for node in range(nodes):
+        own = features.indices[features.indptr[node] : features.indptr[node + 1]]
+        spare = np.setdiff1d(np.arange(min(dimensions, width + len(own))), own)[: width - len(own)]
+        index[node] = np.sort(np.concatenate([own, spare]))
+    return index

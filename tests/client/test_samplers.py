@@ -105,6 +105,18 @@ def test_the_rarest_report_keeps_its_probability_at_a_large_share(name: str, sha
     assert (sent == places[rarest].astype(law.dtype)).tolist() == [True, False]
 
 
+@pytest.mark.parametrize("name", [n for n in names("scalar") if not lookup(n).finite])
+def test_no_report_lies_outside_the_public_bound(name: str) -> None:
+    # A report farther out could only come from one side of the range, and would tell which.
+    law = built(name, 1.0)
+    for x in (-1.0, 1.0):
+        sent = law.invert(np.full(4, x), [1e-280, 1e-30, 0.5, 1 - 2**-53]).astype(float)
+        assert np.abs(sent).max() <= law.steps * law.step * law._scale * (1 + 1e-6)
+    if name in ("lp", "gm", "ag"):
+        outermost = law.cells()[[0, -1]].astype(np.float32)
+        assert law.invert(-1.0, 1e-280) == law.invert(1.0, 1e-280) == outermost[0]
+
+
 def test_uniform_numbers_are_uniform_in_their_small_tail() -> None:
     class Scripted:
         """Draws that fall below 2^-12 three times in a row."""
