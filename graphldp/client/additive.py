@@ -41,7 +41,7 @@ class Additive(Density):
 
     def _invert(self, z: Floats, u: Floats) -> Floats:
         tail = np.minimum(u, 1 - u)
-        noise = self._spread * self._size(np.maximum(2 * tail, np.finfo(np.float64).tiny))
+        noise = self._spread * self._size(np.array(np.maximum(2 * tail, np.finfo(np.float64).tiny)))
         return np.where(u < 0.5, z - noise, z + noise)
 
     def sample(self, x: ArrayLike, rng: UniformSource) -> NDArray[Any]:

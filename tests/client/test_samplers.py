@@ -184,6 +184,8 @@ def test_shapes_and_memory_layout_do_not_matter(name: str) -> None:
     np.testing.assert_array_equal(law.sample(np.asfortranarray(x), generator(0, "layout")).reshape(-1), flat)
     assert law.sample(np.zeros((0, 3)) + inputs(name)[0], generator(0)).shape == (0, 3)
     assert law.sample(float(inputs(name)[0]), generator(0)).shape == ()
+    one = np.full(law.draws, 0.3) if law.draws > 1 else 0.3
+    assert law.invert(float(inputs(name)[0]), one).shape == ()
 
 
 def test_numpy_is_all_that_a_device_needs() -> None:
