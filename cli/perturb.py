@@ -57,7 +57,11 @@ def perturb(
     from graphldp.stages import perturb as stage
     from graphldp.stages.reports import report_seeds
 
-    options = {**parse(settings), **({} if m is None else {"m": m})}
+    options = parse(settings)
+    if m is not None:
+        if "m" in options:
+            raise OptionError(f"m is given twice, as --m {m} and with --set; leave one out")
+        options["m"] = m
     if (dataset is None) == (features is None):
         raise OptionError("give either --dataset NAME or --input FILE, and not both")
     runs = report_seeds(seeds, search_seeds)
@@ -105,7 +109,7 @@ def _show(path: Path, *, as_json: bool) -> None:
     console.out.print(
         f"{path}: {meta['nodes']:,} reports of {meta['m']} of {meta['dimensions']} features"
         f"{f' x {seeds} seeds' if seeds > 1 else ''}, {meta['mechanism']}, epsilon {meta['epsilon']:g} claimed, "
-        f"{meta['epsilon_exact']:.6g} exact"
+        f"{float(meta['epsilon_exact']):.6g} exact"
         if isinstance(meta["epsilon"], float | int)
         else f"{path}: {meta['nodes']:,} rows as they are: mechanism {meta['mechanism']} protects nothing",
         soft_wrap=True,

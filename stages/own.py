@@ -129,12 +129,11 @@ def _read_csv(path: Path) -> pa.Table:
 def read_features(name: str, path: Path, *, low: float, high: float) -> Graph:
     """Return a person's own features as a graph without edges: what a device has, in the order of the file's nodes."""
     features = _read(path, "features")
-    none = pa.array([], pa.string())
     try:
         return own_graph(
             name,
             _features(path, features),
-            (none, none),
+            None,
             None,
             low=low,
             high=high,

@@ -9,7 +9,7 @@ from typing import Any
 
 from graphldp import __version__
 from graphldp.client import Reports, VectorMechanism, protocol
-from graphldp.errors import OptionError
+from graphldp.errors import ArtifactError, OptionError
 from graphldp.graph import Graph
 from graphldp.randomness import SecureSource, Source, generator
 from graphldp.stages.artifacts import file_hash
@@ -18,14 +18,36 @@ from graphldp.stages.own import read_features
 from graphldp.stages.paths import epsilon_text, graph_dir, reports_path
 from graphldp.stages.reports import write_reports
 
-__all__ = ["draw", "make_command", "nodes_hash", "perturb_file", "perturb_graph", "source_of", "write"]
+__all__ = [
+    "check_nodes",
+    "device_for",
+    "draw",
+    "make_command",
+    "nodes_hash",
+    "perturb_file",
+    "perturb_graph",
+    "source_of",
+    "write",
+]
 
 Progress = Callable[[int, int, str], None]
+_FIXED = ("name", "epsilon", "dimensions", "low", "high")
 
 
 def make_command(dataset: str, mechanism: str, epsilon: float) -> str:
     """Return the command that makes a Reports artifact."""
     return f"ldp perturb --dataset {dataset} --mechanism {mechanism} --epsilon {epsilon_text(epsilon)}"
+
+
+def device_for(graph: Graph, mechanism: str, epsilon: float, options: Mapping[str, Any]) -> VectorMechanism:
+    """Return what every device of the graph runs; `options` are the mechanism's further ones."""
+    for key in _FIXED:
+        if key in options:
+            raise OptionError(
+                f"{key} is no further option of {mechanism}, got {options[key]!r}: mechanism and epsilon are given by "
+                "themselves, dimensions and range are declared with the data"
+            )
+    return protocol(mechanism, epsilon, graph.dimensions, graph.low, graph.high, **options)
 
 
 def source_of(root: int, dataset: str, device: VectorMechanism, seed: int) -> Source:
@@ -39,6 +61,12 @@ def nodes_hash(graph: Graph) -> str:
     for name in graph.node_ids or ():
         digest.update(b"\0" + name.encode())
     return "sha256:" + digest.hexdigest()
+
+
+def check_nodes(path: Path, meta: Mapping[str, Any], graph: Graph, remedy: str) -> None:
+    """Refuse an artifact whose reports are of other nodes than the graph has."""
+    if meta["nodes_hash"] != nodes_hash(graph):
+        raise ArtifactError(f"{path} holds reports of other nodes than the graph {graph.name} has; {remedy}")
 
 
 def draw(features: Any, device: VectorMechanism, sources: Mapping[int, Source]) -> Iterator[tuple[int, Reports]]:
@@ -64,7 +92,7 @@ def perturb_graph(
     """Perturb a data set's features once for each seed, and write the Reports artifact."""
     folder = graph_dir(data, dataset)
     graph: Graph = read_graph(folder)
-    device = protocol(mechanism, epsilon, graph.dimensions, graph.low, graph.high, **dict(options or {}))
+    device = device_for(graph, mechanism, epsilon, options or {})
     sources = {seed: source_of(root, dataset, device, seed) for seed in seeds}
     facts = {
         "dataset": dataset,
@@ -99,12 +127,14 @@ def perturb_file(
             f"must be 1 and --search-seeds 0, got {len(seeds)} in all"
         )
     own = read_features(name, features, low=low, high=high)
-    device = protocol(mechanism, epsilon, own.dimensions, low, high, **dict(options or {}))
+    device = device_for(own, mechanism, epsilon, options or {})
     sources: dict[int, Source] = {
         seed: SecureSource() if secure else source_of(root, name, device, seed) for seed in seeds
     }
     random = {"generator": "operating system", "reproducible": False} if secure else _addressed(root)
-    facts = {"dataset": name, "input": file_hash(features), "nodes_hash": nodes_hash(own), "random": random}
+    # A hash of real people's features is not theirs to send: it would confirm a right guess of them.
+    source = None if secure else file_hash(features)
+    facts = {"dataset": name, "input": source, "nodes_hash": nodes_hash(own), "random": random}
     path = output or reports_path(data, name, mechanism, device.epsilon)
     return write(path, own.features, device, sources, facts, progress)
 

@@ -55,7 +55,7 @@ class _Range:
 def own_graph(
     name: str,
     features: Wide | Triples,
-    edges: tuple[Column, Column],
+    edges: tuple[Column, Column] | None,
     labels: tuple[Column, Column] | None = None,
     *,
     low: float,
@@ -67,7 +67,8 @@ def own_graph(
     Args:
         name: what to call it.
         features: a table or triples; they say which nodes there are, in their order.
-        edges: sources and targets. Repeated and reversed edges count once, self-loops are set apart.
+        edges: sources and targets. Repeated and reversed edges count once, self-loops are set apart. None where only
+            the features are there, as on a device.
         labels: nodes and their classes; a node that is not listed, or whose class is missing, has none.
         low: the declared public lower bound of a feature value.
         high: the declared public upper bound of a feature value.
@@ -81,12 +82,7 @@ def own_graph(
     bounds = _Range(low, high)
     ids, names, matrix = _wide(features, bounds) if isinstance(features, Wide) else _triples(features, bounds)
     known = pa.array(ids, type=pa.string())
-    source, target = _places(edges[0], known, "edges: source"), _places(edges[1], known, "edges: target")
-    if source.size != target.size:
-        raise DataError(f"edges: {source.size} sources and {target.size} targets; every edge needs both")
-    if not source.size:
-        raise DataError("edges: no rows; a graph needs at least one edge")
-    pairs, self_loops = undirected((source, target), len(ids))
+    pairs, self_loops = undirected(_edges(edges, known), len(ids))
     classes, class_names = _classes(labels, known)
     origin = {"dataset": "own", **(provenance or {}), "class_names": class_names}
     return Graph(
@@ -102,6 +98,18 @@ def own_graph(
         node_ids=tuple(ids),
         feature_names=names,
     )
+
+
+def _edges(edges: tuple[Column, Column] | None, known: pa.Array) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return the nodes' numbers at both ends of every edge."""
+    if edges is None:
+        return np.empty(0, np.int64), np.empty(0, np.int64)
+    source, target = _places(edges[0], known, "edges: source"), _places(edges[1], known, "edges: target")
+    if source.size != target.size:
+        raise DataError(f"edges: {source.size} sources and {target.size} targets; every edge needs both")
+    if not source.size:
+        raise DataError("edges: no rows; a graph needs at least one edge")
+    return source, target
 
 
 def _wide(features: Wide, bounds: _Range) -> tuple[list[str], tuple[str, ...], sp.csr_array]:
