@@ -119,7 +119,8 @@ class ParquetSink:
 
     def write(self, table: pa.Table) -> None:
         """Append a table as one row group."""
-        self._writer.write_table(table.cast(self._schema) if table.schema != self._schema else table)
+        same = table if table.schema == self._schema else table.cast(self._schema)
+        self._writer.write_table(same, row_group_size=max(1, same.num_rows))
 
 
 def write_table(path: Path, table: pa.Table, meta: Mapping[str, Any]) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from graphldp.client import Reports
 from graphldp.errors import ArtifactError
 from graphldp.server import Estimate
-from graphldp.stages.artifacts import ParquetSink, open_table, read_meta
+from graphldp.stages.artifacts import ParquetSink, expect, open_table, read_meta
 
 __all__ = ["CalibratedFile", "ReportsFile", "report_seeds", "write_calibrated", "write_reports"]
 
@@ -94,6 +94,7 @@ def _lists(rows: NDArray[Any], width: int) -> pa.FixedSizeListArray:
 class _SeedFile:
     """A file of (seed, node) rows, read one seed at a time."""
 
+    kind: ClassVar[str]
     path: Path
     make: str
     meta: dict[str, Any] = field(init=False)
@@ -101,24 +102,30 @@ class _SeedFile:
 
     def __post_init__(self) -> None:
         self.meta = read_meta(self.path, self.make)
+        expect(self.meta, self.path, self.make, kind=self.kind)
         self._file = open_table(self.path, self.make)
         if self._file.num_row_groups != len(self.meta["seeds"]):
             raise ArtifactError(f"{self.path} lacks some of its seeds; make it again with `{self.make}`")
 
     def _group(self, seed: int) -> pa.Table:
-        # A mechanism without randomness is stored once and serves every seed.
+        # A mechanism without randomness is stored once and serves every seed; so does the one report that a person
+        # really sends: another would spend her budget again.
         stored = list(self.meta["seeds"])
-        wanted = stored[0] if self.meta.get("deterministic") else seed
+        once = self.meta["deterministic"] or not self.meta["random"]["reproducible"]
+        wanted = stored[0] if once else seed
         if wanted not in stored:
-            raise ArtifactError(
-                f"{self.path} has seeds {stored}, not {seed}; make it with more seeds: `{self.make} --seeds N`"
-            )
+            more = f"--seeds {seed + 1}" if seed >= 0 else f"--search-seeds {-seed}"
+            raise ArtifactError(f"{self.path} has seeds {stored}, not {seed}; {self._more(more)}")
         try:
             table = self._file.read_row_group(stored.index(wanted))
         except (pa.ArrowException, OSError) as error:
             reason = str(error).splitlines()[0]
             raise ArtifactError(f"{self.path} is damaged ({reason}); delete it and run `{self.make}` again") from error
         return table
+
+    def _more(self, option: str) -> str:
+        """Return what to do for more seeds."""
+        return f"perturb again with {option}, for example `{self.make} {option}`"
 
     @staticmethod
     def _rectangle(table: pa.Table, column: str) -> NDArray[Any]:
@@ -128,6 +135,8 @@ class _SeedFile:
 
 class ReportsFile(_SeedFile):
     """A Reports artifact."""
+
+    kind = "reports"
 
     def load(self, seed: int) -> Reports:
         """Return the reports of one seed."""
@@ -144,6 +153,8 @@ class ReportsFile(_SeedFile):
 class CalibratedFile(_SeedFile):
     """A Calibrated artifact."""
 
+    kind = "calibrated"
+
     def load(self, seed: int) -> Estimate:
         """Return the estimate of one seed."""
         import scipy.sparse as sp
@@ -159,3 +170,6 @@ class CalibratedFile(_SeedFile):
         offsets = np.arange(0, nodes * width + 1, width, dtype=np.int32 if nodes * width < 2**31 else np.int64)
         matrix = sp.csr_array((value.reshape(-1), index, offsets), shape=(nodes, dimensions))
         return Estimate(matrix=matrix, fill=float(self.meta["fill"]))
+
+    def _more(self, option: str) -> str:
+        return f"perturb again with {option}, then run `{self.make}`"
