@@ -9,6 +9,7 @@ import typer
 
 from graphldp.cli import console
 from graphldp.cli.options import DATA, AsJson, Data, Dataset, Epsilon, Method
+from graphldp.cli.train import choose_params
 from graphldp.errors import OptionError
 
 __all__ = ["register"]
@@ -42,19 +43,19 @@ def denoise(
 
     This is the server's side: it sees reports and the public graph, and costs no privacy.
     """
+    from graphldp import methods
     from graphldp.stages import denoise as stage
-    from graphldp.stages.params import SearchParams, load
 
-    if not steps:
-        steps = list((load(params).search if params.exists() else SearchParams()).steps)
+    steps = steps or list(choose_params(params, dataset).search.steps)
+    depths = methods.method(method).steps(tuple(steps))
+    if materialize is not None and len(depths) != 1:
+        raise OptionError(f"--materialize needs one depth: choose with --steps, from {list(depths)}")
     with console.progress("denoise", None, "seeds") as bar:
         path = stage.denoise(
             dataset, method, mechanism, epsilon, data=data, steps=steps, reports=reports, output=output, progress=bar
         )
     if materialize is not None:
-        if len(steps) != 1:
-            raise OptionError(f"--materialize needs one depth: choose with --steps, from {steps}")
-        stage.materialize(path, data=data, steps=steps[0], seed=seed, output=materialize, max_memory=max_memory * 1e9)
+        stage.materialize(path, data=data, steps=depths[0], seed=seed, output=materialize, max_memory=max_memory * 1e9)
     _show(path, materialize, as_json=as_json)
 
 

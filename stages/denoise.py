@@ -11,11 +11,12 @@ import pyarrow as pa
 
 from graphldp import __version__, methods
 from graphldp.client import from_meta
-from graphldp.errors import ArtifactError, OptionError
+from graphldp.errors import OptionError
 from graphldp.server import Estimate, apply, kprop, rectify, shift
 from graphldp.stages.artifacts import ParquetSink, expect, file_hash
 from graphldp.stages.graphs import read_graph
 from graphldp.stages.paths import calibrated_path, epsilon_text, graph_dir, reports_path
+from graphldp.stages.perturb import check_nodes
 from graphldp.stages.perturb import make_command as perturb_command
 from graphldp.stages.reports import CalibratedFile, ReportsFile, write_calibrated
 
@@ -93,8 +94,6 @@ def materialize(
     """
     file = CalibratedFile(calibrated, "ldp denoise")
     meta = file.meta
-    if meta.get("kind") != "calibrated":
-        raise ArtifactError(f"{calibrated} is a {meta.get('kind')} artifact; give one that `ldp denoise` wrote")
     if steps is None:
         if len(meta["steps"]) != 1:
             raise OptionError(f"the filter's depth is open: choose --steps from {meta['steps']}")
@@ -106,6 +105,7 @@ def materialize(
             f"limit is {max_memory / 1e9:.1f} GB; raise it with --max-memory, or train on the sparse artifact instead"
         )
     graph = read_graph(graph_dir(data, meta["dataset"]))
+    check_nodes(calibrated, meta, graph, "perturb and denoise them again, or give back the graph they were made for")
     embedding = apply(file.load(seed), kprop(steps), shift(graph))
     columns: dict[str, Any] = {"node": pa.array(np.arange(len(embedding), dtype=np.int32))}
     columns |= {f"f{j}": pa.array(np.ascontiguousarray(embedding[:, j])) for j in range(embedding.shape[1])}
