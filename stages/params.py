@@ -6,6 +6,7 @@ import contextlib
 import dataclasses
 import difflib
 import math
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -45,11 +46,11 @@ class Cell:
 class SearchParams:
     """What every method of a table may try: the same number of points, on the same seeds."""
 
-    points: int = 12
+    points: int = 16
     seeds: int = 2
-    learning_rate: tuple[float, ...] = (0.01,)
-    weight_decay: tuple[float, ...] = (0.001,)
-    dropout: tuple[float, ...] = (0.5,)
+    learning_rate: tuple[float, ...] = (0.01, 0.03)
+    weight_decay: tuple[float, ...] = (0.001, 0.01, 0.03, 0.1)
+    dropout: tuple[float, ...] = (0.25, 0.75)
     steps: tuple[int, ...] = (0, 2, 4, 8, 16)
 
 
@@ -102,10 +103,23 @@ class Params:
                 yield Cell(dataset=dataset, name=arm.name, method=arm.method, mechanism=arm.mechanism, epsilon=epsilon)
 
 
+class _Loader(yaml.SafeLoader):
+    """YAML in which no key stands twice: the last one would win without a word."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        """Return the mapping."""
+        names = [str(key.value) for key, _ in node.value]
+        twice = [name for name in names if names.count(name) > 1]
+        if twice:
+            raise yaml.constructor.ConstructorError(None, None, f"the key {twice[0]!r} stands twice", node.start_mark)
+        out: dict[Any, Any] = super().construct_mapping(node, deep)
+        return out
+
+
 def load(path: Path) -> Params:
     """Read and check the file; whatever does not fit is one line that names the key."""
     try:
-        raw = yaml.safe_load(path.read_text(encoding="utf-8"))
+        raw = yaml.load(path.read_text(encoding="utf-8"), _Loader)
     except FileNotFoundError:
         raise OptionError(f"{path} does not exist; run where it is, or name the file with --params") from None
     except (yaml.YAMLError, UnicodeDecodeError) as error:
@@ -140,6 +154,7 @@ def _build(cls: type[Any], raw: Any, place: str) -> Any:
     return cls(**values)
 
 
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 _NESTED: dict[str, type[Any]] = {cls.__name__: cls for cls in (SearchParams, TrainParams, EvaluateParams)}
 
 
@@ -189,14 +204,64 @@ def _check(params: Params) -> None:
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
         raise OptionError(f"two arms have the name {twice[0]!r}; each row needs a name of its own")
+    for name in ("datasets", "epsilons", "mechanisms"):
+        values = getattr(params, name)
+        if len(set(values)) < len(values):
+            raise OptionError(f"{name} must be distinct, got {list(values)}")
     bad = [epsilon for epsilon in params.epsilons if not 0 < epsilon < math.inf]
     if bad:
         raise OptionError(f"epsilons must be finite and > 0, got {bad[0]}; 0 and inf belong to the references")
-    if params.search.points < 1 or params.search.seeds < 1:
-        raise OptionError("search.points and search.seeds must be at least 1")
+    _check_numbers(params)
+    for arm in (*params.references, *params.arms):
+        _check_space(params.search, arm)
+
+
+def _check_numbers(params: Params) -> None:
+    search, train, evaluate = params.search, params.train, params.evaluate
+    rules: list[tuple[str, Any, bool, str]] = [
+        (f"{place}.{name}", getattr(part, name), getattr(part, name) >= 1, "at least 1")
+        for place, part, names in (
+            ("search", search, ("points", "seeds")),
+            ("train", train, ("hidden", "epochs", "patience")),
+            ("evaluate", evaluate, ("resamples",)),
+        )
+        for name in names
+    ]
+    rules += [
+        *(("search.learning_rate", x, 0 < x < math.inf, "finite and > 0") for x in search.learning_rate),
+        *(("search.weight_decay", x, 0 <= x < math.inf, "finite and >= 0") for x in search.weight_decay),
+        *(("search.dropout", x, 0 <= x < 1, "in [0, 1)") for x in search.dropout),
+        *(("search.steps", x, x >= 0, ">= 0") for x in search.steps),
+        ("train.train_fraction", train.train_fraction, train.train_fraction > 0, "> 0"),
+        ("train.validation_fraction", train.validation_fraction, train.validation_fraction > 0, "> 0"),
+        ("evaluate.confidence", evaluate.confidence, 0 < evaluate.confidence < 1, "in (0, 1)"),
+    ]
+    for name, value, holds, rule in rules:
+        if not holds:
+            raise OptionError(f"{name} must be {rule}, got {value}")
+    if not train.train_fraction + train.validation_fraction < 1:
+        raise OptionError(
+            "train.train_fraction and train.validation_fraction must leave nodes to test on, so their sum is < 1; got "
+            f"{train.train_fraction} and {train.validation_fraction}"
+        )
+
+
+def _check_space(search: SearchParams, arm: Arm) -> None:
+    """Refuse a search that has fewer points to try for an arm than every arm is to try."""
+    sizes = (search.learning_rate, search.weight_decay, search.dropout, methods.method(arm.method).steps(search.steps))
+    for name, values in zip(("learning_rate", "weight_decay", "dropout", "steps"), sizes, strict=True):
+        if not values or len(set(values)) < len(values):
+            raise OptionError(f"search.{name} must be distinct values, at least one, got {list(values)}")
+    size = math.prod(len(values) for values in sizes)
+    if size < search.points:
+        raise OptionError(
+            f"search.points is {search.points}, but {arm.name} has only {size} points to try; add values or lower it"
+        )
 
 
 def _check_arm(params: Params, arm: Arm, place: str, *, reference: bool) -> None:
+    if not _NAME.fullmatch(arm.name):
+        raise OptionError(f"{place}.name becomes a file's name: letters, digits, '.', '_' or '-', got {arm.name!r}")
     recipe = methods.method(arm.method)
     if not recipe.model:
         raise OptionError(f"{place}: {arm.method} is a row of every table by itself; leave it out")
