@@ -32,7 +32,8 @@ def choose_params(file: Path, dataset: str, **changes: int | None) -> Any:
         raise OptionError(f"{file} does not exist; leave --params out for the defaults")
     params = load(file) if file.exists() else Params()
     given: dict[str, Any] = {key: value for key, value in changes.items() if value is not None}
-    search: dict[str, Any] = {key.removeprefix("search_"): given.pop(key) for key in list(given) if key.startswith("search_")}
+    searched = [key for key in given if key.startswith("search_")]
+    search: dict[str, Any] = {key.removeprefix("search_"): given.pop(key) for key in searched}
     train: dict[str, Any] = {key: given.pop(key) for key in list(given) if key in ("epochs", "hidden", "patience")}
     return dataclasses.replace(
         params,

@@ -44,6 +44,8 @@ class Method:
         if mechanism is None or mechanism == self.mechanism:
             return self.mechanism
         if not self.model:
+            if mechanism == "none":  # as tables and metadata write it
+                return self.mechanism
             raise OptionError(f"method {self.name!r} sends nothing, so it takes no mechanism; got {mechanism!r}")
         if self.mechanisms and mechanism not in self.mechanisms:
             raise OptionError(
@@ -62,14 +64,14 @@ _METHODS = {
     for entry in (
         Method(
             name="majority",
-            summary="Predicts the commonest class among the training labels. Nobody sends anything, nothing is learned.",
+            summary="Predicts the commonest class of the training labels. Nobody sends anything, nothing is learned.",
             mechanism="",
             propagates=False,
             model="",
         ),
         Method(
             name="structure",
-            summary="The floor: the whole pipeline on reports of a fair coin (epsilon 0), tuned with everybody's budget.",
+            summary="The floor: the whole pipeline on reports of a fair coin (epsilon 0), with everybody's search.",
             mechanism="null",
             mechanisms=("null",),
         ),
