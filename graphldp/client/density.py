@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from graphldp.client.randomiser import Floats, Randomiser, check_number, largest_gap
+from graphldp.client.randomiser import Floats, Randomiser, check_number
 from graphldp.errors import OptionError
 
 __all__ = ["Density", "Window"]
@@ -130,8 +130,8 @@ class Density(Randomiser):
         right = np.where(k == self.steps, np.inf, (k + 0.5) * self.step)
         return left, right
 
-    def privacy_loss(self) -> float:
-        """Return the largest log ratio over pairs of inputs and all reports on the grid, computed from the law.
+    def _loss_table(self) -> tuple[Floats, Floats, Floats]:
+        """Return unit values, grid points and the log of the points' probabilities, up to a constant of each point.
 
         Of the grid's cells, those that hold a break of the density of some input, their neighbours, the outermost two
         and those halfway between are examined: between breaks the ratio is monotone, so it is largest at one of them.
@@ -140,8 +140,9 @@ class Density(Randomiser):
         edges = np.unique(np.clip(self._breaks(z).reshape(-1), -self._reach, self._reach))
         k = np.rint(np.concatenate([edges, (edges[1:] + edges[:-1]) / 2]) / self.step)
         k = np.unique(np.concatenate([k - 1, k, k + 1, [-self.steps, self.steps]]))
+        k = k[np.abs(k) <= self.steps]
         left, right = self._cell_of(k * self.step)
-        return largest_gap(self._log_cell(left[None, :], right[None, :], z[:, None]))
+        return z, k * self.step, self._log_cell(left[None, :], right[None, :], z[:, None])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,8 +1,7 @@
 """From one value to a vector: which dimensions are reported, with which share of the budget.
 
 `sampled` mechanisms report m of d dimensions, chosen without looking at the data, each with epsilon/m; the server
-scales by d/m. `every-dimension` mechanisms report all d with epsilon/d each (the Gaussian ones with the budget jointly,
-if so asked). Both are this one protocol around a scalar randomiser.
+scales by d/m. `every-dimension` mechanisms report all d with epsilon/d each (Gaussian ones: the budget jointly).
 """
 
 from __future__ import annotations
@@ -152,10 +151,9 @@ def sampled(
     label: str, whole: Randomiser, dimensions: int, m: int, fill: str, given: dict[str, Any]
 ) -> VectorMechanism:
     """Return m reports of a scalar randomiser with equal shares of its budget."""
-    options = whole.options()
     share = whole.epsilon / m if math.isfinite(whole.epsilon) else whole.epsilon
     return Sampled(
-        inner=build(whole.name, share, whole.low, whole.high, options),
+        inner=build(whole.name, share, whole.low, whole.high, whole.options()),
         label=label,
         given=tuple(sorted(given.items())),
         epsilon=float(whole.epsilon),

@@ -21,7 +21,7 @@ from graphldp.client.registry import check_options, lookup, option_values, own_o
 from graphldp.errors import OptionError
 from graphldp.randomness import UniformSource
 
-__all__ = ["Floats", "Randomiser", "build", "check_number", "largest_gap", "uniform"]
+__all__ = ["Floats", "Randomiser", "build", "check_number", "uniform"]
 
 Floats: TypeAlias = NDArray[np.float64]
 LOSS_INPUTS = 41  # grid points of the input range over which the loss is maximised; the ends are among them
@@ -186,13 +186,25 @@ class Randomiser(ABC):
         """Return the variance of the report given the value x (before any rectification)."""
         return self._scale**2 * self._variance(self._unit(x))
 
-    def privacy_loss(self) -> float:
-        """Return the largest log ratio of the law over pairs of inputs and all outputs, computed from the law."""
+    def _loss_table(self) -> tuple[Floats, Floats, Floats]:
+        """Return unit values, unit reports and the log law (values by reports, up to a constant of each report)."""
         z = self._loss_inputs()
         outputs = np.unique(self._support(z))
         with np.errstate(divide="ignore"):
             logs = self._log_law(*np.broadcast_arrays(outputs[None, :], z[:, None]))
-        return largest_gap(logs)
+        return z, outputs, logs
+
+    def privacy_loss(self) -> float:
+        """Return the largest log ratio of the law over pairs of inputs and all outputs, computed from the law."""
+        return float(_gaps(self._loss_table()[2]).max())
+
+    def worst_pair(self) -> tuple[float, float, float]:
+        """Return two values and the report whose odds between them are largest: where the loss is attained."""
+        z, outputs, logs = self._loss_table()
+        report = int(np.argmax(_gaps(logs)))
+        likely, unlikely = (float(z[pick(logs[:, report])]) for pick in (np.argmax, np.argmin))
+        middle = self.low / 2 + self.high / 2
+        return middle + self._half * likely, middle + self._half * unlikely, self._shift + self._scale * outputs[report]
 
     def vector_loss(self, count: int) -> float:
         """Return the exact loss of `count` independent reports about as many values of one record."""
@@ -222,11 +234,10 @@ class Randomiser(ABC):
         return option_values(self, Randomiser)
 
 
-def largest_gap(logs: Floats) -> float:
-    """Return the largest difference within a column (an output) over the rows (the inputs)."""
-    highest = logs.max(axis=0)
-    reached = np.isfinite(highest)
-    return float(np.max(np.where(reached, highest - np.where(reached, logs.min(axis=0), 0.0), 0.0)))
+def _gaps(logs: Floats) -> Floats:
+    """Return the largest difference within each column (a report) over the rows (the values); 0 if never sent."""
+    reached = np.isfinite(logs.max(axis=0))
+    return np.where(reached, logs.max(axis=0) - np.where(reached, logs.min(axis=0), 0.0), 0.0)
 
 
 def build(name: str, epsilon: float, low: float, high: float, options: Mapping[str, Any]) -> Randomiser:

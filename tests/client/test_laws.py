@@ -63,6 +63,16 @@ def test_the_exact_loss_keeps_the_claim_and_is_as_large_as_it(name: str, epsilon
         assert loss >= epsilon * (1 - 1e-7)
 
 
+@pytest.mark.parametrize("name", [n for n in names() if lookup(n).kind != "vector" and n not in ("identity", "null")])
+def test_the_worst_pair_shows_the_loss(name: str) -> None:
+    law = built(name, 2.0)
+    if law.delta:
+        return
+    likely, unlikely, report = law.worst_pair()
+    ratio = float(np.log(law.pmf(report, likely) / law.pmf(report, unlikely)))
+    assert ratio == pytest.approx(law.privacy_loss(), rel=1e-9)
+
+
 @pytest.mark.parametrize(("name", "epsilon"), RANDOM_LAWS)
 def test_the_loss_is_the_maximum_over_all_inputs_and_outputs(name: str, epsilon: float) -> None:
     law = built(name, epsilon)

@@ -77,6 +77,16 @@ def test_samples_fit_their_law_and_its_moments(name: str, epsilon: float) -> Non
 
 
 @pytest.mark.parametrize("name", [n for n in names() if lookup(n).kind != "vector" and n not in ("identity", "null")])
+def test_the_first_and_the_last_value_of_a_call_follow_the_law_too(name: str) -> None:
+    law = built(name, CASES[name].power_at)
+    x = np.full(3, inputs(name)[-1])
+    rng = generator(9, name)
+    draws = np.array([law.sample(x, rng) for _ in range(2500)])
+    for position in (0, -1):
+        assert fit(law, float(x[0]), draws[:, position]) > ALPHA
+
+
+@pytest.mark.parametrize("name", [n for n in names() if lookup(n).kind != "vector" and n not in ("identity", "null")])
 def test_the_fit_has_power_it_rejects_another_budget(name: str) -> None:
     case = CASES[name]
     law, wrong = built(name, case.power_at), built(name, case.wrong * case.power_at)
