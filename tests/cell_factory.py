@@ -1,0 +1,107 @@
+"""Small cells: a synthetic graph as an artifact, parameters that train in milliseconds, the stages in a row."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from graphldp.datasets.options import Synthetic
+from graphldp.datasets.synthetic import synthetic_graph
+from graphldp.graph import Graph
+from graphldp.stages.artifacts import read_table
+from graphldp.stages.denoise import denoise
+from graphldp.stages.graphs import write_graph
+from graphldp.stages.params import Params, SearchParams, TrainParams
+from graphldp.stages.paths import graph_dir
+from graphldp.stages.perturb import perturb_graph
+from graphldp.stages.reports import report_seeds
+from graphldp.stages.train import train
+
+SMALL: Mapping[str, Any] = {"nodes": 90, "classes": 3, "degree": 6.0, "dimensions": 24, "words": 6.0}
+NAME = "synthetic"
+
+
+def small_graph(name: str = NAME, **changes: Any) -> Graph:
+    """Return a graph of 90 nodes with 24 features, or as the changes say."""
+    return synthetic_graph(Synthetic(**{**SMALL, **changes}), name=name, provenance={"dataset": "synthetic"})
+
+
+def store(data: Path, name: str = NAME, **changes: Any) -> Graph:
+    """Write a small graph as an artifact and return it."""
+    graph = small_graph(name, **changes)
+    write_graph(graph, graph_dir(data, name))
+    return graph
+
+
+def small_params(
+    *,
+    seeds: int = 3,
+    points: int = 3,
+    search_seeds: int = 2,
+    steps: tuple[int, ...] = (0, 2),
+    epochs: int = 15,
+    **changes: Any,
+) -> Params:
+    """Return parameters of a search and final runs that take a fraction of a second."""
+    search = SearchParams(
+        points=points,
+        seeds=search_seeds,
+        learning_rate=(0.05, 0.02),
+        weight_decay=(0.001,),
+        dropout=(0.25, 0.5),
+        steps=steps,
+    )
+    train_options = TrainParams(hidden=4, epochs=epochs, patience=8)
+    return dataclasses.replace(Params(seeds=seeds, search=search, train=train_options), **changes)
+
+
+def calibrate(
+    data: Path,
+    params: Params,
+    method: str = "lpgnn",
+    mechanism: str = "mb",
+    epsilon: float = 1.0,
+    *,
+    name: str = NAME,
+    **options: Any,
+) -> Path:
+    """Perturb and denoise one cell; return its Calibrated artifact."""
+    seeds = report_seeds(params.seeds, params.search.seeds)
+    perturb_graph(name, mechanism, epsilon, data=data, seeds=seeds, root=params.seed, options=options)
+    return denoise(name, method, mechanism, epsilon, data=data, steps=params.search.steps)
+
+
+def learn(
+    data: Path,
+    params: Params,
+    method: str = "lpgnn",
+    mechanism: str = "mb",
+    epsilon: float = 1.0,
+    *,
+    name: str = NAME,
+    **options: Any,
+) -> Path:
+    """Perturb, denoise and train one cell; return its Runs artifact. `options` are those of `train`."""
+    calibrate(data, params, method, mechanism, epsilon, name=name)
+    return train(name, method, mechanism, epsilon, data=data, params=params, **options)
+
+
+def rows(path: Path, role: str | None = None) -> list[dict[str, Any]]:
+    """Return the rows of a Runs artifact, all or of one role."""
+    table: pa.Table = read_table(path, "ldp train")
+    return [row for row in table.to_pylist() if role in (None, row["role"])]
+
+
+def accuracies(path: Path) -> np.ndarray[Any, np.dtype[np.float64]]:
+    """Return the test accuracies of the final runs."""
+    return np.array([row["test_accuracy"] for row in rows(path, "final")])
+
+
+def files(folder: Path) -> list[str]:
+    """Return everything below a folder, hidden files too."""
+    return sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file())
