@@ -70,12 +70,15 @@ class Density(Randomiser):
     def _noise(self) -> float:
         return float(np.sqrt(self._variance(np.zeros(()))))
 
-    @property
-    def step(self) -> float:
-        """The spacing of the unit reports."""
+    def _wanted_step(self) -> float:
         if self.grid is not None:
             return float(self.grid)
         return 2.0 ** math.floor(math.log2(max(self._noise(), _FINEST))) / _FINE
+
+    @property
+    def step(self) -> float:
+        """The spacing of the unit reports."""
+        return self._wanted_step()
 
     @property
     def steps(self) -> int:

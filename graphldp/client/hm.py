@@ -59,9 +59,8 @@ class Hybrid(Density):
     @property
     def step(self) -> float:
         """The spacing of the unit reports: a fraction 2^-j of the two-valued report's size."""
-        wanted = Density.step.fget(self)  # type: ignore[attr-defined]
         size = self._duchi._size
-        return float(size * 2.0 ** -max(0, math.ceil(math.log2(size / wanted))))
+        return float(size * 2.0 ** -max(0, math.ceil(math.log2(size / self._wanted_step()))))
 
     def _atom(self, y: Floats, z: Floats) -> Floats:
         """Return the log of the probability of the two-valued report at y, -inf elsewhere."""

@@ -233,6 +233,20 @@ def test_mean_of_extended_square_wave_levels_and_decoding() -> None:
     assert even.radius == 1  # floor just below f/2: f/2 - 1 for an even number of levels
 
 
+@pytest.mark.parametrize(("points", "exact"), [(20, 0.0926), (2, 0.05)])
+def test_condensed_privacy_has_an_alpha_per_distance_and_an_epsilon_over_the_range(points: int, exact: float) -> None:
+    law = mechanism("cldp", 0.1 * (points - 1) / 2, bins=points)
+    assert law.alpha == pytest.approx(0.1)
+    assert law.privacy_loss() == pytest.approx(0.1 * (points - 1) / 2)
+    x, y = np.linspace(-1, 1, points), np.arange(1.0, points + 1)
+    logs = law.log_law(y[None, :], x[:, None])
+    gaps = (logs[:, None, :] - logs[None, :, :]).max(axis=2)
+    distance = np.abs(np.subtract.outer(np.arange(points), np.arange(points)))
+    per_distance = (gaps[distance > 0] / distance[distance > 0]).max()
+    assert per_distance == pytest.approx(exact, abs=1e-4)
+    assert per_distance <= law.alpha
+
+
 def test_a_law_has_either_a_mass_or_a_density() -> None:
     with pytest.raises(OptionError, match="finitely many"):
         mechanism("mb", 1.0).pdf(1.0, 0.0)
