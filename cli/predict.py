@@ -20,7 +20,10 @@ def predict(
     dataset: Annotated[
         str | None, typer.Option("--dataset", "-d", help="Their graph, where it is not the one they name.")
     ] = None,
-    seed: Annotated[int, typer.Option("--seed", help="Which seed's reports.")] = 0,
+    seed: Annotated[
+        int | None,
+        typer.Option("--seed", help="Which seed's reports; those that the model was trained on if left out."),
+    ] = None,
     device: Device = "auto",
     data: Data = DATA,
     as_json: AsJson = False,

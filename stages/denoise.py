@@ -18,16 +18,11 @@ from graphldp.stages.graphs import read_graph
 from graphldp.stages.paths import calibrated_path, epsilon_text, graph_dir, reports_path
 from graphldp.stages.perturb import check_nodes
 from graphldp.stages.perturb import make_command as perturb_command
-from graphldp.stages.reports import CalibratedFile, ReportsFile, write_calibrated
+from graphldp.stages.reports import CARRIED, CalibratedFile, ReportsFile, write_calibrated
 
 __all__ = ["denoise", "make_command", "materialize"]
 
 Progress = Callable[[int, int, str], None]
-# What the estimates take over from the reports that they were made of.
-_CARRIED = (
-    *("dataset", "mechanism", "options", "epsilon", "epsilon_exact", "delta", "dimensions", "m", "low", "high"),
-    *("claim", "nodes", "seeds", "deterministic", "input", "nodes_hash", "random"),
-)
 
 
 def make_command(dataset: str, method: str, mechanism: str, epsilon: float) -> str:
@@ -70,7 +65,7 @@ def denoise(
         "filters": filters,
         "reports": file_hash(path),
         "library": __version__,
-        **{key: source.meta[key] for key in _CARRIED},
+        **{key: source.meta[key] for key in CARRIED},
     }
 
     def runs() -> Iterator[tuple[int, Estimate]]:

@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from graphldp import __version__
+from graphldp.audit.ledger import ledger_from_meta
 from graphldp.errors import ArtifactError, DataError
 from graphldp.evaluation import Bootstrap, Interval, mean_interval, paired_difference
 from graphldp.stages.artifacts import read_meta, read_table, write_json, write_text
@@ -251,7 +252,7 @@ def _row(one: _Runs, floor: _Runs, ceiling: _Runs, bootstrap: Bootstrap, printed
         method=cell.method,
         mechanism=cell.mechanism,
         epsilon=cell.epsilon,
-        delta=float(one.meta.get("delta") or 0.0),
+        ledger=ledger_from_meta([one.meta]),
         model=model,
         runs=len(one.numbers),
         steps=one.steps if one.trained else (),

@@ -104,11 +104,16 @@ def predict_reports(
     *,
     data: Path,
     dataset: str | None = None,
-    seed: int = 0,
+    seed: int | None = None,
     device: str = "auto",
     output: Path,
 ) -> Path:
-    """Predict every node's class from reports of the model's own graph, or of another one for an inductive use."""
+    """Predict every node's class from reports of the model's own graph, or of another one for an inductive use.
+
+    `seed` says which of the file's reports to take. Left out, these are the ones that the model was trained on, where
+    the file has them: with few dimensions reported, a model knows its nodes by their reports more than by what those
+    say, and other reports of the same nodes are worth less to it.
+    """
     kept = load_model(folder)
     about = kept.about
     source = ReportsFile(reports, "ldp perturb")
@@ -121,12 +126,18 @@ def predict_reports(
             f"of the features that it was trained on, as those of {about['dataset']}"
         )
     check_nodes(reports, source.meta, graph, "name their graph with --dataset")
+    if seed is None:
+        stored = source.meta["seeds"]
+        seed = int(about["seed"]) if about["seed"] in stored or source.meta["deterministic"] else int(stored[0])
     inputs = node_inputs(rectify(source.load(seed)), float(about["scale"]))
     probability = predict(kept, inputs, shift(graph), graph.adjacency(), device=device)
     columns: dict[str, Any] = {"node": pa.array(np.arange(graph.nodes, dtype=np.int32))}
     if graph.node_ids is not None:
         columns["id"] = pa.array(list(graph.node_ids))
     columns["class"] = pa.array(probability.argmax(axis=1).astype(np.int32))
+    names = graph.provenance.get("class_names")
+    if names:
+        columns["label"] = pa.array(names).take(columns["class"])
     columns["probability"] = pa.array(probability.max(axis=1))
     columns |= {f"p{k}": pa.array(np.ascontiguousarray(probability[:, k])) for k in range(probability.shape[1])}
     facts = {

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from graphldp import __version__
+from graphldp.audit.ledger import ledger_from_meta
 from graphldp.client import Reports, VectorMechanism, protocol
 from graphldp.errors import ArtifactError, OptionError
 from graphldp.graph import Graph
@@ -169,6 +170,7 @@ def write(
         "library": __version__,
         **facts,
     }
+    meta["ledger"] = ledger_from_meta([meta]).as_json()
 
     def runs() -> Iterator[tuple[int, Reports]]:
         for count, (seed, reports) in enumerate(draw(features, device, sources), start=1):

@@ -156,8 +156,7 @@ def _limit(section: Section) -> float:
 def _group(row: Row) -> str:
     """Return the heading under which a row stands: what one user spends, and on what."""
     if row.role == "private":
-        delta = f", delta {row.delta:g}" if row.delta else ""
-        return f"<b>epsilon {number(row.epsilon)}</b>{delta} per user, all of it spent on features"
+        return f"<b>epsilon {number(row.epsilon)}</b> per user, spent on {escape(row.spent)}"
     if row.role == "nonpriv":
         return "<b>epsilon inf</b>: features as they are, unprotected"
     return "<b>epsilon 0</b>: no features, nothing spent"

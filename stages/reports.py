@@ -21,8 +21,13 @@ from graphldp.errors import ArtifactError
 from graphldp.server import Estimate
 from graphldp.stages.artifacts import ParquetSink, expect, open_table, read_meta
 
-__all__ = ["CalibratedFile", "ReportsFile", "report_seeds", "write_calibrated", "write_reports"]
+__all__ = ["CARRIED", "CalibratedFile", "ReportsFile", "report_seeds", "write_calibrated", "write_reports"]
 
+# What an artifact of this kind says of itself; estimates take it over from the reports that they were made of.
+CARRIED = (
+    *("dataset", "mechanism", "options", "epsilon", "epsilon_exact", "delta", "dimensions", "m", "low", "high"),
+    *("claim", "nodes", "seeds", "deterministic", "input", "nodes_hash", "ledger", "random"),
+)
 _INDEX, _LEVEL = "index", "level"
 
 
@@ -103,6 +108,12 @@ class _SeedFile:
     def __post_init__(self) -> None:
         self.meta = read_meta(self.path, self.make)
         expect(self.meta, self.path, self.make, kind=self.kind)
+        lacking = [key for key in CARRIED if key not in self.meta]
+        if lacking:
+            raise ArtifactError(
+                f"{self.path} lacks {', '.join(lacking)}: another version of graphldp wrote it "
+                f"({self.meta.get('library', 'unknown')}); make it again with `{self.make}`"
+            )
         self._file = open_table(self.path, self.make)
         if self._file.num_row_groups != len(self.meta["seeds"]):
             raise ArtifactError(f"{self.path} lacks some of its seeds; make it again with `{self.make}`")

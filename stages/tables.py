@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from graphldp.audit.ledger import Ledger, Spend
 from graphldp.evaluation import Bootstrap, Interval
 from graphldp.stages.paper_numbers import PaperNumber
 
@@ -41,7 +42,8 @@ __all__ = [
 
 MAJORITY, STRUCTURE, NONPRIV = "majority", "structure", "nonpriv"
 COLUMNS = (
-    *("dataset", "row", "method", "mechanism", "epsilon", "spent_on", "model", "steps", "runs"),
+    *("dataset", "row", "method", "mechanism", "epsilon", "epsilon_mean", "epsilon_max", "delta", "spent_on"),
+    *("model", "steps", "runs"),
     *("accuracy", "accuracy_low", "accuracy_high", "gain", "gain_low", "gain_high", "gap", "gap_low", "gap_high"),
     *("paper_accuracy", "paper", "claim"),
 )
@@ -66,7 +68,7 @@ class Row:
     method: str
     mechanism: str
     epsilon: float
-    delta: float
+    ledger: Ledger
     model: str
     runs: int
     steps: tuple[int, ...]
@@ -92,8 +94,22 @@ class Row:
             return "features, unprotected"
         if self.role != "private":
             return "nothing"
-        delta = f", delta {self.delta:g}" if self.delta else ""
-        return f"features {number(self.epsilon)}{delta}"
+        return self.ledger.text().removeprefix("total epsilon per user: ")
+
+    @property
+    def total(self) -> Spend:
+        """What one user spent in all: the nominal budget, the users' mean and largest, and delta."""
+        return self.ledger.total()
+
+    @property
+    def mean_epsilon(self) -> float:
+        """The mean of the users' total budgets."""
+        return self.total.epsilon if self.total.mean is None else self.total.mean
+
+    @property
+    def max_epsilon(self) -> float:
+        """The largest of the users' total budgets."""
+        return self.total.epsilon if self.total.max is None else self.total.max
 
     @property
     def steps_text(self) -> str:
@@ -196,8 +212,9 @@ def csv_text(result: Result) -> str:
         paper = row.papers[0] if row.papers else None
         writer.writerow(
             [
-                *(row.dataset, row.name, row.method, row.mechanism, number(row.epsilon), row.spent, row.model),
-                *(row.steps_text, row.runs),
+                *(row.dataset, row.name, row.method, row.mechanism, number(row.epsilon)),
+                *(number(row.mean_epsilon), number(row.max_epsilon), f"{row.total.delta:g}", row.spent),
+                *(row.model, row.steps_text, row.runs),
                 *_ends(row.accuracy),
                 *_ends(row.gain),
                 *_ends(row.gap),

@@ -108,7 +108,7 @@ def train(
         progress=progress,
     )
     meta = _meta(graph, folder, recipe, mechanism, epsilon, name, params)
-    meta |= {key: source.meta[key] for key in ("options", "epsilon_exact", "delta", "claim", "m", "random")}
+    meta |= {key: source.meta[key] for key in ("options", "epsilon_exact", "delta", "claim", "m", "ledger", "random")}
     claim = source.meta["claim"]
     meta["mechanism_claim"] = {
         "claimed": claim["epsilon"],

@@ -70,10 +70,10 @@ def test_every_row_says_what_was_spent_and_on_what(tmp_path: Path) -> None:
     assert {row.name: row.spent for row in result.rows} == {
         "majority": "nothing",
         "structure": "nothing",
-        "base": "features 1",
-        "lpgnn": "features 1",
-        "lpgnn-pm": "features 1",
-        "lpgnn-lp": "features 1",
+        "base": "features 1.0",
+        "lpgnn": "features 1.0",
+        "lpgnn-pm": "features 1.0",
+        "lpgnn-lp": "features 1.0",
         "nonpriv": "features, unprotected",
     }
     assert _row(result, "structure").gain is None

@@ -47,6 +47,7 @@ def test_csv_is_the_record(result: Result) -> None:
     measured = next(row for row in result.rows if (row.name, row.epsilon) == ("base", 0.1))
     assert first["accuracy"] == f"{measured.accuracy.mean:.2f}"
     assert first["spent_on"] == "features 0.1"
+    assert (first["epsilon_mean"], first["epsilon_max"], first["delta"]) == ("0.1", "0.1", "0")
     assert first["paper"] == "UPGNet Table 2 (MBM)"
     assert float(first["gain_low"]) <= float(first["gain"]) <= float(first["gain_high"]) < 0
     claims = {(row["row"], row["epsilon"]): row["claim"] for row in rows}
