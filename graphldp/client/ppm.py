@@ -94,7 +94,7 @@ class PersonalisedPerturbation(Personalised):
 
     def magnitude(self, level: int) -> float:
         """Return the size, in units of half the range, of what a user of that level reports."""
-        return float(np.float32(self.dimensions / self.m_of(level) * self._base(level)._size))
+        return self.dimensions / self.m_of(level) * self._base(level)._size
 
     @property
     def claim(self) -> Claim:
@@ -117,18 +117,23 @@ class PersonalisedPerturbation(Personalised):
         """Return the exact loss of the features of a user whose level is known: (1-gamma) of her budget."""
         return self._base(level).vector_loss(self.m_of(level))
 
+    def _looks(self, level: int) -> tuple[int, float, float]:
+        """Return what every report of a level shows of it: how many values there are, and which two they can be."""
+        base, size = self._base(level), self.dimensions / self.m_of(level) * self._base(level)._size
+        low, high = (float(np.float32(base._shift + side * base._scale * size)) for side in (-1, 1))
+        return self.m_of(level), low, high
+
     def pair_loss(self, one: int, other: int) -> float:
         """Return the exact loss between users of two levels, over any features: infinite where a report tells."""
-        if one == other:
-            return self.level_loss(one)
         first, second = self._esw(one), self._esw(other)
-        assert first is not None
-        assert second is not None
+        if one == other or first is None or second is None:
+            return self.level_loss(one)
         tables = first._table()[one - 1], second._table()[other - 1]
-        told = (self.m_of(one), self.magnitude(one)) != (self.m_of(other), self.magnitude(other))
-        if told or len(tables[0]) > len(tables[1]):
+        if self._looks(one) != self._looks(other) or len(tables[0]) > len(tables[1]):
             return math.inf
-        return float(np.max(tables[0] - tables[1][: len(tables[0])])) + self.level_loss(one)
+        m = self.m_of(one)
+        signs = m * (np.logaddexp(0.0, self._features(other) / m) - np.logaddexp(0.0, -self._features(one) / m))
+        return float(np.max(tables[0] - tables[1][: len(tables[0])]) + signs)
 
     def privacy_loss(self) -> float:
         """Return the exact loss of level, indices and values together, over all pairs of levels."""

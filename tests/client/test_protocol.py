@@ -12,6 +12,7 @@ from cases import CASES
 from laws import ALPHA, Z, chi_square
 
 from graphldp.client import M_RULES, best_m, from_meta, lookup, mechanism, names, protocol
+from graphldp.client.gaussian import epsilon_of
 from graphldp.client.sampling import choose
 from graphldp.errors import DataError, OptionError
 from graphldp.randomness import SecureSource, generator
@@ -279,8 +280,12 @@ def test_variance_on_the_unit_interval_depends_on_the_fill() -> None:
 def test_gaussian_vectors_keep_epsilon_and_delta_together(name: str, composition: str) -> None:
     built = protocol(name, 1.0, 50, delta=1e-5, composition=composition)
     assert built.delta == built.claim.delta == built.meta()["delta"] == 1e-5
-    assert built.privacy_loss() <= 1.0
     scale = float(built.variance(0.0)) ** 0.5
+    # The worst pair of vectors differs by the whole range in all 50 coordinates: 2 sqrt(50) in the Euclidean norm.
+    assert built.privacy_loss() == pytest.approx(epsilon_of(1e-5, 2 * math.sqrt(50) / scale), rel=1e-9)
+    assert built.privacy_loss() <= 1.0
+    if name == "ag" and composition == "joint":
+        assert built.privacy_loss() == pytest.approx(1.0, rel=1e-6)
     # Jointly the noise grows with the root of d; d shares of epsilon and delta need nearly d times as much.
     assert scale / float(protocol(name, 1.0, 1, delta=1e-5).variance(0.0)) ** 0.5 == pytest.approx(
         {"joint": 50**0.5, "split": 50 * (1.2 if name == "gm" else 1.05)}[composition], rel=0.1
