@@ -1,0 +1,332 @@
+"""Stage perturb: addressed randomness, metadata that say what was spent, and a person's own files."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv as pc
+import pyarrow.parquet as pq
+import pytest
+from cell_factory import NAME, SMALL, files, store
+
+from graphldp import __version__, client
+from graphldp.client import protocol
+from graphldp.errors import ArtifactError, DataError, OptionError
+from graphldp.randomness import generator
+from graphldp.stages.artifacts import file_hash, read_meta
+from graphldp.stages.download import import_own
+from graphldp.stages.graphs import graph_hash, read_graph
+from graphldp.stages.own import OwnFiles
+from graphldp.stages.paths import graph_dir, reports_path
+from graphldp.stages.perturb import check_nodes, device_for, nodes_hash, perturb_file, perturb_graph
+from graphldp.stages.reports import ReportsFile
+
+MAKE = "ldp perturb"
+FEATURES = np.array([[0.0, 0.5, 1.0], [1.0, 0.0, 0.25], [0.0, 0.0, 0.0], [0.75, 1.0, 0.0]])
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    store(tmp_path / "data")
+    return tmp_path / "data"
+
+
+def perturb(data: Path, mechanism: str = "mb", epsilon: float = 1.0, **options: Any) -> Path:
+    return perturb_graph(NAME, mechanism, epsilon, **{"data": data, "seeds": (0, 1), **options})
+
+
+def values(path: Path, seed: int) -> tuple[list[Any], list[Any]]:
+    one = ReportsFile(path, MAKE).load(seed)
+    assert one.index is not None
+    return one.index.tolist(), one.value.tolist()
+
+
+# randomness -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("mechanism", ["mb", "pm", "lp", "ppm-safe"])
+def test_the_same_address_gives_the_same_bytes(mechanism: str, data: Path, tmp_path: Path) -> None:
+    one = perturb(data, mechanism, output=tmp_path / "one.parquet")
+    two = perturb(data, mechanism, output=tmp_path / "two.parquet")
+    assert one.read_bytes() == two.read_bytes()
+
+
+def test_every_part_of_the_address_counts(data: Path) -> None:
+    store(data, "other")
+    path = perturb(data)
+    found = [values(path, 0), values(path, 1)]
+    changes: list[dict[str, Any]] = [{"root": 1}, {"epsilon": 1.0 + 1e-9}, {"mechanism": "duchi"}]
+    found += [values(perturb(data, **{"mechanism": "mb", "epsilon": 1.0, **change}), 0) for change in changes]
+    found.append(values(perturb_graph("other", "mb", 1.0, data=data, seeds=(0,)), 0))
+    for one in range(len(found)):
+        for two in range(one):
+            assert found[one] != found[two], (one, two)
+
+
+def test_reports_are_those_of_the_addressed_generator(data: Path) -> None:
+    graph = read_graph(graph_dir(data, NAME))
+    device = protocol("mb", 2.0, graph.dimensions, graph.low, graph.high)
+    expected = device.perturb(graph.features, generator(7, "perturb", NAME, "mb", 2.0, -1))
+    found = ReportsFile(perturb(data, epsilon=2.0, seeds=(0, -1), root=7), MAKE).load(-1)
+    np.testing.assert_array_equal(found.value, expected.value)
+    np.testing.assert_array_equal(found.index, expected.index)
+
+
+@pytest.mark.parametrize("mechanism", ["mb", "pm", "ppm-public"])
+def test_no_seed_moves_another(mechanism: str, data: Path) -> None:
+    few = perturb(data, mechanism, seeds=(0, 1))
+    before = {seed: values(few, seed) for seed in (0, 1)}
+    for seeds in ((0, 1, -1, -2), (0, 1, 2, 3, -1), (-1, 1, 0)):
+        many = perturb(data, mechanism, seeds=seeds)
+        assert {seed: values(many, seed) for seed in (0, 1)} == before, seeds
+        assert ReportsFile(many, MAKE).meta["seeds"] == list(seeds)
+
+
+# what is written ------------------------------------------------------------------------------------------------------
+
+
+def test_metadata_say_what_was_spent_and_how(data: Path) -> None:
+    path = perturb(data, epsilon=2.0, options={"m": 2}, root=5)
+    assert path == reports_path(data, NAME, "mb", 2.0)
+    meta = read_meta(path, MAKE)
+    claim = meta.pop("claim")
+    assert (claim["epsilon"], claim["keeps"], claim["unit"]) == (2.0, True, "one node's whole feature vector")
+    random = meta.pop("random")
+    assert (random["root"], random["reproducible"], random["generator"]) == (5, True, "PCG64DXSM")
+    assert "seed" in random["address"]
+    exact = meta.pop("epsilon_exact")
+    assert exact == pytest.approx(2.0, rel=1e-12)
+    expected = {
+        "kind": "reports",
+        "dataset": NAME,
+        "mechanism": "mb",
+        "options": {"fill": "mid"},
+        "epsilon": 2.0,
+        "delta": 0.0,
+        "dimensions": SMALL["dimensions"],
+        "m": 2,
+        "low": 0.0,
+        "high": 1.0,
+        "nodes": SMALL["nodes"],
+        "seeds": [0, 1],
+        "deterministic": False,
+        "input": graph_hash(graph_dir(data, NAME)),
+        "nodes_hash": nodes_hash(read_graph(graph_dir(data, NAME))),
+        "library": __version__,
+    }
+    assert {key: meta[key] for key in expected} == expected
+
+
+@pytest.mark.parametrize("mechanism", [*client.names("scalar"), *client.names("vector")])
+def test_the_exact_loss_of_every_mechanism_is_written(mechanism: str, data: Path) -> None:
+    epsilon = {"identity": math.inf, "null": 0.0}.get(mechanism, 1.0)
+    meta = read_meta(perturb(data, mechanism, epsilon, seeds=(0,)), MAKE)
+    exact = float(meta["epsilon_exact"])
+    device = protocol(mechanism, epsilon, SMALL["dimensions"], 0.0, 1.0)
+    assert exact == device.privacy_loss()
+    assert meta["claim"]["keeps"] == device.claim.keeps
+    if meta["claim"]["keeps"] and not meta["delta"]:
+        assert exact <= float(meta["claim"]["epsilon"]) * (1 + 1e-9)
+
+
+def test_floor_and_ceiling_name_their_budgets(data: Path) -> None:
+    for mechanism, epsilon, name in (("null", 0.0, "0"), ("identity", math.inf, "inf")):
+        path = perturb(data, mechanism, epsilon)
+        assert path.name == f"eps={name}.parquet"
+        assert float(read_meta(path, MAKE)["epsilon"]) == epsilon
+
+
+def test_the_floor_has_not_seen_the_data(data: Path) -> None:
+    before = values(perturb(data, "null", 0.0), 0)
+    store(data, features=0.0, words=1.0)
+    assert values(perturb(data, "null", 0.0), 0) == before
+
+
+def test_progress_counts_the_seeds(data: Path) -> None:
+    calls: list[tuple[int, int, str]] = []
+    perturb(data, seeds=(0, 1, -1), progress=lambda done, total, text: calls.append((done, total, text)))
+    assert calls == [(count, 3, "mb at epsilon 1") for count in (1, 2, 3)]
+    calls.clear()
+    perturb(data, "identity", math.inf, progress=lambda done, total, text: calls.append((done, total, text)))
+    assert calls == [(1, 1, "identity at epsilon inf")]
+
+
+@pytest.mark.parametrize("after", [1, 2])
+def test_a_stop_leaves_the_earlier_file_and_no_other(after: int, data: Path) -> None:
+    path = perturb(data, root=1)
+    before, there = path.read_bytes(), files(data)
+
+    def stop(done: int, total: int, text: str) -> None:
+        if done == after:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        perturb(data, root=2, progress=stop)
+    assert path.read_bytes() == before
+    assert files(data) == there
+
+
+# a person's own file --------------------------------------------------------------------------------------------------
+
+
+def wide() -> pa.Table:
+    columns = {name: FEATURES[:, j] for j, name in enumerate("abc")}
+    return pa.table({"node": ["n7", "n2", "n5", "n1"], **columns})
+
+
+def triples() -> pa.Table:
+    cells = [(f"n{n}", "abc"[j], FEATURES[i, j]) for i, n in enumerate((7, 2, 5, 1)) for j in range(3)]
+    kept = [cell for cell in cells if cell[2] or cell[:2] == ("n5", "a")]  # a node without features is listed with a 0
+    node, feature, value = zip(*kept, strict=True)
+    return pa.table({"node": node, "feature": feature, "value": value})
+
+
+def own(path: Path, table: pa.Table) -> Path:
+    pq.write_table(table, path) if path.suffix == ".parquet" else pc.write_csv(table, path)
+    return path
+
+
+def perturb_own(path: Path, mechanism: str = "mb", epsilon: float = 1.0, **options: Any) -> Path:
+    given = {"low": 0.0, "high": 1.0, "name": "mine", "data": path.parent, "seeds": (0, 1), **options}
+    return perturb_file(path, mechanism, epsilon, **given)
+
+
+@pytest.mark.parametrize("form", [wide, triples])
+@pytest.mark.parametrize("suffix", ["parquet", "csv"])
+def test_every_form_of_a_file_gives_the_same_reports(form: Any, suffix: str, tmp_path: Path) -> None:
+    path = perturb_own(own(tmp_path / f"features.{suffix}", form()), "pm", 2.0)
+    assert path == reports_path(tmp_path, "mine", "pm", 2.0)
+    expected = protocol("pm", 2.0, 3, 0.0, 1.0).perturb(FEATURES, generator(0, "perturb", "mine", "pm", 2.0, 1))
+    found = ReportsFile(path, MAKE).load(1)
+    np.testing.assert_array_equal(found.value, expected.value)
+    np.testing.assert_array_equal(found.index, expected.index)
+    meta = read_meta(path, MAKE)
+    assert (meta["low"], meta["high"], meta["nodes"], meta["dimensions"]) == (0.0, 1.0, 4, 3)
+    assert meta["input"] == file_hash(tmp_path / f"features.{suffix}")
+
+
+def test_reports_of_a_file_belong_to_the_graph_of_the_same_nodes(tmp_path: Path) -> None:
+    features = own(tmp_path / "features.csv", wide())
+    edges = own(tmp_path / "edges.csv", pa.table({"source": ["n7", "n1"], "target": ["n2", "n5"]}))
+    import_own("mine", OwnFiles(features=features, edges=edges), tmp_path, low=0, high=1)
+    graph = read_graph(graph_dir(tmp_path, "mine"))
+    path = perturb_own(features)
+    check_nodes(path, read_meta(path, MAKE), graph, "never")
+    turned = perturb_own(own(tmp_path / "turned.csv", wide().take([1, 0, 2, 3])))
+    with pytest.raises(ArtifactError, match="holds reports of other nodes than the graph mine has; perturb again"):
+        check_nodes(turned, read_meta(turned, MAKE), graph, "perturb again")
+
+
+def test_secure_reports_cannot_be_drawn_again(tmp_path: Path) -> None:
+    features = own(tmp_path / "features.parquet", wide())
+    found = []
+    for name in ("one", "two", "three"):
+        path = perturb_own(features, "pm", seeds=(0,), secure=True, output=tmp_path / f"{name}.parquet")
+        found.append(values(path, 0))
+    assert found[0] != found[1] != found[2] != found[0]
+
+
+def test_a_secure_file_says_nothing_that_depends_on_the_data(tmp_path: Path) -> None:
+    one = own(tmp_path / "one.parquet", wide())
+    two = own(tmp_path / "two.parquet", wide().set_column(1, "a", pa.array([1.0, 1.0, 1.0, 1.0])))
+    first, second = (read_meta(perturb_own(path, seeds=(0,), secure=True), MAKE) for path in (one, two))
+    assert first == second
+    assert first["random"] == {"generator": "operating system", "reproducible": False}
+    assert file_hash(one) not in str(first)
+
+
+@pytest.mark.parametrize("seeds", [(0, 1), (0, -1), ()])
+def test_secure_means_one_report_of_each_person(seeds: tuple[int, ...], tmp_path: Path) -> None:
+    features = own(tmp_path / "features.parquet", wide())
+    with pytest.raises(OptionError, match="--seeds must be 1 and --search-seeds 0, got"):
+        perturb_own(features, seeds=seeds, secure=True)
+    assert files(tmp_path) == ["features.parquet"]
+
+
+def test_the_one_report_serves_every_run(tmp_path: Path) -> None:
+    path = perturb_own(own(tmp_path / "features.parquet", wide()), seeds=(0,), secure=True)
+    file = ReportsFile(path, MAKE)
+    for seed in (0, 1, 9, -1):
+        np.testing.assert_array_equal(file.load(seed).value, file.load(0).value)
+
+
+# what is refused ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"epsilon": 0.0}, "mb: epsilon must be finite and > 0, got 0.0; to send nothing about the data use"),
+        ({"epsilon": -1.0}, "epsilon must be finite and > 0, got -1.0"),
+        ({"epsilon": math.nan}, "epsilon must be finite and > 0, got nan"),
+        ({"epsilon": math.inf}, "epsilon must be finite and > 0, got inf"),
+        ({"mechanism": "mbb"}, "unknown mechanism 'mbb'; did you mean 'mb'?"),
+        ({"mechanism": "null"}, "null: epsilon must be 0, got 1.0"),
+        ({"mechanism": "identity"}, "identity: epsilon must be inf, got 1.0"),
+        ({"options": {"m": 25}}, "m must be a whole number from 1 to the 24 dimensions, got 25"),
+        ({"options": {"m": 0}}, "m must be a whole number from 1 to the 24 dimensions, got 0"),
+        ({"options": {"m": 1.5}}, "m must be a whole number from 1 to the 24 dimensions, got 1.5"),
+        ({"mechanism": "lp", "options": {"m": 2}}, "lp reports every dimension: m must be left out, or be 24; got 2"),
+        ({"options": {"nonsense": 1}}, "mb has no option 'nonsense'"),
+        ({"options": {"epsilon": 9}}, "epsilon is no further option of mb, got 9"),
+        ({"options": {"low": -9}}, "low is no further option of mb, got -9"),
+        ({"options": {"dimensions": 2}}, "dimensions is no further option of mb, got 2"),
+        ({"options": {"name": "pm"}}, "name is no further option of mb, got 'pm'"),
+    ],
+    ids=str,
+)
+def test_what_cannot_be_is_one_line(change: dict[str, Any], words: str, data: Path) -> None:
+    before = files(data)
+    with pytest.raises(OptionError) as error:
+        perturb(data, **{"mechanism": "mb", "epsilon": 1.0, **change})
+    assert words in str(error.value)
+    assert "\n" not in str(error.value)
+    assert files(data) == before
+
+
+def test_a_graph_that_is_not_there_says_how_to_get_it(data: Path) -> None:
+    with pytest.raises(ArtifactError, match="does not exist; make it with `ldp download cora`"):
+        perturb_graph("cora", "mb", 1.0, data=data, seeds=(0,))
+
+
+@pytest.mark.parametrize(
+    ("table", "bounds", "words"),
+    [
+        (wide(), (1.0, 0.0), "needs finite low < high, got low 1.0 and high 0.0"),
+        (wide(), (1.0, 1.0), "needs finite low < high, got low 1.0 and high 1.0"),
+        (wide(), (0.0, math.nan), "needs finite low < high, got low 0.0 and high nan"),
+        (wide(), (-math.inf, 1.0), "needs finite low < high"),
+        (wide(), (0.0, 0.9), "column 'a' lies outside the declared range 0..0.9"),
+        (wide().set_column(1, "a", pa.array([0.0, math.nan, 0.0, 0.0])), (0.0, 1.0), "(node 'n2'), column 'a' is NaN"),
+        (wide().set_column(1, "a", pa.array([0.0, None, 0.0, 0.0])), (0.0, 1.0), "is NaN or missing"),
+        (wide().set_column(0, "node", pa.array(["x", "y", "x", "z"])), (0.0, 1.0), "node 'x' stands in two rows"),
+        (wide().drop_columns(["node"]), (0.0, 1.0), "missing column 'node'"),
+        (wide().select(["node"]), (0.0, 1.0), "no feature columns"),
+        (triples(), (0.5, 1.0), "triples leave zeros out, so the declared range must hold 0"),
+    ],
+)
+def test_a_file_that_breaks_a_rule_is_one_line(
+    table: pa.Table, bounds: tuple[float, float], words: str, tmp_path: Path
+) -> None:
+    path = own(tmp_path / "features.parquet", table)
+    with pytest.raises(DataError) as error:
+        perturb_own(path, low=bounds[0], high=bounds[1])
+    assert words in str(error.value)
+    assert str(error.value).startswith(str(path))
+    assert "\n" not in str(error.value)
+    assert files(tmp_path) == ["features.parquet"]
+
+
+def test_a_file_that_is_not_there_is_one_line(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="there is no such file; give the features as"):
+        perturb_own(tmp_path / "features.csv")
+
+
+def test_a_device_is_made_for_its_graph(data: Path) -> None:
+    graph = store(data, "other", dimensions=10)
+    device = device_for(graph, "pm", 1.5, {"m": 2})
+    assert (device.dimensions, device.low, device.high, device.m, device.epsilon) == (10, 0.0, 1.0, 2, 1.5)
