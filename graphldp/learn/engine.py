@@ -17,7 +17,7 @@ from graphldp.learn.chain import choose_order, trimmed
 from graphldp.learn.device import resolve_device
 from graphldp.learn.noise import DropoutNoise, initial_parameters
 from graphldp.learn.optim import Adam
-from graphldp.learn.parallel import deferred_interrupt, group_count, side_by_side, spread
+from graphldp.learn.parallel import deferred_interrupt, group_count, side_by_side, spread, thread_share
 from graphldp.learn.problem import Options, Outcome, Problem, Run
 from graphldp.learn.state import Group, Interrupted, State, fingerprint
 from graphldp.learn.task import NodeClassification
@@ -98,6 +98,7 @@ class Trainer:
 
         self.waves = waves(position, estimate, options.max_memory)
         self.graph = GraphMatrices(problem, self.model, device)
+        self.units = problem.nodes * width
 
     def fit(self, progress: Progress | None = None, state: State | None = None) -> Outcome:
         """Train, from the start or from a state."""
@@ -148,8 +149,7 @@ class Trainer:
         if wave == len(self.waves):
             return []
         runs = self.waves[wave]
-        units = self.problem.nodes * self.model.width(self.problem.classes)
-        count = group_count(len(runs), units, torch.get_num_threads()) if self.device.type == "cpu" else 1
+        count = group_count(len(runs), self.units, torch.get_num_threads()) if self.device.type == "cpu" else 1
         out = []
         for some in spread(runs, count):
             parameters = self.initial(some)
@@ -182,7 +182,8 @@ class Trainer:
             return lambda stop: self._train_group(state, group, stop)
 
         tasks = [task(group) for group in state.groups if not group.ended]
-        if tasks and side_by_side(tasks, tick, torch.get_num_threads()):
+        units = self.units * sum(len(group.runs) for group in state.groups)
+        if tasks and side_by_side(tasks, tick, thread_share(len(state.groups), units, torch.get_num_threads())):
             raise Interrupted(state.copy())
         state.wave += 1
         state.groups = self._groups(state.wave)

@@ -16,9 +16,9 @@ from typing import Any
 
 import torch
 
-__all__ = ["deferred_interrupt", "group_count", "side_by_side", "spread"]
+__all__ = ["deferred_interrupt", "group_count", "side_by_side", "spread", "thread_share"]
 
-# A group with fewer hidden units than this (nodes * runs * width) is not worth a thread of its own.
+# Fewer hidden units than this (nodes * runs * width) are not worth a thread more.
 LEAST_UNITS = 2**17
 # Python itself runs one thread at a time: more groups than this wait for it.
 MOST_GROUPS = 8
@@ -55,18 +55,23 @@ def group_count(runs: int, units: int, threads: int) -> int:
     return max(1, min(threads, runs, MOST_GROUPS, runs * units // LEAST_UNITS))
 
 
+def thread_share(groups: int, units: int, threads: int) -> int:
+    """Return how many threads each of the groups uses, all of them having so many hidden units together."""
+    return max(1, min(threads // groups, units // groups // LEAST_UNITS))
+
+
 def spread(runs: Sequence[int], count: int) -> list[list[int]]:
     """Deal the runs out: each group gets a fair share of long and short filters and keeps the order."""
     return [list(runs[start::count]) for start in range(count)]
 
 
-def side_by_side(tasks: Sequence[Callable[[Callable[[], bool]], None]], tick: Callable[[], bool], threads: int) -> bool:
+def side_by_side(tasks: Sequence[Callable[[Callable[[], bool]], None]], tick: Callable[[], bool], share: int) -> bool:
     """Do tasks at the same time and return whether they were stopped.
 
     Args:
         tasks: each is given a function that says whether to stop, which it asks at each point where it can.
         tick: called in this thread, now and then, and before each stop of a single task; says whether to stop.
-        threads: how many threads torch may use in all.
+        share: how many threads torch may use for each.
     """
     stopped = threading.Event()
 
@@ -75,11 +80,12 @@ def side_by_side(tasks: Sequence[Callable[[Callable[[], bool]], None]], tick: Ca
             stopped.set()
         return stopped.is_set()
 
-    if len(tasks) == 1:
-        tasks[0](ask)
-        return stopped.is_set()
-    share = max(1, threads // len(tasks))
+    threads = torch.get_num_threads()
     try:
+        if len(tasks) == 1:
+            torch.set_num_threads(share)
+            tasks[0](ask)
+            return stopped.is_set()
         with ThreadPoolExecutor(len(tasks), initializer=torch.set_num_threads, initargs=(share,)) as pool:
             futures = [pool.submit(task, stopped.is_set) for task in tasks]
             try:
@@ -93,6 +99,6 @@ def side_by_side(tasks: Sequence[Callable[[Callable[[], bool]], None]], tick: Ca
             for future in futures:
                 future.result()
     finally:
-        # The workers' number became the default of threads to come.
+        # Also after workers: their number became the default of threads to come.
         torch.set_num_threads(threads)
     return stopped.is_set()

@@ -95,8 +95,8 @@ def test_selu_equals_torch() -> None:
 def test_registry() -> None:
     assert "gcn" in models()
     assert model("gcn", hidden=8) == GCN(hidden=8)
-    with pytest.raises(OptionError, match="unknown model 'gnc'; did you mean 'gcn'"):
-        model("gnc")
+    with pytest.raises(OptionError, match="unknown model 'gcnn'; did you mean 'gcn'"):
+        model("gcnn")
     with pytest.raises(OptionError, match=r"model 'gcn' has no option 'width'\. Valid: activation, hidden, layers"):
         model("gcn", width=3)
     for options, message in [

@@ -11,7 +11,7 @@ from learn_factory import small_problem, varied_runs
 from test_engine import StopAt, alike, same
 
 from graphldp.learn import Interrupted, Options, State, fit, parallel
-from graphldp.learn.parallel import group_count, side_by_side, spread
+from graphldp.learn.parallel import group_count, side_by_side, spread, thread_share
 
 
 @pytest.fixture
@@ -30,6 +30,11 @@ def test_how_many_groups() -> None:
     assert group_count(10, units // 4, 4) == 2
     assert group_count(10, 1, 4) == 1
     assert group_count(100, units, 64) == parallel.MOST_GROUPS
+    # Threads within a group: no more than there are, and none for a small group.
+    assert thread_share(1, 4 * units, 8) == 4
+    assert thread_share(2, 100 * units, 8) == 4
+    assert thread_share(1, units // 2, 8) == 1
+    assert thread_share(4, 100 * units, 2) == 1
     assert spread([5, 3, 1, 0, 4], 2) == [[5, 1, 4], [3, 0]]
 
 
