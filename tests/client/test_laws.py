@@ -6,8 +6,8 @@ import math
 
 import numpy as np
 import pytest
-from cases import CASES
-from laws import LAWS, RANDOM_LAWS, built, distribution, inputs, moment
+from client_cases import CASES
+from client_laws import LAWS, RANDOM_LAWS, built, distribution, inputs, moment
 
 from graphldp.client import lookup, mechanism, names
 from graphldp.client.ag import calibrate

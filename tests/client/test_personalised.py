@@ -7,7 +7,7 @@ import math
 
 import numpy as np
 import pytest
-from laws import ALPHA, Z, chi_square
+from client_laws import ALPHA, Z, chi_square
 
 from graphldp.client import DISTRIBUTIONS, mechanism, protocol
 from graphldp.client.levels import probabilities

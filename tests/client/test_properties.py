@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from cases import CASES
+from client_cases import CASES
 from hypothesis import given, settings
 from hypothesis import strategies as st
 

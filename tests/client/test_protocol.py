@@ -8,8 +8,8 @@ import math
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from cases import CASES
-from laws import ALPHA, Z, chi_square
+from client_cases import CASES
+from client_laws import ALPHA, Z, chi_square
 
 from graphldp.client import M_RULES, best_m, from_meta, lookup, mechanism, names, protocol
 from graphldp.client.gaussian import epsilon_of

@@ -7,8 +7,8 @@ import sys
 
 import numpy as np
 import pytest
-from cases import CASES
-from laws import ALPHA, LAWS, RANDOM_LAWS, Z, built, distribution, fit, inputs, moment
+from client_cases import CASES
+from client_laws import ALPHA, LAWS, RANDOM_LAWS, Z, built, distribution, fit, inputs, moment
 
 from graphldp.client import lookup, mechanism, names
 from graphldp.client.randomiser import uniform

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from cases import CASES
+from client_cases import CASES
 from scipy import stats
 
 from graphldp.client import Randomiser, lookup, mechanism, names

@@ -6,7 +6,7 @@ import re
 
 import numpy as np
 import pytest
-from cases import CASES, Case, _found
+from client_cases import CASES, Case, _found
 
 from graphldp.client import Randomiser, VectorMechanism, lookup, mechanism, names, protocol
 from graphldp.client.registry import register
@@ -28,7 +28,7 @@ def test_an_entry_states_its_formula_claim_estimator_reference_and_deviations(na
 
 @pytest.mark.parametrize("name", names())
 def test_an_entry_has_one_test_case(name: str) -> None:
-    assert name in CASES, f"add a case class for {name!r} to tests/client/cases.py"
+    assert name in CASES, f"add a case class for {name!r} to tests/client/client_cases.py"
 
 
 def test_no_test_case_is_left_over_and_none_shadows_another() -> None:
