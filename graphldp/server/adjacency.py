@@ -91,8 +91,7 @@ def _column_weights(weights: ArrayLike, nodes: int, convolution: float) -> NDArr
         raise DataError(f"{nodes} nodes need {nodes} weights, got the shape {values.shape}")
     if not (np.isfinite(values).all() and (values >= 0).all()):
         raise DataError("node weights must be finite numbers >= 0")
-    # Their scale cancels in the mean; dividing by it keeps inverse variances of 1e-13 away from float32's end.
-    return np.asarray(values / values.max(initial=np.finfo(np.float64).tiny))
+    return values
 
 
 def shift(

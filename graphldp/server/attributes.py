@@ -29,6 +29,7 @@ from graphldp.server.logistic import fit_sparse_logistic
 __all__ = ["Scores", "TrainingClasses", "score_attributes", "scorer_names"]
 
 Floats: TypeAlias = NDArray[np.float64]
+_TIES = "ties"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -38,16 +39,19 @@ class Scores:
     Attributes:
         method: how they were computed.
         values: d numbers.
+        ties: d numbers that order attributes of equal value, where the method has something to say about these.
         details: what the method says about its own work (iterations, whether it converged, ...).
     """
 
     method: str
     values: Floats
+    ties: Floats | None = None
     details: Mapping[str, Any] = field(default_factory=dict)
 
     def ranking(self) -> NDArray[np.int64]:
-        """Return the attributes from the best to the worst; equals in their own order."""
-        return np.argsort(-self.values, kind="stable")
+        """Return the attributes from the best to the worst; what is equal in all is in its own order."""
+        ties = np.zeros_like(self.values) if self.ties is None else self.ties
+        return np.lexsort((-ties, -self.values))
 
     def top(self, count: int) -> tuple[int, ...]:
         """Return the best attributes, the best first."""
@@ -140,7 +144,8 @@ def _sma(
         tolerance=tolerance,
         iterations=iterations,
     )
-    return np.abs(fitted.weight).mean(axis=1), fitted.record()
+    # Most weights are 0. Ordered by their number, these attributes would look alike in every round.
+    return np.abs(fitted.weight).mean(axis=1), {**fitted.record(), _TIES: fitted.pull}
 
 
 def _tables(
@@ -247,4 +252,4 @@ def score_attributes(
         if key not in own:
             raise OptionError(f"attribute score {method} has no option {key!r}; it has: {', '.join(own)}")
     values, details = scorer(filtered, TrainingClasses.of(labels, train), max_memory, **options)
-    return Scores(method=method, values=values, details=details)
+    return Scores(method=method, values=values, ties=details.pop(_TIES, None), details=details)

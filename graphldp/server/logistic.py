@@ -31,6 +31,8 @@ class SparseLogistic:
     Attributes:
         weight: d x C.
         intercept: C.
+        pull: d, the largest gradient of the loss in an attribute's weights, in units of lambda: 1 where a weight is not
+            0, and the closer to 1 the sooner the attribute would be used if lambda fell.
         penalty: lambda, on the embedding's own scale.
         iterations: how many were needed.
         residual: the largest violation of the optimality conditions, in units of lambda.
@@ -39,6 +41,7 @@ class SparseLogistic:
 
     weight: Floats
     intercept: Floats
+    pull: Floats
     penalty: float
     iterations: int
     residual: float
@@ -154,9 +157,12 @@ def fit_sparse_logistic(
     vanishing = float(np.abs(design.back(_softmax(np.tile(start, (count, 1))) - target)).max()) / count
     inner = strength * vanishing if penalty is None else penalty / design.scale
     weight, bias, used, residual = _solve(design, target, start, inner, intercept, tolerance, iterations)
+    error = (_softmax(design.times(weight) + bias) - target) / count
+    pull = np.abs(design.back(error)).max(axis=1) / inner
     weight = weight / design.scale
     return SparseLogistic(
         weight=weight,
+        pull=pull,
         intercept=bias - design.mean @ weight,
         penalty=inner * design.scale,
         iterations=used,

@@ -12,7 +12,7 @@ from sklearn.linear_model import LogisticRegression
 from small_graphs import adjacency
 
 from graphldp.errors import DataError, OptionError
-from graphldp.server import Estimate, Filtered, kprop, none, normalised, score_attributes, scorer_names
+from graphldp.server import Estimate, Filtered, Scores, kprop, none, normalised, score_attributes, scorer_names
 from graphldp.server.logistic import fit_sparse_logistic
 
 NODES, ATTRIBUTES, CLASSES = 150, 12, 3
@@ -185,10 +185,28 @@ def test_only_training_labels_are_read(filtered: Filtered, labels: np.ndarray, m
         assert not np.allclose(scores[0], score_attributes(method, filtered, moved, TRAIN).values)
 
 
-def test_ranking_puts_equals_in_their_own_order(labels: np.ndarray, binary: np.ndarray) -> None:
-    scores = score_attributes("sma", clean(binary), labels, TRAIN, strength=1.0)
-    assert scores.ranking().tolist() == list(range(ATTRIBUTES))
-    assert scores.top(2) == (0, 1)
+def test_attributes_without_weight_are_ranked_by_how_soon_they_would_have_one(
+    real: np.ndarray, labels: np.ndarray
+) -> None:
+    none_yet = score_attributes("sma", clean(real), labels, TRAIN, strength=1.0)
+    assert not none_yet.values.any()
+    assert none_yet.ties is not None
+    assert none_yet.ties.max() == pytest.approx(1, abs=1e-6)
+    first, second = none_yet.top(2)
+    few = score_attributes("sma", clean(real), labels, TRAIN, strength=0.97, tolerance=1e-6)
+    assert np.flatnonzero(few.values).tolist() == [first]
+    assert few.ties is not None
+    assert few.ties[first] == pytest.approx(1, abs=1e-4)
+    assert few.ties[second] < 1
+    assert "ties" not in few.details
+
+
+def test_what_is_equal_in_all_keeps_its_own_order() -> None:
+    scores = Scores(method="mi", values=np.array([0.0, 2.0, 0.0, 2.0, 1.0]))
+    assert scores.ranking().tolist() == [1, 3, 4, 0, 2]
+    assert scores.top(2) == (1, 3)
+    tied = Scores(method="sma", values=np.array([0.0, 2.0, 0.0]), ties=np.array([0.1, 1.0, 0.5]))
+    assert tied.ranking().tolist() == [1, 2, 0]
 
 
 def test_what_cannot_be_scored_is_refused(labels: np.ndarray, binary: np.ndarray) -> None:

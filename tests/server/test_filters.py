@@ -144,6 +144,13 @@ def test_self_loops_are_added_once_to_everybody() -> None:
     np.testing.assert_allclose(operator, dense_shift(matrix.toarray() + np.eye(12), 0.5), rtol=1e-6)
 
 
+def test_an_edge_that_stands_twice_counts_with_both_weights_and_as_one_neighbour() -> None:
+    twice = sp.csr_array((np.ones(3), np.array([1, 1, 0]), np.array([0, 2, 3])), shape=(2, 2))
+    operator = normalised(twice, convolution=0.5)
+    assert operator.nnz == 2
+    np.testing.assert_allclose(operator.toarray(), dense_shift(np.array([[0.0, 2], [1, 0]]), 0.5), rtol=1e-6)
+
+
 def test_a_directed_edge_lets_its_row_hear_its_column() -> None:
     matrix = sp.csr_array(np.array([[0.0, 1, 1], [0, 0, 1], [0, 0, 0]]))
     np.testing.assert_allclose(normalised(matrix, convolution=0).toarray(), [[0, 0.5, 0.5], [0, 0, 1], [0, 0, 0]])
