@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 import pytest
-from client_cases import CASES
+from client_cases import BUDGETS, CASES
 from client_laws import LAWS, RANDOM_LAWS, built, distribution, inputs, moment
 
 from graphldp.client import lookup, mechanism, names
@@ -164,6 +164,17 @@ def test_what_the_server_makes_of_a_report_has_the_stated_bias(name: str, epsilo
         # Shrunk towards the middle: never to the other side, never outwards.
         assert (np.abs(law.estimate_mean(x)) <= np.abs(x) + 1e-12).all()
         assert (law.estimate_mean(x) * x >= 0).all()
+
+
+@pytest.mark.parametrize("name", [n for n in names("scalar") if not lookup(n).finite and n not in ("hm", "gm")])
+def test_the_default_grid_survives_float32(name: str) -> None:
+    for epsilon in BUDGETS:
+        law = mechanism(name, epsilon)
+        assert math.log2(law.step) == round(math.log2(law.step))
+        cells = law.cells()
+        np.testing.assert_array_equal(cells.astype(np.float32).astype(np.float64), cells)
+        shifted = mechanism(name, epsilon, 0.0, 1.0).cells().astype(np.float32)
+        assert (np.diff(shifted) > 0).all()
 
 
 def test_the_square_wave_is_never_better_than_piecewise_once_unbiased() -> None:

@@ -51,6 +51,12 @@ def test_each_bit_is_the_inverse_of_its_own_law(name: str, epsilon: float) -> No
         for x, odds in ((1.0, one[bit]), (-1.0, -zero[bit])):  # all bits 1, all bits 0
             sent = (law.invert(np.full(N, x), grid).astype(int) >> (law.bits - 1 - bit)) & 1
             assert sent.mean() == pytest.approx(1 / (1 + np.exp(-odds)), abs=1.5 / N)
+            # The rarer outcome takes the small u, down to its exact probability.
+            rare = 1 / (1 + np.exp(abs(odds)))
+            edge = np.full((2, law.bits), 0.5)
+            edge[:, bit] = rare * np.array([0.999, 1.001])
+            sent = (law.invert(np.full(2, x), edge).astype(int) >> (law.bits - 1 - bit)) & 1
+            assert sent.tolist() == ([0, 1] if odds > 0 else [1, 0])
 
 
 @pytest.mark.parametrize(("name", "epsilon"), RANDOM_LAWS)
