@@ -38,6 +38,7 @@ __all__ = [
     "audit_file",
     "audit_mechanisms",
     "finding_json",
+    "loss_text",
     "markdown_table",
     "privacy_page",
     "problem_lines",
@@ -116,8 +117,8 @@ def cells(row: Mapping[str, Any]) -> list[str]:
         str(row["mechanism"]),
         _g(row["nominal"]),
         claimed,
-        _up(row["exact"]),
-        _up(row["enumerated"]),
+        loss_text(row["exact"]),
+        loss_text(row["enumerated"]),
         _down(row["empirical"]["value"]),
         f"{lowest:.2g}",
         _g(row["variance_worst"], 4),
@@ -269,7 +270,7 @@ def _g(value: Any, digits: int = 6) -> str:
     return f"{_number(value):.{digits}g}"
 
 
-def _up(value: Any) -> str:
+def loss_text(value: Any) -> str:
     """Return a loss in five digits, rounded up but for the last bits of float64."""
     number = _number(value)
     if not math.isfinite(number) or number == 0:

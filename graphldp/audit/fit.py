@@ -237,14 +237,27 @@ def _chi_square(counts: Counts, p: Floats, *, ordered: bool) -> float:
 
     expected = counts.sum() * p
     order = np.arange(len(p)) if ordered else np.argsort(expected, kind="stable")
-    grown = np.cumsum(expected[order])
-    # A group ends where the expected count has grown by MIN_EXPECTED; what is left over joins the last one.
-    group = np.minimum(np.floor((grown - expected[order]) / MIN_EXPECTED), grown[-1] // MIN_EXPECTED - 1).astype(int)
-    _, group = np.unique(np.maximum(group, 0), return_inverse=True)
-    observed, wanted = np.bincount(group, counts[order]), np.bincount(group, expected[order])
+    # A group begins where the expected count before it has grown by another MIN_EXPECTED ...
+    before = np.cumsum(expected[order]) - expected[order]
+    _, group = np.unique(np.floor(before / MIN_EXPECTED), return_inverse=True)
+    observed, wanted = _merge_small(np.bincount(group, counts[order]), np.bincount(group, expected[order]))
     if len(wanted) < 2:
         return 1.0
     return float(chi2.sf(float(((observed - wanted) ** 2 / wanted).sum()), len(wanted) - 1))
+
+
+def _merge_small(observed: Floats, wanted: Floats) -> tuple[Floats, Floats]:
+    """Join each group that is expected too seldom (after one large outcome) with the one before it."""
+    have: list[float] = []
+    want: list[float] = []
+    for count, expected in zip(observed.tolist(), wanted.tolist(), strict=True):
+        if want and min(expected, want[-1]) < MIN_EXPECTED:
+            have[-1] += count
+            want[-1] += expected
+        else:
+            have.append(count)
+            want.append(expected)
+    return np.array(have), np.array(want)
 
 
 def _fit_indices(index: NDArray[np.int32], dimensions: int) -> float:

@@ -9,12 +9,13 @@ from typing import Any
 
 import numpy as np
 
+from graphldp.audit.accuracy import accuracy
 from graphldp.audit.budget import ALPHA, LOSS_TOLERANCE, MAX_ROWS
 from graphldp.audit.empirical import Bound, bound_of_scores, log_likelihood_ratio
 from graphldp.audit.exact import Loss, joint_loss, scalar_loss
 from graphldp.audit.fit import Fit, Power, fit, power
 from graphldp.audit.gaussian import gaussian_delta, gaussian_epsilon, loss_distribution, numerical_epsilon
-from graphldp.audit.law import grid_inputs, moments, outcomes
+from graphldp.audit.law import outcomes
 from graphldp.audit.subject import Piece, Subject, subject_of
 from graphldp.audit.whole import audit_whole
 from graphldp.client import lookup
@@ -27,7 +28,6 @@ _FEW_DIMENSIONS = 3  # of the joint report that is enumerated
 _CROSS_TOLERANCE = 1e-6  # between the mechanism's own loss and the enumeration, relative to 1 + the loss
 _NUMERICAL_TOLERANCE = 5e-3  # the same for a privacy-loss distribution on a lattice, relative
 _POWER_SAMPLES = 20_000
-_VARIANCE_INPUTS = 21
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -199,7 +199,7 @@ def audit_subject(subject: Subject, nominal: float, options: AuditOptions) -> Ro
     sampled, shown = _fit(subject, options.samples, rng)
     piece = subject.pieces[-1]
     bound = _empirical(piece, options.samples, rng("empirical"))
-    worst_variance, mean_variance, bias = _accuracy(subject)
+    worst_variance, mean_variance, bias = accuracy(subject)
     problems = _loss_problems(subject, exact, exact_delta)
     problems += _other_problems(subject, enumerated, stated, sampled, shown, bound)
     return Row(
@@ -324,46 +324,6 @@ def _empirical(piece: Piece, samples: int, rng: np.random.Generator) -> Bound:
         log_likelihood_ratio(piece.bases, second, high, low),
         name="log likelihood ratio",
     )
-
-
-def _accuracy(subject: Subject) -> tuple[float, float, float]:
-    """Return worst and mean variance and the largest bias of a coordinate's estimate, by summing over the law.
-
-    Averaged over the levels' public distribution and over the features, where these differ.
-    """
-    device = subject.device
-    inputs = grid_inputs(subject.pieces[0].bases[0], _VARIANCE_INPUTS)
-    if subject.pieces[0].bases[0].deterministic:
-        return 0.0, 0.0, 0.0
-    weights = _piece_weights(subject)
-    fill = device.fill_value if device is not None else 0.0
-    table: dict[Any, tuple[float, float]] = {}
-    variances, biases = np.zeros(len(inputs)), np.zeros(len(inputs))
-    for piece, weight in zip(subject.pieces, weights, strict=True):
-        rectified = piece.m < len(piece.bases) and piece.bases[0].rectified
-        scale = len(piece.bases) / piece.m if rectified else 1.0
-        share = piece.m / len(piece.bases)
-        for base in piece.bases:
-            for place, x in enumerate(inputs):
-                if (base, x) not in table:
-                    found = moments(base, float(x))
-                    table[base, x] = found.estimate_mean, found.estimate_variance
-                mean, variance = table[base, x]
-                centre = scale * share * (mean - fill)
-                square = scale**2 * share * (variance + (mean - fill) ** 2)
-                part = weight / len(piece.bases)
-                variances[place] += part * (square - centre**2)
-                biases[place] += part * (fill + centre - x)
-    spacing = np.gradient(inputs)
-    return float(variances.max()), float(np.average(variances, weights=spacing)), float(np.abs(biases).max())
-
-
-def _piece_weights(subject: Subject) -> list[float]:
-    if len(subject.pieces) == 1:
-        return [1.0]
-    from graphldp.client.levels import probabilities
-
-    return [float(p) for p in probabilities(subject.device.distribution, len(subject.pieces))]
 
 
 def _loss_problems(subject: Subject, exact: float, exact_delta: float) -> list[str]:

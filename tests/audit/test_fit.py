@@ -82,6 +82,16 @@ def test_reports_outside_the_outputs_are_impossible() -> None:
     assert fit_counts(np.array([500, 500, 0]), p, ordered=False).p > 0.5
 
 
+def test_one_large_outcome_among_rare_ones_is_pooled() -> None:
+    # The tail after it is expected too seldom for a group of its own, and partly never.
+    law = np.array([0.0, 0.001, 0.99, 0.009, 0.0])
+    for ordered in (True, False):
+        good = fit_counts(np.array([0, 20, 19_800, 180, 0]), law, ordered=ordered)
+        assert good.chi_square > 0.5
+        bad = fit_counts(np.array([0, 900, 18_200, 900, 0]), law, ordered=ordered)
+        assert bad.chi_square < ALPHA or bad.p < ALPHA
+
+
 def test_exact_binomial_tail() -> None:
     # P[Binomial(10, 1/2) <= 0] = 2^-10, two-sided 2^-9, one test.
     assert two_sided(np.array([0]), 10, np.array([0.5])) == pytest.approx(2.0**-9)

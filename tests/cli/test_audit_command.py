@@ -1,0 +1,87 @@
+"""`ldp audit` and `ldp docs` as a person calls them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+FAULTS = Path(__file__).resolve().parents[2] / "examples" / "published_faults"
+
+
+@pytest.fixture(autouse=True)
+def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+def test_a_table_and_three_files(ldp, tmp_path: Path) -> None:
+    answer = ldp("audit", "mb", "ppm", "-e", 1, "--dimensions", 3, "--samples", 2000)
+    assert answer.code == 0, answer.err
+    assert "keeps" in answer.out
+    assert "fails, as marked" in answer.out
+    assert "marked: ppm at epsilon 1 does not keep its claim" in answer.out
+    assert {path.name for path in (tmp_path / "results" / "audit").iterdir()} == {
+        "audit.json",
+        "audit.md",
+        "privacy.md",
+    }
+
+
+def test_json_on_standard_output_is_the_file(ldp, tmp_path: Path) -> None:
+    answer = ldp("audit", "mb", "--json", "-e", 1, "--dimensions", 3, "--samples", 2000, "--output", "here", "--quiet")
+    assert json.loads(answer.out) == json.loads((tmp_path / "here" / "audit.json").read_text())
+    assert answer.err == ""
+
+
+def test_a_published_fault_is_convicted_with_exit_code_1(ldp) -> None:
+    answer = ldp("audit", "--module", f"{FAULTS / 'r05_level_by_coins.py'}:square_wave_level", "--samples", 2000)
+    assert answer.code == 1
+    assert answer.out.startswith("square_wave_level: does not keep its claim of epsilon 1")
+
+
+def test_an_honest_function_passes(ldp, tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text(
+        "import math\n\n\ndef coin(x, epsilon, rng):\n"
+        "    return x if rng.random() < 1 / (1 + math.exp(-epsilon)) else -x\n"
+    )
+    answer = ldp("audit", "--module", "mine.py:coin", "-e", 0.5, "--inputs", "[-1, 1]", "--samples", 4000)
+    assert answer.code == 0, answer.err
+    assert "nothing found against epsilon 0.5" in answer.out
+    assert ldp("audit", "--module", "mine.py:coin", "--property", "unbiased", "--samples", 4000).code == 1
+
+
+def test_findings_as_json(ldp) -> None:
+    answer = ldp("audit", "--json", "--module", FAULTS / "r10_masks_in_place.py")
+    assert answer.code == 1
+    (finding,) = json.loads(answer.out)["findings"]
+    assert finding["property"] == "soft-threshold"
+    assert finding["keeps"] is False
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["nope"], "unknown mechanism 'nope'"),
+        (["mb", "-e", "-1"], "epsilon must be a number of at least 0, got -1"),
+        (["mb", "-e", "nan"], "epsilon must be a number of at least 0, got nan"),
+        (["mb", "-e", "0"], "epsilon must be finite and > 0, got 0"),
+        (["gm", "-e", "10"], "use 'ag'"),
+        (["mb", "--samples", "1"], "samples must be a whole number of at least 1000, got 1"),
+        (["mb", "--property", "unbiased"], "--property belongs to --module"),
+        (["--module", "none.py:f"], "none.py is not a file"),
+        (["mb", "--module", "none.py:f"], "and no registered mechanism"),
+        (["--module", "none.py:f", "--inputs", "1, 2"], "must be a JSON list"),
+    ],
+)
+def test_bad_input_is_one_line(ldp, arguments: list[str], words: str) -> None:
+    answer = ldp("audit", *arguments)
+    assert answer.code == 2
+    assert words in answer.line
+
+
+def test_docs_check_says_what_is_missing(ldp) -> None:
+    answer = ldp("docs", "--check", "--output", "empty")
+    assert answer.code == 1
+    assert "empty/mechanisms/mb.md: is missing" in answer.out
+    assert "ldp docs" in answer.out

@@ -1,0 +1,67 @@
+"""The audit's artifacts: JSON, Markdown and the docs page say the same, and the same twice."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+
+import pytest
+
+from graphldp.audit import AuditOptions
+from graphldp.stages.audit import audit_mechanisms, loss_text, markdown_table, problem_lines, table_json, write_audit
+
+OPTIONS = AuditOptions(dimensions=3, samples=3000)
+
+
+@pytest.fixture(scope="module")
+def audit():
+    return audit_mechanisms(["mb", "ppm", "gm", "identity"], [1.0, 10.0], OPTIONS)
+
+
+def test_three_files_with_the_same_rows(audit, tmp_path: Path) -> None:
+    paths = write_audit(audit, OPTIONS, tmp_path)
+    data = json.loads(paths[0].read_text())
+    assert [(row["mechanism"], float(row["nominal"])) for row in data["rows"]] == [
+        ("mb", 1.0),
+        ("mb", 10.0),
+        ("ppm", 1.0),
+        ("ppm", 10.0),
+        ("gm", 1.0),
+        ("identity", math.inf),
+    ]
+    assert data["refused"][0]["mechanism"] == "gm"
+    table = paths[1].read_text()
+    assert table == markdown_table(data)  # what was stored gives the same text again
+    assert table in paths[2].read_text()
+    assert len({line.count("|") for line in table.splitlines()}) == 1
+
+
+def test_the_same_options_give_the_same_bytes(tmp_path: Path) -> None:
+    first, second = (
+        write_audit(audit_mechanisms(["mb"], [1.0], OPTIONS), OPTIONS, tmp_path / name) for name in ("a", "b")
+    )
+    assert [path.read_bytes() for path in first] == [path.read_bytes() for path in second]
+
+
+def test_a_marked_mechanism_carries_its_mark_and_reason(audit, tmp_path: Path) -> None:
+    page = write_audit(audit, OPTIONS, tmp_path)[2].read_text()
+    assert "**fails**, as marked" in page
+    assert "## Marked: the claim fails\n\n- `ppm`: the size of a reported value names the level" in page
+    lines = problem_lines(audit)
+    assert lines[0].startswith("marked: ppm at epsilon 1 (also at 10) does not keep its claim")
+    assert not audit.fails
+
+
+def test_json_holds_no_bare_infinity(audit, tmp_path: Path) -> None:
+    text = write_audit(audit, OPTIONS, tmp_path)[0].read_text()
+    json.loads(text, parse_constant=lambda word: pytest.fail(f"{word} is not JSON"))
+    assert table_json(audit, OPTIONS)["rows"][2]["exact"] == math.inf
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [(1.0, "1"), (1.0000000000001, "1"), (1.00001, "1.0001"), (0.0123456, "0.012346"), (math.inf, "inf"), (0.0, "0")],
+)
+def test_losses_are_rounded_up(value: float, text: str) -> None:
+    assert loss_text(value) == text
