@@ -11,11 +11,14 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import ClassVar, Protocol, TypeAlias
+from typing import TYPE_CHECKING, ClassVar, Protocol, TypeAlias
 
 import scipy.sparse as sp
 import torch
 from torch import Tensor
+
+if TYPE_CHECKING:
+    from graphldp.learn.sparse import SparseMatrix
 
 __all__ = ["Backbone", "Batch", "Dropout", "Parameter"]
 
@@ -24,6 +27,11 @@ Dropout: TypeAlias = Callable[[Tensor], Tensor]
 
 class Batch(Protocol):
     """What a backbone may ask of the graph and of the inputs, for all runs of the batch at once."""
+
+    @property
+    def operators(self) -> Mapping[str, SparseMatrix]:
+        """The backbone's own operators, on the device."""
+        ...
 
     def project(self, weight: Tensor) -> Tensor:
         """Return F_r(X_r) W_r for each run r: weight [runs, d, width] gives [nodes, runs, width]."""
@@ -36,16 +44,25 @@ class Batch(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
-    """One parameter of one run: its shape and how it starts (`glorot` or `zeros`)."""
+    """One parameter of one run: its shape and how it starts.
+
+    Attributes:
+        shape: without the run axis.
+        start: `glorot`, `zeros`, `uniform` on [-value, value], or `constant` at the value.
+        value: of the last two.
+    """
 
     shape: tuple[int, ...]
     start: str = "glorot"
+    value: float = 0.0
 
     def draw(self, generator: torch.Generator) -> Tensor:
-        """Return the initial value: Glorot's uniform law over the last two axes, as torch_geometric has it, or 0."""
+        """Return the initial value; Glorot's uniform law is over the last two axes, as torch_geometric has it."""
         if self.start == "zeros":
             return torch.zeros(self.shape)
-        bound = math.sqrt(6.0 / (self.shape[-2] + self.shape[-1]))
+        if self.start == "constant":
+            return torch.full(self.shape, self.value)
+        bound = self.value if self.start == "uniform" else math.sqrt(6.0 / (self.shape[-2] + self.shape[-1]))
         return torch.empty(self.shape).uniform_(-bound, bound, generator=generator)
 
 

@@ -1,0 +1,193 @@
+"""Attention over the edges of a graph, for many heads of many runs at once.
+
+A head of a run is a matrix with the structure of the graph and values of its own. Its product with the hidden units is
+a sparse product like any other, and the gradient of its values is a product sampled at the edges: no message is ever
+written down, which would be edges x heads x width numbers.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.utils.weak import WeakTensorKeyDictionary
+
+from graphldp.learn.sparse import Csr, SparseMatrix
+
+__all__ = ["Edges", "attend", "edges_of"]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Half:
+    """One direction of the edges, sorted by the node that collects.
+
+    Attributes:
+        pointers: where each collecting node's edges begin, int32; None where the device has no CSR product.
+        collectors, givers: the two ends of each edge.
+        places: which numbers of a list of edges stand here, in this order; None if it is this direction's own list.
+    """
+
+    nodes: int
+    pointers: Tensor | None
+    collectors: Tensor
+    givers: Tensor
+    places: Tensor | None
+
+    def total(self, values: Tensor) -> Tensor:
+        """Return the sum over the edges of each node: [edges, heads] gives [nodes, heads]."""
+        out = values.new_empty(self.nodes, values.shape[1])
+        if self.pointers is None:
+            ordered = values if self.places is None else values.index_select(0, self.places)
+            return out.zero_().index_add_(0, self.collectors, ordered)
+        edges = values.shape[0]
+        places = torch.arange(edges, dtype=torch.int32, device=values.device) if self.places is None else self.places
+        matrix = self._csr(places, values.new_ones(edges), edges)
+        return torch.addmm(out, matrix, values, beta=0, out=out)
+
+    def highest(self, values: Tensor) -> Tensor:
+        """Return the highest value of each node's edges, of which it has at least one: [nodes, heads]."""
+        if self.pointers is None:
+            out = values.new_empty(self.nodes, values.shape[1])
+            index = self.collectors.unsqueeze(1).expand_as(values)
+            return out.scatter_reduce_(0, index, values, "amax", include_self=False)
+        return torch.segment_reduce(values, "max", offsets=self.pointers, axis=0, unsafe=True)
+
+    def collect(self, weights: Tensor, hidden: Tensor) -> Tensor:
+        """Return each head's weighted sums: [heads, edges] and [nodes, heads, width] give [nodes, heads, width]."""
+        out = torch.empty_like(hidden)
+        if self.places is not None:
+            weights = weights.index_select(1, self.places)
+        for head, values in enumerate(weights):
+            target = out[:, head]
+            if self.pointers is None:
+                messages = hidden[:, head].index_select(0, self.givers) * values.unsqueeze(1)
+                target.zero_().index_add_(0, self.collectors, messages)
+            else:
+                torch.addmm(target, self._csr(self.givers, values, self.nodes), hidden[:, head], beta=0, out=target)
+        return out
+
+    def dots(self, left: Tensor, right: Tensor) -> Tensor:
+        """Return <left of the collector, right of the giver> for each head and edge: [heads, edges]."""
+        if self.pointers is None:
+            pairs = (
+                (left[:, head].index_select(0, self.collectors) * right[:, head].index_select(0, self.givers)).sum(1)
+                for head in range(left.shape[1])
+            )
+            return torch.stack(list(pairs))
+        out = left.new_empty(left.shape[1], len(self.givers))
+        structure = self._csr(self.givers, left.new_zeros(len(self.givers)), self.nodes)
+        for head, row in enumerate(out):
+            product = torch.sparse.sampled_addmm(structure, left[:, head], right[:, head].t(), beta=0)
+            row.copy_(product.values())
+        return out
+
+    def _csr(self, columns: Tensor, values: Tensor, width: int) -> Tensor:
+        return torch.sparse_csr_tensor(self.pointers, columns, values, size=(self.nodes, width), check_invariants=False)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Edges:
+    """The edges of a matrix in both directions; the list of edges is sorted by rows.
+
+    Attributes:
+        forward: rows collect from columns.
+        backward: columns collect from rows, for the gradient.
+    """
+
+    forward: _Half
+    backward: _Half
+
+    @property
+    def count(self) -> int:
+        """How many edges."""
+        return len(self.forward.givers)
+
+
+def _half(matrix: Csr, places: Tensor | None) -> _Half:
+    nodes = matrix.shape[0]
+    if matrix.tensor is None:
+        assert matrix.rows is not None
+        assert matrix.columns is not None
+        return _Half(nodes, None, matrix.rows, matrix.columns, places)
+    pointers, columns = matrix.tensor.crow_indices(), matrix.tensor.col_indices()
+    count = torch.diff(pointers)
+    rows = torch.repeat_interleave(torch.arange(nodes, dtype=torch.int32, device=columns.device), count)
+    return _Half(nodes, pointers, rows, columns, places)
+
+
+# Found once per graph, and forgotten with it.
+_KNOWN: Any = WeakTensorKeyDictionary()
+
+
+def edges_of(matrix: SparseMatrix) -> Edges:
+    """Return the edges of an operator; its values do not matter."""
+    key = matrix.forward.tensor if matrix.forward.tensor is not None else matrix.forward.values
+    found: Edges | None = _KNOWN.get(key)
+    if found is None:
+        forward = _half(matrix.forward, None)
+        # Sorted by columns and within them by rows: the order of the transpose.
+        places = torch.argsort(forward.givers, stable=True).to(forward.givers.dtype)
+        found = _KNOWN[key] = Edges(forward, _half(matrix.backward, places))
+    return found
+
+
+class _Attention(torch.autograd.Function):
+    @staticmethod
+    def forward(
+        ctx: Any, hidden: Tensor, own: Tensor, other: Tensor, edges: Edges, slope: float, keep: Tensor | None
+    ) -> Tensor:
+        rows = edges.forward
+        score = own.index_select(0, rows.collectors) + other.index_select(0, rows.givers)
+        low = score < 0
+        score = torch.nn.functional.leaky_relu_(score, slope)
+        # Less the highest of each node: no exponential overflows, and one of them is 1.
+        share = score.sub_(rows.highest(score).index_select(0, rows.collectors)).exp_()
+        share = share.div_(rows.total(share).index_select(0, rows.collectors))
+        weights = (share if keep is None else share * keep).t().contiguous()
+        ctx.save_for_backward(hidden, share, low, weights, keep)
+        ctx.edges, ctx.slope = edges, slope
+        return rows.collect(weights, hidden)
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
+        hidden, share, low, weights, keep = ctx.saved_tensors
+        edges: Edges = ctx.edges
+        gradient = gradients[0].contiguous()
+        rows = edges.forward
+        slope = rows.dots(gradient, hidden).t().contiguous()
+        if keep is not None:
+            slope *= keep
+        # The softmax's gradient. The mean of the slopes is taken over the edges (it is also <gradient, output>), so
+        # that a node with a single edge gets exactly 0: Adam makes whole steps of what rounding leaves.
+        slope -= rows.total(slope * share).index_select(0, rows.collectors)
+        slope *= share
+        slope = torch.where(low, slope * ctx.slope, slope)
+        return (
+            edges.backward.collect(weights, gradient),
+            rows.total(slope),
+            edges.backward.total(slope),
+            None,
+            None,
+            None,
+        )
+
+
+def attend(
+    hidden: Tensor, own: Tensor, other: Tensor, edges: Edges, *, slope: float, keep: Tensor | None = None
+) -> Tensor:
+    """Return sum_j share_ij hidden_j for each node and head, share_ij the softmax over i's edges of LeakyReLU scores.
+
+    Args:
+        hidden: [nodes, heads, width]; the heads of all runs.
+        own: [nodes, heads], the node's part of the score own_i + other_j.
+        other: [nodes, heads], the neighbour's part.
+        edges: at least one per node (a self-loop).
+        slope: of LeakyReLU below 0.
+        keep: [edges, heads], by which the shares are multiplied after the softmax (their dropout).
+    """
+    out: Tensor = _Attention.apply(  # type: ignore[no-untyped-call]
+        hidden.contiguous(), own.contiguous(), other.contiguous(), edges, slope, keep
+    )
+    return out
