@@ -12,7 +12,7 @@ import torch
 from learn_factory import make_run, plain_fit, shift_of, small_problem, varied_runs
 
 from graphldp.errors import ArtifactError, DataError, OptionError
-from graphldp.learn import Interrupted, NodeInputs, Options, Outcome, Problem, Run, Split, State, fit
+from graphldp.learn import Interrupted, NodeInputs, Options, Outcome, Problem, Run, Split, State, fit, random_split
 
 CLOSE = {"rtol": 2e-3, "atol": 2e-4}
 
@@ -55,6 +55,24 @@ def test_each_run_equals_the_plain_way(order: str, kinds: tuple[str, ...]) -> No
         for name, value in plain.parameters.items():
             np.testing.assert_allclose(outcome.parameters[name][r], value, **CLOSE, err_msg=f"run {r} {name}")
         np.testing.assert_array_equal(outcome.predictions[r], plain.predictions)
+
+
+def test_runs_with_splits_of_different_sizes_equal_the_plain_way() -> None:
+    problem, labels = small_problem()
+    runs = []
+    for r, run in enumerate(varied_runs(problem, labels, count=4)):
+        split = random_split(
+            range(problem.nodes), np.random.default_rng(r), train=0.1 + 0.2 * r, validation=0.25 - 0.05 * r
+        )
+        runs.append(dataclasses.replace(run, split=split, labels=split.visible(labels)))
+    assert len({len(run.split.train) for run in runs}) == len({len(run.split.validation) for run in runs}) == 4
+    outcome = fit(problem, runs, Options(epochs=15, patience=None), device="cpu")
+    for r, run in enumerate(runs):
+        plain = plain_fit(problem, run, epochs=15)
+        assert outcome.validation_loss[r] == pytest.approx(plain.validation_loss, rel=1e-4)
+        assert outcome.validation_accuracy[r] == pytest.approx(plain.validation_accuracy)
+        for name, value in plain.parameters.items():
+            np.testing.assert_allclose(outcome.parameters[name][r], value, **CLOSE, err_msg=f"run {r} {name}")
 
 
 def test_each_run_stops_like_the_plain_way() -> None:

@@ -81,6 +81,20 @@ def test_interrupted_groups_resume(groups: None, how: str, memory: int | None) -
     same(whole, found)
 
 
+@pytest.mark.parametrize("least", [1, 2**17])
+def test_the_number_of_threads_is_left_as_it_was(least: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Here, and in threads that start later; whether the runs were spread (least 1) or stayed on one thread."""
+    monkeypatch.setattr(parallel, "LEAST_UNITS", least)
+    torch.set_num_threads(3)
+    problem, labels = small_problem()
+    fit(problem, varied_runs(problem, labels, count=4), Options(epochs=2), device="cpu")
+    later: list[int] = []
+    thread = threading.Thread(target=lambda: later.append(torch.get_num_threads()))
+    thread.start()
+    thread.join()
+    assert (torch.get_num_threads(), later) == (3, [3])
+
+
 def test_a_task_that_fails_stops_the_others() -> None:
     def failing(stop: Callable[[], bool]) -> None:
         raise ZeroDivisionError("in a thread")
