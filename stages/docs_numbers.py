@@ -99,7 +99,7 @@ def law_base(name: str, epsilon: float, low: float = -1.0, high: float = 1.0) ->
         return mechanism(name, epsilon, 1, 5)
     if kind == "scalar":
         return mechanism(name, epsilon, low, high)
-    device = protocol(name, epsilon, 1, low, high)
+    device: Any = protocol(name, epsilon, 1, low, high)
     if hasattr(device, "theta"):
         return device._feature(1.0)
     if name in ("ppm", "ppm-safe"):

@@ -135,7 +135,8 @@ def audit_function(
         raise OptionError(f"audit: the claimed epsilon must be finite and at least 0, got {epsilon}")
     inputs = inputs_of(options)
     total = len(inputs) + 2 * _PAIRS
-    tables, error = [], ""
+    tables: list[Table | None] = []
+    error = ""
     for done, x in enumerate(inputs):
         if progress:
             progress(done, total, f"search, input {_text(x)}")

@@ -246,7 +246,7 @@ def _chi_square(counts: Counts, p: Floats, *, ordered: bool) -> float:
     return float(chi2.sf(float(((observed - wanted) ** 2 / wanted).sum()), len(wanted) - 1))
 
 
-def _merge_small(observed: Floats, wanted: Floats) -> tuple[Floats, Floats]:
+def _merge_small(observed: NDArray[Any], wanted: NDArray[Any]) -> tuple[Floats, Floats]:
     """Join each group that is expected too seldom (after one large outcome) with the one before it."""
     have: list[float] = []
     want: list[float] = []

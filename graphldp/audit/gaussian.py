@@ -114,7 +114,7 @@ def loss_distribution(first: Floats, second: Floats, count: int) -> tuple[Floats
     one = np.bincount(place, first[seen], minlength=_LATTICE)
     total = np.fft.irfft(np.fft.rfft(one) ** count, _LATTICE)
     values = np.fft.fftfreq(_LATTICE, 1 / _LATTICE) * step
-    return values, np.maximum(total, 0.0)
+    return np.asarray(values, dtype=np.float64), np.asarray(np.maximum(total, 0.0), dtype=np.float64)
 
 
 def numerical_epsilon(losses: Floats, probabilities: Floats, delta: float) -> float:

@@ -95,7 +95,8 @@ def outcomes(base: Randomiser, inputs: Any) -> Outcomes:
     mass = np.array([_cell_masses(base, k, value) for value in x])
     with np.errstate(divide="ignore"):
         logs = np.log(mass)
-    return Outcomes(inputs=x, y=base._shift + base._scale * step * k, mass=mass, log_mass=logs)
+    y = np.asarray(base._shift + base._scale * step * k, dtype=np.float64)
+    return Outcomes(inputs=x, y=y, mass=mass, log_mass=logs)
 
 
 def moments(base: Randomiser, x: float) -> Moments:
@@ -137,7 +138,8 @@ def _cell_masses(base: Any, k: NDArray[np.int64], x: float) -> Floats:
     right = np.where(k == steps, high, np.clip((k + 0.5) * step, low, high))
     mass = _integrate(base, left, right, z)
     corners = np.unique(np.clip(base._breaks(z).reshape(-1), low, high))
-    for i in np.unique(np.concatenate([np.flatnonzero((left < c) & (c < right)) for c in corners] or [[]])).astype(int):
+    split = [i for c in corners for i in np.flatnonzero((left < c) & (c < right))]
+    for i in sorted(set(split)):
         inner = corners[(left[i] < corners) & (corners < right[i])]
         edges = np.concatenate([[left[i]], inner, [right[i]]])
         mass[i] = _integrate(base, edges[:-1], edges[1:], z).sum()
