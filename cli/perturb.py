@@ -41,6 +41,14 @@ def perturb(
         int | None, typer.Option("--m", help="How many features each person reports; the best if left out.")
     ] = None,
     settings: Settings = None,
+    levels: Annotated[
+        Path | None,
+        typer.Option("--levels", help="Each person's privacy level (node, level), for personalised mechanisms."),
+    ] = None,
+    scores: Annotated[
+        Path | None,
+        typer.Option("--scores", help="Each feature's importance or sensitivity, for mechanism featurerr."),
+    ] = None,
     secure: Annotated[
         bool, typer.Option("--secure", help="Draw from the operating system's CSPRNG: for real people's data.")
     ] = False,
@@ -55,6 +63,7 @@ def perturb(
     Each person's report spends the whole epsilon; what stands in the file protects her features and nothing else.
     """
     from graphldp.stages import perturb as stage
+    from graphldp.stages.extras import Extras
     from graphldp.stages.reports import report_seeds
 
     options = parse(settings)
@@ -65,6 +74,7 @@ def perturb(
     if (dataset is None) == (features is None):
         raise OptionError("give either --dataset NAME or --input FILE, and not both")
     runs = report_seeds(seeds, search_seeds)
+    extras = Extras(levels=levels, scores=scores)
     with console.progress("perturb", len(runs), "seeds") as bar:
         if dataset is not None:
             for flag, given in (("--low", low), ("--high", high), ("--name", name)):
@@ -80,6 +90,7 @@ def perturb(
                 seeds=runs,
                 root=seed,
                 options=options,
+                extras=extras,
                 output=output,
                 progress=bar,
             )
@@ -89,7 +100,7 @@ def perturb(
                 raise OptionError("--input needs --low and --high: a range read off the data would leak its extremes")
             path = stage.perturb_file(
                 features, mechanism, epsilon, low=low, high=high, name=name or features.stem, data=data, seeds=runs,
-                root=seed, options=options, output=output, secure=secure, progress=bar,
+                root=seed, options=options, extras=extras, output=output, secure=secure, progress=bar,
             )  # fmt: skip
     _show(path, as_json=as_json)
     if features is not None and not secure:

@@ -16,7 +16,7 @@ from graphldp.errors import DataError
 from graphldp.graph import Graph
 from graphldp.stages.artifacts import file_hash
 
-__all__ = ["OwnFiles", "read_features", "read_own"]
+__all__ = ["OwnFiles", "read_columns", "read_features", "read_own"]
 
 _TRIPLES = ("node", "feature", "value")
 _EDGES = ("source", "target")
@@ -67,6 +67,12 @@ def read_own(name: str, files: OwnFiles, *, low: float, high: float) -> Graph:
         role = str(error).partition(":")[0]
         path = roles.get(role)
         raise DataError(f"{path}: {error}" if path is not None else str(error)) from error
+
+
+def read_columns(path: Path, role: str, needed: tuple[str, ...], optional: tuple[str, ...] = ()) -> pa.Table:
+    """Return a small table of a person's own: the needed columns, and those of the optional ones that are there."""
+    table = _read(path, role)
+    return _exactly(path, table, (*needed, *(name for name in optional if name in table.column_names)))
 
 
 def _origin(path: Path) -> dict[str, str]:
@@ -123,6 +129,8 @@ def _read_csv(path: Path) -> pa.Table:
     with path.open(newline="", encoding="utf-8-sig") as handle:
         header = next(csv.reader(handle), [])
     names = _TRIPLES[:2] if set(header) == set(_TRIPLES) else _NAMES if len(header) == 2 else _NAMES[:1]
+    if header[:1] == ["feature"]:  # a table of scores
+        names = _TRIPLES[1:2]
     return pc.read_csv(path, convert_options=pc.ConvertOptions(column_types=dict.fromkeys(names, pa.string())))
 
 

@@ -3,9 +3,15 @@
 from __future__ import annotations
 
 import hashlib
+import json
+import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from graphldp import __version__
 from graphldp.audit.ledger import ledger_from_meta
@@ -13,7 +19,8 @@ from graphldp.client import Reports, VectorMechanism, protocol
 from graphldp.errors import ArtifactError, OptionError
 from graphldp.graph import Graph
 from graphldp.randomness import SecureSource, Source, generator
-from graphldp.stages.artifacts import file_hash
+from graphldp.stages.artifacts import file_hash, plain
+from graphldp.stages.extras import Extras, read_levels, read_scores
 from graphldp.stages.graphs import graph_hash, read_graph
 from graphldp.stages.own import read_features
 from graphldp.stages.paths import epsilon_text, graph_dir, reports_path
@@ -32,6 +39,7 @@ __all__ = [
 ]
 
 Progress = Callable[[int, int, str], None]
+PUBLIC_LEVELS = ("ppm-public", "pldp")
 _FIXED = ("name", "epsilon", "dimensions", "low", "high")
 
 
@@ -70,12 +78,14 @@ def check_nodes(path: Path, meta: Mapping[str, Any], graph: Graph, remedy: str) 
         raise ArtifactError(f"{path} holds reports of other nodes than the graph {graph.name} has; {remedy}")
 
 
-def draw(features: Any, device: VectorMechanism, sources: Mapping[int, Source]) -> Iterator[tuple[int, Reports]]:
+def draw(
+    features: Any, device: VectorMechanism, sources: Mapping[int, Source], level: NDArray[np.int32] | None = None
+) -> Iterator[tuple[int, Reports]]:
     """Yield each seed's reports. A mechanism without randomness yields one for all of them."""
     for count, (seed, source) in enumerate(sources.items()):
         if device.base.deterministic and count:
             return
-        yield seed, device.perturb(features, source)
+        yield seed, device.perturb(features, source, level)
 
 
 def perturb_graph(
@@ -87,13 +97,15 @@ def perturb_graph(
     seeds: Sequence[int],
     root: int = 0,
     options: Mapping[str, Any] | None = None,
+    extras: Extras | None = None,
     output: Path | None = None,
     progress: Progress | None = None,
 ) -> Path:
     """Perturb a data set's features once for each seed, and write the Reports artifact."""
     folder = graph_dir(data, dataset)
     graph: Graph = read_graph(folder)
-    device = device_for(graph, mechanism, epsilon, options or {})
+    given = _given(graph, mechanism, epsilon, options or {}, extras or Extras())
+    device = given.device
     sources = {seed: source_of(root, dataset, device, seed) for seed in seeds}
     facts = {
         "dataset": dataset,
@@ -102,7 +114,7 @@ def perturb_graph(
         "random": _addressed(root),
     }
     path = output or reports_path(data, dataset, mechanism, device.epsilon)
-    return write(path, graph.features, device, sources, facts, progress)
+    return write(path, graph.features, given, sources, facts, progress)
 
 
 def perturb_file(
@@ -117,6 +129,7 @@ def perturb_file(
     seeds: Sequence[int],
     root: int = 0,
     options: Mapping[str, Any] | None = None,
+    extras: Extras | None = None,
     output: Path | None = None,
     secure: bool = False,
     progress: Progress | None = None,
@@ -128,7 +141,8 @@ def perturb_file(
             f"must be 1 and --search-seeds 0, got {len(seeds)} in all"
         )
     own = read_features(name, features, low=low, high=high)
-    device = device_for(own, mechanism, epsilon, options or {})
+    given = _given(own, mechanism, epsilon, options or {}, extras or Extras())
+    device = given.device
     sources: dict[int, Source] = {
         seed: SecureSource() if secure else source_of(root, name, device, seed) for seed in seeds
     }
@@ -137,7 +151,25 @@ def perturb_file(
     source = None if secure else file_hash(features)
     facts = {"dataset": name, "input": source, "nodes_hash": nodes_hash(own), "random": random}
     path = output or reports_path(data, name, mechanism, device.epsilon)
-    return write(path, own.features, device, sources, facts, progress)
+    return write(path, own.features, given, sources, facts, progress)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Given:
+    """A mechanism, the levels it was given, and what its options have cost already."""
+
+    device: VectorMechanism
+    level: NDArray[np.int32] | None = None
+    ledger: tuple[Mapping[str, Any], ...] = ()
+
+
+def _given(graph: Graph, mechanism: str, epsilon: float, options: Mapping[str, Any], extras: Extras) -> _Given:
+    scores = None if extras.scores is None else read_scores(extras.scores, graph)
+    if scores is not None and mechanism != "featurerr":
+        raise OptionError(f"--scores shares a budget out by feature, which featurerr does; {mechanism} does not")
+    device = device_for(graph, mechanism, epsilon, {**options, **(scores.options if scores else {})})
+    level = None if extras.levels is None else read_levels(extras.levels, graph)
+    return _Given(device=device, level=level, ledger=tuple(scores.ledger) if scores else ())
 
 
 def _addressed(root: int) -> dict[str, Any]:
@@ -150,15 +182,26 @@ def _addressed(root: int) -> dict[str, Any]:
     }
 
 
+def _release(meta: Mapping[str, Any]) -> str:
+    """Return what identifies these draws: their address, or, of real reports, a number that nobody else has.
+
+    Two files with the same draws are one release and spend once; two collections from the same people are two.
+    """
+    nonce = "" if meta["random"]["reproducible"] else os.urandom(16).hex()
+    text = json.dumps([plain(meta), nonce], sort_keys=True, default=str)
+    return hashlib.sha256(text.encode()).hexdigest()[:32]
+
+
 def write(
     path: Path,
     features: Any,
-    device: VectorMechanism,
+    given: _Given,
     sources: Mapping[int, Source],
     facts: Mapping[str, Any],
     progress: Progress | None,
 ) -> Path:
     """Write the artifact, one seed after another."""
+    device = given.device
     stored = list(sources)[:1] if device.base.deterministic else list(sources)
     meta = {
         "kind": "reports",
@@ -170,10 +213,14 @@ def write(
         "library": __version__,
         **facts,
     }
-    meta["ledger"] = ledger_from_meta([meta]).as_json()
+    if given.level is not None and device.name in PUBLIC_LEVELS:
+        # The levels are public policy, so the users' mean is known exactly and not only by their distribution.
+        meta["epsilon_mean"] = float(np.mean(np.asarray(meta["budgets"])[given.level - 1]))
+    meta["release"] = _release(meta)
+    meta["ledger"] = [*given.ledger, *ledger_from_meta([meta]).as_json()]
 
     def runs() -> Iterator[tuple[int, Reports]]:
-        for count, (seed, reports) in enumerate(draw(features, device, sources), start=1):
+        for count, (seed, reports) in enumerate(draw(features, device, sources, given.level), start=1):
             yield seed, reports
             if progress:
                 progress(count, len(stored), f"{device.name} at epsilon {epsilon_text(device.epsilon)}")
