@@ -54,6 +54,8 @@ class Graph:
             raise DataError(f"{self.name}: an edge names a node outside 0..{n - 1}")
         if self.edges.size and not (self.edges[0] < self.edges[1]).all():
             raise DataError(f"{self.name}: edges must stand once each, smaller node first, self-loops apart")
+        if not (np.diff(self.edges[0].astype(np.int64) * n + self.edges[1]) > 0).all():
+            raise DataError(f"{self.name}: edges must stand once each, in the order of their nodes")
         if self.labels.shape != (n,):
             raise DataError(f"{self.name}: {n} nodes need {n} labels, got {self.labels.shape}")
         if self.labels.size and not (self.labels.min() >= -1 and self.labels.max() < self.classes):
