@@ -9,6 +9,7 @@ import typer
 
 from graphldp.cli import console
 from graphldp.cli.options import DATA, AsJson, Data, Dataset, Epsilon, Method
+from graphldp.cli.settings import Settings, parse, parts
 from graphldp.cli.train import choose_params
 from graphldp.errors import OptionError
 
@@ -34,6 +35,7 @@ def denoise(
     ] = None,
     seed: Annotated[int, typer.Option("--seed", help="With --materialize: which seed's reports.")] = 0,
     max_memory: Annotated[float, typer.Option(help="With --materialize: the limit in GB.", min=0.001)] = 4.0,
+    settings: Settings = None,
     data: Data = DATA,
     params: Annotated[Path, typer.Option("--params", help="Where the searched depths stand.")] = Path("params.yaml"),
     output: Annotated[Path | None, typer.Option("--output", "-o", help="Where to write it.", dir_okay=False)] = None,
@@ -46,14 +48,21 @@ def denoise(
     from graphldp import methods
     from graphldp.stages import denoise as stage
 
+    mechanism_options, changes = parts(parse(settings))
+    if mechanism_options:
+        raise OptionError(
+            f"--set takes parts of the calibration here, as denoise.KEY=VALUE; got {', '.join(mechanism_options)}, "
+            "which `ldp perturb` takes"
+        )
     steps = steps or list(choose_params(params, dataset).search.steps)
-    depths = methods.method(method).steps(tuple(steps))
+    depths = methods.method(method).but(changes).steps(tuple(steps))
     if materialize is not None and len(depths) != 1:
         raise OptionError(f"--materialize needs one depth: choose with --steps, from {list(depths)}")
     with console.progress("denoise", None, "seeds") as bar:
         path = stage.denoise(
-            dataset, method, mechanism, epsilon, data=data, steps=steps, reports=reports, output=output, progress=bar
-        )
+            dataset, method, mechanism, epsilon, data=data, steps=steps, changes=changes, reports=reports,
+            output=output, progress=bar,
+        )  # fmt: skip
     if materialize is not None:
         stage.materialize(path, data=data, steps=depths[0], seed=seed, output=materialize, max_memory=max_memory * 1e9)
     _show(path, materialize, as_json=as_json)

@@ -9,7 +9,7 @@ import typer
 
 from graphldp.cli import console
 from graphldp.cli.options import DATA, AsJson, Data, Dataset, Device, Epsilon, Method
-from graphldp.cli.settings import Settings, parse
+from graphldp.cli.settings import Settings, parse, parts
 from graphldp.cli.train import ParamsFile, choose_params
 
 if TYPE_CHECKING:
@@ -30,6 +30,7 @@ def run(
     search_seeds: Annotated[int | None, typer.Option(help="Seeds that each point is tried on.", min=1)] = None,
     epochs: Annotated[int | None, typer.Option(help="Epochs at most.", min=1)] = None,
     seed: Annotated[int | None, typer.Option("--seed", help="The root of all randomness.", min=0)] = None,
+    model: Annotated[str | None, typer.Option("--model", help="The backbone; the method's own if left out.")] = None,
     settings: Settings = None,
     references: Annotated[
         bool, typer.Option("--references/--no-references", help="Also train the floor and the ceiling.")
@@ -48,14 +49,16 @@ def run(
     from graphldp.stages.paths import graph_dir
 
     chosen = choose_params(
-        params, dataset, seeds=seeds, seed=seed, search_points=search_points, search_seeds=search_seeds, epochs=epochs
-    )
+        params, dataset, seeds=seeds, seed=seed, search_points=search_points, search_seeds=search_seeds,
+        epochs=epochs, model=model,
+    )  # fmt: skip
     if not graph_dir(data, dataset).exists():
         _fetch(dataset, data)
+    options, changes = parts(parse(settings))
     with console.progress(f"run {dataset} {method}", None, "epochs") as bar:
         rows = stage.run(
-            dataset, method, mechanism, epsilon, data=data, params=chosen, device=device, options=parse(settings),
-            references=references, progress=bar,
+            dataset, method, mechanism, epsilon, data=data, params=chosen, device=device, options=options,
+            changes=changes, references=references, progress=bar,
         )  # fmt: skip
     _show(rows, dataset, chosen, as_json=as_json)
 

@@ -10,7 +10,7 @@ import typer
 
 from graphldp.errors import OptionError
 
-__all__ = ["Settings", "parse"]
+__all__ = ["Settings", "parse", "parts"]
 
 Settings: TypeAlias = Annotated[
     list[str] | None,
@@ -32,3 +32,10 @@ def parse(pairs: Sequence[str] | None) -> dict[str, Any]:
         except json.JSONDecodeError:
             out[key.strip()] = value
     return out
+
+
+def parts(settings: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return the mechanism's settings, and those of the calibration, which are written `denoise.KEY`."""
+    prefix = "denoise."
+    calibration = {key.removeprefix(prefix): value for key, value in settings.items() if key.startswith(prefix)}
+    return {key: value for key, value in settings.items() if not key.startswith(prefix)}, calibration

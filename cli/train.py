@@ -19,10 +19,11 @@ ParamsFile = Annotated[
 _PARAMS = Path("params.yaml")
 
 
-def choose_params(file: Path, dataset: str, **changes: int | None) -> Any:
+def choose_params(file: Path, dataset: str, **changes: int | str | None) -> Any:
     """Return the parameters of the file, or the defaults where the usual file is not there, with the given changes.
 
-    A change is named by its place: `seeds`, `seed`, `search_points`, `search_seeds`, `epochs`, `hidden`, `patience`.
+    A change is named by its place: `seeds`, `seed`, `search_points`, `search_seeds`, `model`, `epochs`, `hidden`,
+    `patience`.
     """
     import dataclasses
 
@@ -34,7 +35,9 @@ def choose_params(file: Path, dataset: str, **changes: int | None) -> Any:
     given: dict[str, Any] = {key: value for key, value in changes.items() if value is not None}
     searched = [key for key in given if key.startswith("search_")]
     search: dict[str, Any] = {key.removeprefix("search_"): given.pop(key) for key in searched}
-    train: dict[str, Any] = {key: given.pop(key) for key in list(given) if key in ("epochs", "hidden", "patience")}
+    train: dict[str, Any] = {
+        key: given.pop(key) for key in list(given) if key in ("model", "epochs", "hidden", "patience")
+    }
     return dataclasses.replace(
         params,
         datasets=(dataset,),
@@ -57,6 +60,7 @@ def train(
     search_points: Annotated[int | None, typer.Option(help="Points of the search.", min=1)] = None,
     search_seeds: Annotated[int | None, typer.Option(help="Seeds that each point is tried on.", min=1)] = None,
     epochs: Annotated[int | None, typer.Option(help="Epochs at most.", min=1)] = None,
+    model: Annotated[str | None, typer.Option("--model", help="The backbone; the method's own if left out.")] = None,
     hidden: Annotated[int | None, typer.Option(help="Width of the hidden layer.", min=1)] = None,
     patience: Annotated[int | None, typer.Option(help="Epochs without improvement until a run stops.", min=1)] = None,
     seed: Annotated[
@@ -93,7 +97,7 @@ def train(
         epsilon = 0.0
     chosen = choose_params(
         params, dataset, seeds=seeds, seed=seed, search_points=search_points, search_seeds=search_seeds,
-        epochs=epochs, hidden=hidden, patience=patience,
+        epochs=epochs, hidden=hidden, patience=patience, model=model,
     )  # fmt: skip
     with console.progress(f"train {dataset} {method}", None, "epochs") as bar:
         path = stage.train(

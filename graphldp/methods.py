@@ -6,9 +6,15 @@ by its name alone.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
 
 from graphldp.errors import OptionError, unknown_name
+
+if TYPE_CHECKING:
+    from graphldp.client import VectorMechanism
+    from graphldp.server import Calibration
 
 __all__ = ["Method", "method", "names"]
 
@@ -22,7 +28,11 @@ class Method:
         summary: two lines for `ldp list methods`.
         mechanism: what the device sends unless another mechanism is asked for; empty where nothing is sent.
         mechanisms: the only mechanisms that make sense, or empty where any does.
-        propagates: whether the server filters the estimates over the graph (K is then searched) before it learns.
+        propagates: whether the filter has a depth K that is searched.
+        filter: how the server filters the estimates over the graph, by its registered name.
+        options: the filter's options beside K, as pairs.
+        before: share tau of the mechanism's boundary by which reports are soft-thresholded before the filter.
+        after: the same after the filter, as UPGNet's Theorem 5 has it; the filter is then applied before learning.
         model: the backbone; empty where nothing is learned.
         reference: where it was published.
     """
@@ -32,12 +42,56 @@ class Method:
     mechanism: str
     mechanisms: tuple[str, ...] = ()
     propagates: bool = True
+    filter: str = "kprop"
+    options: tuple[tuple[str, Any], ...] = ()
+    before: float = 0.0
+    after: float = 0.0
     model: str = "gcn"
     reference: str = ""
 
     def steps(self, searched: tuple[int, ...]) -> tuple[int, ...]:
         """Return the filter depths K that a search may try."""
         return tuple(searched) if self.propagates else (0,)
+
+    def calibration(self, steps: int, device: VectorMechanism, average_degree: float) -> Calibration:
+        """Return what the server does with reports of that mechanism at depth K."""
+        from graphldp.server import make_filter, nfr_after, nfr_before
+
+        options = dict(self.options)
+        if self.propagates:
+            options["steps"] = steps
+        out = make_filter(self.filter, **options)
+        if self.before:
+            out = nfr_before(out, device, self.before)
+        if self.after:
+            out = nfr_after(out, device, self.after, average_degree)
+        return out
+
+    def but(self, changes: Mapping[str, Any]) -> Method:
+        """Return the recipe with parts of its calibration changed: `filter`, `before`, `after`, the filter's options.
+
+        With another filter the old one's options are dropped, and K is searched if the new one has it.
+        """
+        if not changes:
+            return self
+        if not self.model:
+            raise OptionError(f"method {self.name!r} has no calibration to change: {', '.join(changes)}")
+        from graphldp.server import filter_entry
+
+        out, options = self, dict(self.options)
+        if "filter" in changes:
+            depth = "steps" in filter_entry(str(changes["filter"])).options
+            out, options = replace(out, filter=str(changes["filter"]), propagates=depth), {}
+        for key, value in changes.items():
+            if key in ("before", "after"):
+                if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < 1:
+                    raise OptionError(f"{key} is a share tau of the boundary, from 0 to below 1; got {value!r}")
+                out = replace(out, before=float(value)) if key == "before" else replace(out, after=float(value))
+            elif key == "steps":
+                raise OptionError("the depth K is searched: set it with --steps, or search.steps in params.yaml")
+            elif key != "filter":
+                options[key] = value
+        return replace(out, options=tuple(sorted(options.items())))
 
     def choose(self, mechanism: str | None) -> str:
         """Return the mechanism to use; one that the method cannot mean is an error."""
@@ -67,6 +121,7 @@ _METHODS = {
             summary="Predicts the commonest class of the training labels. Nobody sends anything, nothing is learned.",
             mechanism="",
             propagates=False,
+            filter="none",
             model="",
         ),
         Method(
@@ -80,6 +135,7 @@ _METHODS = {
             summary="The reports as they are, rectified and not filtered, into the backbone.",
             mechanism="mb",
             propagates=False,
+            filter="none",
             reference="the papers' BASE",
         ),
         Method(
@@ -87,6 +143,48 @@ _METHODS = {
             summary="Rectified reports, summed over K steps of the graph (KProp), into the backbone.",
             mechanism="mb",
             reference="Sajadmanesh & Gatica-Perez, CCS 2021",
+        ),
+        Method(
+            name="solitude",
+            summary="With public links: rectified multi-bit reports, summed over K steps. The same as lpgnn.",
+            mechanism="mb",
+            mechanisms=("mb",),
+            reference="Lin et al., TIFS 2022, with public links as UPGNet and PPGNN compare it",
+        ),
+        Method(
+            name="ppgnn",
+            summary="Personal budgets by public level, then FlexProp: K steps of the mean that levels weigh.",
+            mechanism="ppm-public",
+            mechanisms=("ppm-public", "ppm-safe", "ppm", "pldp"),
+            filter="flexprop",
+            reference="PPGNN, Algorithms 3 and 4",
+        ),
+        Method(
+            name="upgnet-nh",
+            summary="Reports soft-thresholded (NFR), then the mean of the powers 1 to K of the graph (HOA).",
+            mechanism="mb",
+            filter="hoa",
+            before=0.5,
+            reference="UPGNet, Algorithm 2, order N-H",
+        ),
+        Method(
+            name="upgnet-hn",
+            summary="The mean of the powers 1 to K of the graph (HOA), then soft-thresholded (NFR).",
+            mechanism="mb",
+            filter="hoa",
+            after=0.5,
+            reference="UPGNet, Algorithm 2, order H-N",
+        ),
+        Method(
+            name="ldpge",
+            summary="Square-wave reports of k features, personalised PageRank over the graph, into an MLP.",
+            mechanism="hds",
+            mechanisms=("hds", "hds-rectified", "mb", "pm", "lp"),
+            propagates=False,
+            filter="ppr",
+            options=(("convolution", 0.5), ("decay", 0.1)),
+            model="mlp",
+            reference="LDP-GE, Algorithms 2 to 4",
         ),
         Method(
             name="nonpriv",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +12,10 @@ import pyarrow as pa
 from graphldp import __version__, methods
 from graphldp.client import from_meta
 from graphldp.errors import OptionError
-from graphldp.server import Estimate, apply, kprop, rectify, shift
+from graphldp.server import Estimate, Filtered
 from graphldp.stages.artifacts import ParquetSink, expect, file_hash
 from graphldp.stages.graphs import read_graph
+from graphldp.stages.inputs import average_degree, estimate_of
 from graphldp.stages.paths import calibrated_path, epsilon_text, graph_dir, reports_path
 from graphldp.stages.perturb import check_nodes
 from graphldp.stages.perturb import make_command as perturb_command
@@ -40,29 +41,35 @@ def denoise(
     *,
     data: Path,
     steps: Sequence[int],
+    changes: Mapping[str, Any] | None = None,
     reports: Path | None = None,
     output: Path | None = None,
     progress: Progress | None = None,
 ) -> Path:
-    """Rectify every seed's reports and write them with the filter that the method means."""
+    """Rectify every seed's reports and write them with the filter that the method means.
+
+    `changes` replace parts of the method's calibration: `filter`, `before`, `after`, and the filter's own options.
+    """
     recipe = methods.method(method)
     if not recipe.model:
         raise OptionError(f"method {method!r} sends nothing, so there is nothing to denoise")
+    recipe = recipe.but(changes or {})
     mechanism = recipe.choose(mechanism)
     command = perturb_command(dataset, mechanism, epsilon)
     path = reports or reports_path(data, dataset, mechanism, epsilon)
     source = ReportsFile(path, command)
     expect(source.meta, path, command, kind="reports", dataset=dataset, mechanism=mechanism, epsilon=float(epsilon))
     device = from_meta(source.meta)
+    graph = read_graph(graph_dir(data, dataset))
     tried = recipe.steps(tuple(steps))
-    filters = [kprop(k).meta() for k in tried]
+    filters = [recipe.calibration(k, device, average_degree(graph)) for k in tried]
     meta: dict[str, Any] = {
         "kind": "calibrated",
         "method": method,
         "name": recipe.cell_name(mechanism),
         "fill": device.fill_value,
         "steps": list(tried),
-        "filters": filters,
+        "filters": [one.meta() for one in filters],
         "reports": file_hash(path),
         "library": __version__,
         **{key: source.meta[key] for key in CARRIED},
@@ -70,7 +77,7 @@ def denoise(
 
     def runs() -> Iterator[tuple[int, Estimate]]:
         for count, seed in enumerate(source.meta["seeds"], start=1):
-            yield seed, rectify(source.load(seed))
+            yield seed, estimate_of(source.load(seed), filters[0])
             if progress:
                 progress(count, len(source.meta["seeds"]), f"{mechanism} at epsilon {epsilon_text(epsilon)}")
 
@@ -101,7 +108,12 @@ def materialize(
         )
     graph = read_graph(graph_dir(data, meta["dataset"]))
     check_nodes(calibrated, meta, graph, "perturb and denoise them again, or give back the graph they were made for")
-    embedding = apply(file.load(seed), kprop(steps), shift(graph))
+    calibration = file.filters()[steps] if steps in file.meta["steps"] else None
+    if calibration is None:
+        raise OptionError(f"{calibrated} was made for the depths {meta['steps']}, not {steps}; denoise again")
+    estimate = file.load(seed)
+    rest = calibration.but(before=0.0)
+    embedding = Filtered.of(estimate, rest, rest.operator(graph, estimate.weights)).dense()
     columns: dict[str, Any] = {"node": pa.array(np.arange(len(embedding), dtype=np.int32))}
     columns |= {f"f{j}": pa.array(np.ascontiguousarray(embedding[:, j])) for j in range(embedding.shape[1])}
     facts = {key: meta[key] for key in ("dataset", "method", "mechanism", "epsilon", "claim", "reports", "library")}

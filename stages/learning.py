@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields, replace
 from typing import Any
 
 import numpy as np
@@ -17,7 +17,6 @@ from graphldp.graph import Graph
 from graphldp.learn import (
     Backbone,
     Interrupted,
-    NodeInputs,
     Options,
     Outcome,
     Point,
@@ -28,20 +27,21 @@ from graphldp.learn import (
     Split,
     State,
     chosen_point,
-    final,
+    fit,
     majority,
     model,
     points,
     random_split,
+    runs_of,
     score,
-    search,
 )
 from graphldp.methods import Method
 from graphldp.randomness import generator, seed_of
-from graphldp.server import Estimate, shift
-from graphldp.stages.params import Params
+from graphldp.server import Estimate, kprop, shift
+from graphldp.stages.inputs import Filters, filtered_inputs, plain_inputs, shared, unit_scale
+from graphldp.stages.params import Params, TrainParams
 
-__all__ = ["CellResult", "Checkpoint", "learn_cell", "learn_majority", "node_inputs", "split_of", "unit_scale"]
+__all__ = ["CellResult", "Checkpoint", "learn_cell", "learn_majority", "split_of"]
 
 Progress = Callable[[int, int, str], None]
 
@@ -81,29 +81,11 @@ class CellResult:
     backbone: Backbone | None = None
 
 
-def node_inputs(estimate: Estimate, scale: float = 1.0) -> NodeInputs:
-    """Return the trainer's view of an estimate, times `scale`.
-
-    It is sparse where few dimensions were reported, dense where all were.
-    """
-    deviations = estimate.deviations()
-    deviations.data = (deviations.data * np.float32(scale)).astype(np.float32)
-    nodes, dimensions = deviations.shape
-    if deviations.nnz == nodes * dimensions:
-        return NodeInputs(deviations=deviations.data.reshape(nodes, dimensions), fill=scale * estimate.fill)
-    return NodeInputs(deviations=deviations, fill=scale * estimate.fill)
-
-
-def unit_scale(estimate: Estimate) -> float:
-    """Return the factor at which the estimate's deviations have a mean square of 1 over all n x d coordinates.
-
-    Estimates are as large as their noise: 0.1 for clean bits, 400 for the piecewise mechanism at epsilon 0.1. A
-    learning rate only means the same for all of them if their scale does, so every method's inputs are brought to
-    this one. The factor is computed from the reports, so it costs no privacy.
-    """
-    deviations = estimate.deviations()
-    mean = float(np.square(deviations.data, dtype=np.float64).sum()) / max(1, np.prod(deviations.shape))
-    return 1.0 / np.sqrt(mean) if mean > 0 else 1.0
+def backbone_of(recipe: Method, train: TrainParams) -> Backbone:
+    """Return the method's backbone, or the one that the parameters ask for, with the options that it has."""
+    name = train.model or recipe.model
+    known = {field.name for field in fields(type(model(name)))}  # type: ignore[arg-type]
+    return model(name, **{key: value for key, value in (("hidden", train.hidden),) if key in known})
 
 
 def split_of(graph: Graph, params: Params, seed: int) -> Split:
@@ -136,6 +118,7 @@ def learn_cell(
     recipe: Method,
     params: Params,
     *,
+    filters: Filters | None = None,
     device: str = "auto",
     checkpoint: Checkpoint | None = None,
     on_stop: Callable[[Checkpoint], None] | None = None,
@@ -144,10 +127,13 @@ def learn_cell(
 ) -> CellResult:
     """Search on seeds that the final runs never use, choose by validation loss, train and score the final runs.
 
-    `on_stop` receives a checkpoint when the work is interrupted; given back as `checkpoint`, it goes on from there
-    and ends as if it had never stopped.
+    `filters` are the calibrations by depth K, those of KProp if left out; the estimates have any threshold before the
+    filter behind them. `on_stop` receives a checkpoint when the work is interrupted; given back as `checkpoint`, it
+    goes on from there and ends as if it had never stopped.
     """
-    cell = _Cell(graph, estimate_of, recipe, params, device, progress)
+    if filters is None:
+        filters = {k: kprop(k) for k in recipe.steps(params.search.steps)}
+    cell = _Cell(graph, estimate_of, recipe, params, filters, device, progress)
     phase, rows, state = "search", [], None
     if checkpoint is not None:
         phase, rows = checkpoint.phase, checkpoint.rows
@@ -171,6 +157,7 @@ class _Cell:
     estimate_of: Callable[[int], Estimate]
     recipe: Method
     params: Params
+    filters: Filters
     device: str
     progress: Progress | None
 
@@ -181,57 +168,69 @@ class _Cell:
             learning_rate=search.learning_rate,
             weight_decay=search.weight_decay,
             dropout=search.dropout,
-            steps=self.recipe.steps(search.steps),
+            steps=tuple(self.filters),
         )
         return points(space, search.points, self.params.seed)
 
     def options(self) -> Options:
         """Return the backbone and the loop's options."""
         train = self.params.train
-        return Options(
-            model=model(self.recipe.model, hidden=train.hidden), epochs=train.epochs, patience=train.patience
-        )
+        return Options(model=backbone_of(self.recipe, train), epochs=train.epochs, patience=train.patience)
 
-    def inputs(self, seed: int) -> NodeInputs:
-        """Return one seed's inputs, on the scale that the parameters ask for."""
-        estimate = self.estimate_of(seed)
-        return node_inputs(estimate, unit_scale(estimate) if self.params.train.standardize else 1.0)
-
-    def problem(self, seeds: Sequence[int]) -> tuple[Problem, list[Replica]]:
-        """Return the inputs of these seeds, and what each seed's runs share."""
-        graph = self.graph
+    def fit(
+        self, candidates: Sequence[Point], seeds: Sequence[int], phase: str, state: State | None
+    ) -> tuple[Problem, list[Run], Outcome]:
+        """Train every candidate on every seed, all as one batch; run p * len(seeds) + s is point p on seed s."""
+        graph, common = self.graph, shared(self.graph, self.filters)
+        estimates = [self.estimate_of(seed) for seed in seeds]
+        scales = [unit_scale(one) if self.params.train.standardize else 1.0 for one in estimates]
+        depths = sorted({point.steps for point in candidates})
+        if common is not None:
+            inputs = [plain_inputs(one, scale) for one, scale in zip(estimates, scales, strict=True)]
+        else:
+            inputs = [
+                filtered_inputs(graph, one, self.filters[depth], scale)
+                for depth in depths
+                for one, scale in zip(estimates, scales, strict=True)
+            ]
         problem = Problem(
-            shift=shift(graph),
+            shift=shift(graph) if common is None else common.operator,
             adjacency=graph.adjacency(),
-            inputs=tuple(self.inputs(seed) for seed in seeds),
+            inputs=tuple(inputs),
             classes=graph.classes,
         )
-        splits = [split_of(graph, self.params, seed) for seed in seeds]
-        replicas = [
-            Replica(
-                inputs=place,
-                split=split,
-                labels=split.visible(graph.labels),
-                seed=seed_of(self.params.seed, "train", graph.name, seed),
-            )
-            for place, (seed, split) in enumerate(zip(seeds, splits, strict=True))
-        ]
-        return problem, replicas
+        coefficients = (lambda steps: (1.0,)) if common is None else common.coefficients.__getitem__
+        runs = runs_of(candidates, [self.replica(place, seed) for place, seed in enumerate(seeds)], coefficients)
+        if common is None:
+            place = {depth: len(seeds) * rank for rank, depth in enumerate(depths)}
+            which = [place[point.steps] for point in candidates for _ in seeds]
+            runs = [replace(run, inputs=run.inputs + start) for run, start in zip(runs, which, strict=True)]
+        outcome = fit(problem, runs, self.options(), device=self.device, progress=self._say(phase), state=state)
+        return problem, runs, outcome
+
+    def replica(self, place: int, seed: int) -> Replica:
+        """Return what all runs of a seed share."""
+        split = split_of(self.graph, self.params, seed)
+        return Replica(
+            inputs=place,
+            split=split,
+            labels=split.visible(self.graph.labels),
+            seed=seed_of(self.params.seed, "train", self.graph.name, seed),
+        )
 
     def search(self, state: State | None) -> list[dict[str, Any]]:
-        """Try every point on the search's seeds, all as one batch, and return their rows."""
+        """Try every point on the search's seeds, and return their rows."""
         seeds = [-1 - k for k in range(self.params.search.seeds)]
-        problem, replicas = self.problem(seeds)
         candidates = self.candidates()
-        found = search(
-            problem, candidates, replicas, self.options(), device=self.device, progress=self._say("search"), state=state
+        _, runs, outcome = self.fit(candidates, seeds, "search", state)
+        pairs = [(index, point, seed) for index, point in enumerate(candidates) for seed in seeds]
+        return _measured(
+            [
+                _row("search", index, seed, asdict(point), run.split)
+                for (index, point, seed), run in zip(pairs, runs, strict=True)
+            ],
+            outcome,
         )
-        rows = [
-            _row("search", index, seed, asdict(point), replica.split)
-            for index, point in enumerate(candidates)
-            for seed, replica in zip(seeds, replicas, strict=True)
-        ]
-        return _measured(rows, found.outcome)
 
     def final(self, tried: list[dict[str, Any]], state: State | None) -> CellResult:
         """Train the chosen point on the final seeds; only here are test labels opened."""
@@ -240,10 +239,7 @@ class _Cell:
         losses = np.array([row["validation_loss"] for row in tried]).reshape(len(candidates), -1)
         index = chosen_point(losses)
         point = candidates[index]
-        problem, replicas = self.problem(seeds)
-        runs, outcome = final(
-            problem, point, replicas, self.options(), device=self.device, progress=self._say("final"), state=state
-        )
+        problem, runs, outcome = self.fit([point], seeds, "final", state)
         rows = [_row("final", index, seed, asdict(point), run.split) for seed, run in zip(seeds, runs, strict=True)]
         for row, run, guess in zip(_measured(rows, outcome), runs, outcome.predictions, strict=True):
             row["test_accuracy"] = float(score(guess, self.graph.labels, run.split.test))

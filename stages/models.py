@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -15,14 +14,15 @@ from graphldp.errors import ArtifactError, DataError, GraphLDPError
 from graphldp.graph import Graph
 from graphldp.learn import TrainedModel, pack, predict, trained, unpack
 from graphldp.methods import Method
-from graphldp.server import rectify, shift
+from graphldp.server import Calibration, shift
 from graphldp.stages.artifacts import atomic, expect, file_hash, require, write_json, write_table
 from graphldp.stages.graphs import graph_hash, read_graph
-from graphldp.stages.learning import CellResult, node_inputs
+from graphldp.stages.inputs import estimate_of, filtered_inputs, plain_inputs, shared, unit_scale
+from graphldp.stages.learning import CellResult
 from graphldp.stages.params import Params
 from graphldp.stages.paths import graph_dir
 from graphldp.stages.perturb import check_nodes
-from graphldp.stages.reports import ReportsFile
+from graphldp.stages.reports import CalibratedFile, ReportsFile
 
 __all__ = ["RECIPE", "WEIGHTS", "load_model", "predict_reports", "save_model"]
 
@@ -36,11 +36,11 @@ def save_model(
     result: CellResult,
     params: Params,
     meta: dict[str, Any],
-    scale_of: Callable[[int], float],
+    source: CalibratedFile,
 ) -> Path:
     """Keep the final run with the lowest validation loss, with the budget that its reports spent.
 
-    `scale_of` returns the factor that a seed's inputs were multiplied with in training.
+    `source` is what it was trained on.
     """
     assert result.outcome is not None
     assert result.problem is not None
@@ -58,7 +58,8 @@ def save_model(
         about={
             **{key: meta[key] for key in ("dataset", "method", "mechanism", "options", "input", "m", "arm")},
             "seed": row["seed"],
-            "scale": scale_of(row["seed"]),
+            "scale": unit_scale(source.load(row["seed"])) if params.train.standardize else 1.0,
+            "filter": source.filters()[result.chosen["steps"]].meta(),
             "chosen": result.chosen,
             "validation_accuracy": row["validation_accuracy"],
             "test_accuracy": row["test_accuracy"],
@@ -129,8 +130,14 @@ def predict_reports(
     if seed is None:
         stored = source.meta["seeds"]
         seed = int(about["seed"]) if about["seed"] in stored or source.meta["deterministic"] else int(stored[0])
-    inputs = node_inputs(rectify(source.load(seed)), float(about["scale"]))
-    probability = predict(kept, inputs, shift(graph), graph.adjacency(), device=device)
+    calibration = Calibration.from_meta(about["filter"])
+    estimate = estimate_of(source.load(seed), calibration)
+    common = shared(graph, {0: calibration})
+    if common is not None:
+        inputs, operator = plain_inputs(estimate, float(about["scale"])), common.operator
+    else:
+        inputs, operator = filtered_inputs(graph, estimate, calibration, float(about["scale"])), shift(graph)
+    probability = predict(kept, inputs, operator, graph.adjacency(), device=device)
     columns: dict[str, Any] = {"node": pa.array(np.arange(graph.nodes, dtype=np.int32))}
     if graph.node_ids is not None:
         columns["id"] = pa.array(list(graph.node_ids))

@@ -58,6 +58,7 @@ class SearchParams:
 class TrainParams:
     """The backbone's and the loop's fixed options."""
 
+    model: str = ""
     hidden: int = 16
     epochs: int = 500
     patience: int = 100

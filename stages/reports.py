@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from graphldp.client import Reports
 from graphldp.errors import ArtifactError
-from graphldp.server import Estimate
+from graphldp.server import Calibration, Estimate
 from graphldp.stages.artifacts import ParquetSink, expect, open_table, read_meta
 
 __all__ = ["CARRIED", "CalibratedFile", "ReportsFile", "report_seeds", "write_calibrated", "write_reports"]
@@ -28,7 +28,7 @@ CARRIED = (
     *("dataset", "mechanism", "options", "epsilon", "epsilon_exact", "delta", "dimensions", "m", "low", "high"),
     *("claim", "nodes", "seeds", "deterministic", "input", "nodes_hash", "ledger", "random"),
 )
-_INDEX, _LEVEL = "index", "level"
+_INDEX, _LEVEL, _WEIGHT = "index", "level", "weight"
 
 
 def report_seeds(final: int, search: int) -> list[int]:
@@ -38,12 +38,17 @@ def report_seeds(final: int, search: int) -> list[int]:
 
 def write_reports(path: Path, runs: Iterable[tuple[int, Reports]], meta: Mapping[str, Any]) -> None:
     """Write reports one seed at a time; nothing stands under `path` until all are written."""
-    _write(path, ((seed, r.index, r.value, r.level) for seed, r in runs), meta)
+    _write(path, ((seed, r.index, r.value, _extra(level=r.level)) for seed, r in runs), meta)
 
 
 def write_calibrated(path: Path, runs: Iterable[tuple[int, Estimate]], meta: Mapping[str, Any]) -> None:
     """Write estimates one seed at a time."""
-    _write(path, ((seed, *_rows(estimate), None) for seed, estimate in runs), meta)
+    _write(path, ((seed, *_rows(one), _extra(weight=one.weights)) for seed, one in runs), meta)
+
+
+def _extra(**columns: NDArray[Any] | None) -> dict[str, NDArray[Any]]:
+    """Return the columns that there are."""
+    return {name: values for name, values in columns.items() if values is not None}
 
 
 def _rows(estimate: Estimate) -> tuple[NDArray[np.int32] | None, NDArray[np.float32]]:
@@ -56,13 +61,13 @@ def _rows(estimate: Estimate) -> tuple[NDArray[np.int32] | None, NDArray[np.floa
 
 def _write(
     path: Path,
-    runs: Iterable[tuple[int, NDArray[np.int32] | None, NDArray[Any], NDArray[np.int32] | None]],
+    runs: Iterable[tuple[int, NDArray[np.int32] | None, NDArray[Any], dict[str, NDArray[Any]]]],
     meta: Mapping[str, Any],
 ) -> None:
     sink: ParquetSink | None = None
     try:
-        for seed, index, value, level in runs:
-            table = _table(seed, index, value, level)
+        for seed, index, value, extra in runs:
+            table = _table(seed, index, value, extra)
             if sink is None:
                 sink = ParquetSink(path, table.schema, meta, noise=index is None and value.dtype.kind == "f")
             sink.write(table)
@@ -76,13 +81,12 @@ def _write(
 
 
 def _table(
-    seed: int, index: NDArray[np.int32] | None, value: NDArray[Any], level: NDArray[np.int32] | None
+    seed: int, index: NDArray[np.int32] | None, value: NDArray[Any], extra: Mapping[str, NDArray[Any]]
 ) -> pa.Table:
     nodes, width = value.shape
     who = {"seed": np.full(nodes, seed, dtype=np.int32), "node": np.arange(nodes, dtype=np.int32)}
     columns: dict[str, Any] = {name: pa.array(numbers) for name, numbers in who.items()}
-    if level is not None:
-        columns[_LEVEL] = pa.array(level.astype(np.int32))
+    columns |= {name: pa.array(numbers) for name, numbers in extra.items()}
     if index is not None:
         columns[_INDEX] = _lists(index, width)
     columns["value"] = _lists(value, width)
@@ -180,7 +184,13 @@ class CalibratedFile(_SeedFile):
             index = np.tile(np.arange(width, dtype=np.int32), nodes)
         offsets = np.arange(0, nodes * width + 1, width, dtype=np.int32 if nodes * width < 2**31 else np.int64)
         matrix = sp.csr_array((value.reshape(-1), index, offsets), shape=(nodes, dimensions))
-        return Estimate(matrix=matrix, fill=float(self.meta["fill"]))
+        weights = table.column(_WEIGHT).to_numpy() if _WEIGHT in table.column_names else None
+        return Estimate(matrix=matrix, fill=float(self.meta["fill"]), weights=weights)
+
+    def filters(self) -> dict[int, Calibration]:
+        """Return the calibrations by depth; what stands before the filter is behind the stored values."""
+        pairs = zip(self.meta["steps"], self.meta["filters"], strict=True)
+        return {int(steps): Calibration.from_meta(meta) for steps, meta in pairs}
 
     def _more(self, option: str) -> str:
         return f"perturb again with {option}, then run `{self.make}`"

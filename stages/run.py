@@ -12,8 +12,9 @@ import numpy as np
 from graphldp import methods
 from graphldp.errors import OptionError
 from graphldp.graph import Graph
-from graphldp.server import Estimate, rectify
+from graphldp.server import Estimate
 from graphldp.stages.graphs import read_graph
+from graphldp.stages.inputs import average_degree, estimate_of
 from graphldp.stages.learning import CellResult, learn_cell, learn_majority
 from graphldp.stages.params import Params
 from graphldp.stages.paths import graph_dir
@@ -46,21 +47,26 @@ def run(
     params: Params,
     device: str = "auto",
     options: Mapping[str, Any] | None = None,
+    changes: Mapping[str, Any] | None = None,
     references: bool = True,
     progress: Progress | None = None,
 ) -> list[Outcome]:
-    """Perturb, rectify, search, train and score one cell, and with `references` its floor and ceiling as well."""
+    """Perturb, calibrate, search, train and score one cell, and with `references` its floor and ceiling as well.
+
+    `options` are the mechanism's; `changes` replace parts of the method's calibration, as `Method.but` takes them.
+    """
     recipe = methods.method(method)
     if not recipe.model:
         raise OptionError(f"method {method!r} is a row of every table by itself; choose another to run")
+    recipe = recipe.but(changes or {})
     graph = read_graph(graph_dir(data, dataset))
     wanted = [(recipe, recipe.choose(mechanism), epsilon, dict(options or {}))]
     if references:
         floor, ceiling = methods.method("structure"), methods.method("nonpriv")
         wanted = [
-            *([(floor, floor.mechanism, 0.0, {})] if recipe is not floor else []),
+            *([(floor, floor.mechanism, 0.0, {})] if recipe.name != floor.name else []),
             *wanted,
-            *([(ceiling, ceiling.mechanism, np.inf, {})] if recipe is not ceiling else []),
+            *([(ceiling, ceiling.mechanism, np.inf, {})] if recipe.name != ceiling.name else []),
         ]
     out = [_row("majority", "none", 0.0, None, learn_majority(graph, params))] if references else []
     for count, (one, name, budget, extra) in enumerate(wanted):
@@ -80,10 +86,13 @@ def _cell(
 ) -> Outcome:
     client = device_for(graph, mechanism, epsilon, options)
 
-    def estimate_of(seed: int) -> Estimate:
-        return rectify(client.perturb(graph.features, source_of(params.seed, graph.name, client, seed)))
+    filters = {k: recipe.calibration(k, client, average_degree(graph)) for k in recipe.steps(params.search.steps)}
+    first = next(iter(filters.values()))
 
-    result = learn_cell(graph, estimate_of, recipe, params, device=device, progress=progress)
+    def estimate(seed: int) -> Estimate:
+        return estimate_of(client.perturb(graph.features, source_of(params.seed, graph.name, client, seed)), first)
+
+    result = learn_cell(graph, estimate, recipe, params, filters=filters, device=device, progress=progress)
     return _row(recipe.cell_name(mechanism), mechanism, epsilon, client.m, result)
 
 

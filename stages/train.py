@@ -24,7 +24,6 @@ from graphldp.stages.learning import (
     fingerprint,
     learn_cell,
     learn_majority,
-    unit_scale,
 )
 from graphldp.stages.models import save_model
 from graphldp.stages.params import Params
@@ -91,9 +90,6 @@ def train(
     content = (file_hash(source.path), graph_hash(folder))
     mark = fingerprint(content, dataclasses.asdict(params), method, name, __version__)
 
-    def scale_of(seed: int) -> float:
-        return unit_scale(source.load(seed)) if params.train.standardize else 1.0
-
     keeper = _Keeper(resume_path(data, dataset, name, epsilon))
     start = time.perf_counter()
     result = learn_cell(
@@ -101,6 +97,7 @@ def train(
         source.load,
         recipe,
         params,
+        filters=source.filters(),
         device=device,
         checkpoint=keeper.load(mark),
         on_stop=keeper.save,
@@ -121,7 +118,7 @@ def train(
     # Wall time belongs to a machine, not to the result: it stands beside the artifact, so that this stays reproducible.
     write_json(target.with_suffix(".time.json"), {"seconds": round(time.perf_counter() - start, 3), "device": device})
     if models is not None:
-        save_model(models, graph, recipe, result, params, meta, scale_of)
+        save_model(models, graph, recipe, result, params, meta, source)
     keeper.clear()
     return target
 
@@ -146,7 +143,7 @@ def _meta(
         "mechanism": mechanism,
         "epsilon": float(epsilon),
         "arm": name,
-        "model": recipe.model or "none",
+        "model": (params.train.model or recipe.model) if recipe.model else "none",
         "task": "node_classification",
         "root": params.seed,
         "seeds": params.seeds,

@@ -21,10 +21,12 @@ class Estimate:
         matrix: n x d, CSR, float32: the estimate at the reported coordinates. An estimate of 0 is stored, not left out.
             All rows have one length: a node that reported fewer dimensions has some unreported ones, at the fill.
         fill: what every unreported coordinate counts as.
+        weights: what each node's column counts by in a filter that weighs nodes; None in all others.
     """
 
     matrix: sp.csr_array
     fill: float
+    weights: NDArray[np.float64] | None = None
 
     def deviations(self) -> sp.csr_array:
         """Return matrix - fill at the reported coordinates, so that the estimate is fill + deviations everywhere."""

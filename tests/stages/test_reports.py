@@ -17,11 +17,11 @@ from graphldp.errors import ArtifactError
 from graphldp.randomness import generator
 from graphldp.server import rectify
 from graphldp.stages.perturb import perturb_graph, source_of
-from graphldp.stages.reports import CalibratedFile, ReportsFile, report_seeds, write_calibrated, write_reports
+from graphldp.stages.reports import CARRIED, CalibratedFile, ReportsFile, report_seeds, write_calibrated, write_reports
 
 MAKE = "ldp perturb --dataset synthetic"
 BUDGETS = {"identity": math.inf, "null": 0.0}
-FACTS = {"kind": "reports", "deterministic": False, "random": {"reproducible": True}}
+FACTS = {**dict.fromkeys(CARRIED, 0), "kind": "reports", "deterministic": False, "random": {"reproducible": True}}
 
 
 @pytest.fixture(scope="module")
@@ -229,3 +229,12 @@ def test_damage_anywhere_is_one_line_or_harmless(data: Path, tmp_path: Path) -> 
         assert "\n" not in line
         assert str(cut) in line
         assert MAKE in line
+
+
+def test_an_artifact_of_another_version_is_refused_in_one_line(tmp_path: Path) -> None:
+    path = tmp_path / "a.parquet"
+    facts = {key: value for key, value in FACTS.items() if key not in ("nodes_hash", "ledger")}
+    runs = [(0, Reports(value=np.ones((4, 1), np.int8)))]
+    write_reports(path, runs, {**facts, "seeds": [0], "library": "0.0.1"})
+    with pytest.raises(ArtifactError, match=r"lacks nodes_hash, ledger: another version .* wrote it \(0\.0\.1\); make"):
+        ReportsFile(path, MAKE)

@@ -1,0 +1,85 @@
+"""From reports to what a model is given: rectify, threshold, filter, and bring to one scale."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+import scipy.sparse as sp
+
+from graphldp.client import Reports
+from graphldp.errors import OptionError
+from graphldp.graph import Graph
+from graphldp.learn import NodeInputs
+from graphldp.server import Calibration, Estimate, Filtered, node_weights, rectify, shrink
+
+__all__ = ["Filters", "average_degree", "estimate_of", "filtered_inputs", "unit_scale"]
+
+Filters = Mapping[int, Calibration]
+
+
+def average_degree(graph: Graph) -> float:
+    """Return how many neighbours a node has on average, at least 1; it scales NFR's threshold after the filter."""
+    return max(1.0, 2.0 * len(graph.edges[0]) / max(1, graph.nodes))
+
+
+def estimate_of(reports: Reports, calibration: Calibration) -> Estimate:
+    """Return the rectified reports after the first threshold, with the weights that the filter asks for."""
+    estimate = rectify(reports)
+    if calibration.before:
+        deviations = shrink(estimate, calibration)
+        deviations.data = (deviations.data + np.float32(estimate.fill)).astype(np.float32)
+        estimate = replace(estimate, matrix=deviations)
+    return replace(estimate, weights=node_weights(reports, calibration.weighting))
+
+
+def unit_scale(estimate: Estimate) -> float:
+    """Return the factor at which the estimate's deviations have a mean square of 1 over all n x d coordinates.
+
+    Estimates are as large as their noise: 0.1 for clean bits, 400 for the piecewise mechanism at epsilon 0.1. A
+    learning rate only means the same for all of them if their scale does, so every method's inputs are brought to
+    this one. The factor is computed from the reports, so it costs no privacy.
+    """
+    deviations = estimate.deviations()
+    mean = float(np.square(deviations.data, dtype=np.float64).sum()) / max(1, np.prod(deviations.shape))
+    return 1.0 / np.sqrt(mean) if mean > 0 else 1.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shared:
+    """What the linear filters of one cell share: one S, and coefficients by depth."""
+
+    operator: sp.csr_array
+    coefficients: Mapping[int, tuple[float, ...]]
+
+
+def shared(graph: Graph, filters: Filters) -> Shared | None:
+    """Return the S that all of a cell's filters use, or None where they must be applied before learning.
+
+    A linear filter without node weights commutes with the model's first weight matrix, and the trainer picks the
+    cheaper order. A threshold after the filter does not, and node weights differ from seed to seed.
+    """
+    if not all(one.linear and one.weighting == "none" for one in filters.values()):
+        return None
+    first = next(iter(filters.values()))
+    if any((one.r, one.self_loops) != (first.r, first.self_loops) for one in filters.values()):
+        raise OptionError("the filters of one cell must use one adjacency: they differ in normalization or self_loops")
+    return Shared(operator=first.operator(graph), coefficients={k: one.coefficients for k, one in filters.items()})
+
+
+def plain_inputs(estimate: Estimate, scale: float) -> NodeInputs:
+    """Return an estimate times `scale`: sparse where few dimensions were reported, dense where all were."""
+    deviations = estimate.deviations()
+    deviations.data = (deviations.data * np.float32(scale)).astype(np.float32)
+    nodes, dimensions = deviations.shape
+    if deviations.nnz == nodes * dimensions:
+        return NodeInputs(deviations=deviations.data.reshape(nodes, dimensions), fill=scale * estimate.fill)
+    return NodeInputs(deviations=deviations, fill=scale * estimate.fill)
+
+
+def filtered_inputs(graph: Graph, estimate: Estimate, calibration: Calibration, scale: float) -> NodeInputs:
+    """Return an estimate with the filter and the threshold after it applied, n x d, times `scale`."""
+    rest = calibration.but(before=0.0)  # the estimate has it behind it
+    filtered = Filtered.of(estimate, rest, rest.operator(graph, estimate.weights))
+    return NodeInputs(deviations=filtered.dense() * np.float32(scale), fill=0.0, filtered=True)
