@@ -137,7 +137,7 @@ def load(path: Path) -> Params:
 def _build(cls: type[Any], raw: Any, place: str) -> Any:
     """Return a dataclass from a mapping; keys are the dataclass's own, values have the field's type."""
     if not isinstance(raw, Mapping):
-        raise OptionError(f"{place or 'the file'} must be a mapping, got {raw!r}")
+        raise OptionError(f"{place.rstrip('.') or 'the file'} must be a mapping, got {raw!r}")
     known = {item.name: item for item in dataclasses.fields(cls)}
     for key in raw:
         if key not in known:
@@ -151,7 +151,7 @@ def _build(cls: type[Any], raw: Any, place: str) -> Any:
         if name not in raw and item.default is dataclasses.MISSING and item.default_factory is dataclasses.MISSING
     ]
     if missing:
-        raise OptionError(f"{place or 'the file'} lacks {', '.join(missing)}")
+        raise OptionError(f"{place.rstrip('.') or 'the file'} lacks {', '.join(missing)}")
     return cls(**values)
 
 
