@@ -1,0 +1,163 @@
+"""Every recipe goes the whole way: artifacts, training, a kept model, and the same numbers in memory."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+from cell_factory import NAME, accuracies, calibrate, small_params, store
+
+from graphldp import methods
+from graphldp.client import protocol
+from graphldp.errors import OptionError
+from graphldp.server import Calibration, Filtered, node_weights, rectify
+from graphldp.stages.artifacts import read_meta, read_table
+from graphldp.stages.denoise import denoise
+from graphldp.stages.graphs import read_graph
+from graphldp.stages.inputs import average_degree, estimate_of, filtered_inputs, plain_inputs, shared
+from graphldp.stages.learning import split_of
+from graphldp.stages.models import load_model, predict_reports
+from graphldp.stages.paths import graph_dir, reports_path
+from graphldp.stages.perturb import source_of
+from graphldp.stages.reports import CalibratedFile
+from graphldp.stages.run import run
+from graphldp.stages.train import train
+
+RECIPES = [name for name in methods.names() if methods.method(name).model]
+
+
+def budget(mechanism: str) -> float:
+    return {"null": 0.0, "identity": math.inf}.get(mechanism, 4.0)
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("data")
+    store(folder)
+    return folder
+
+
+@pytest.mark.parametrize("name", RECIPES)
+def test_a_recipe_gives_the_same_in_the_pipeline_and_in_memory(name: str, data: Path, tmp_path: Path) -> None:
+    recipe = methods.method(name)
+    epsilon = budget(recipe.mechanism)
+    params = small_params(seeds=2, steps=(1, 2))
+    calibrate(data, params, name, recipe.mechanism, epsilon)
+    output = tmp_path / "runs.parquet"
+    train(NAME, name, None, epsilon, data=data, params=params, models=tmp_path / "model", output=output)
+    (row,) = run(NAME, name, None, epsilon, data=data, params=params, references=False)
+    np.testing.assert_array_equal(row.accuracy, accuracies(output))
+    # The kept model says of its own reports what the run said: same test accuracy.
+    predictions = predict_reports(
+        tmp_path / "model",
+        reports_path(data, NAME, recipe.mechanism, epsilon),
+        data=data,
+        output=tmp_path / "p.parquet",
+    )
+
+    about = load_model(tmp_path / "model").about
+    guess = read_table(predictions, "make").column("class").to_numpy()
+    graph = read_graph(graph_dir(data, NAME))
+    test = split_of(graph, params, int(about["seed"])).test
+    assert float((guess[test] == graph.labels[test]).mean()) == pytest.approx(about["test_accuracy"])
+
+
+def test_the_artifact_holds_what_the_threshold_left(data: Path) -> None:
+    params = small_params()
+    path = calibrate(data, params, "upgnet-nh", "mb", 2.0)
+    plain = CalibratedFile(calibrate(data, params, "lpgnn", "mb", 2.0), "make")
+    file = CalibratedFile(path, "make")
+    # With mb and the fill in the middle, the threshold before the filter is a rescaling by 1 - tau.
+    np.testing.assert_allclose(file.load(0).deviations().data, 0.5 * plain.load(0).deviations().data, rtol=1e-5)
+    assert all(one.before > 0 for one in file.filters().values())
+
+
+def test_flexprop_weighs_by_the_reported_level(data: Path) -> None:
+    graph = read_graph(graph_dir(data, NAME))
+    device = protocol("ppm-public", 1.0, graph.dimensions, graph.low, graph.high)
+    reports = device.perturb(graph.features, source_of(0, NAME, device, 0))
+    recipe = methods.method("ppgnn")
+    calibration = recipe.calibration(2, device, average_degree(graph))
+    estimate = estimate_of(reports, calibration)
+    assert estimate.weights is not None
+    np.testing.assert_array_equal(estimate.weights, reports.level)
+    found = filtered_inputs(graph, estimate, calibration, 3.0).deviations
+    adjacency = graph.adjacency().toarray().astype(float) * reports.level[None, :]
+    sums = adjacency.sum(axis=1, keepdims=True)
+    mean = np.divide(adjacency, sums, out=np.zeros_like(adjacency), where=sums > 0)
+    np.testing.assert_allclose(found, 3 * (mean @ mean @ rectify(reports).dense()), rtol=1e-3, atol=1e-3)
+    # Recomputed from the file as it was written.
+    params = small_params()
+    file = CalibratedFile(calibrate(data, params, "ppgnn", "ppm-public", 1.0), "make")
+    np.testing.assert_array_equal(file.load(0).weights, node_weights(reports, "level"))
+
+
+def test_linear_filters_share_one_operator_and_others_do_not(data: Path) -> None:
+    graph = read_graph(graph_dir(data, NAME))
+    device = protocol("mb", 1.0, graph.dimensions, graph.low, graph.high)
+    reports = device.perturb(graph.features, source_of(0, NAME, device, 0))
+    calibration = methods.method("upgnet-nh").calibration(3, device, 4.0)
+    common = shared(graph, {3: calibration})
+    assert common is not None
+    estimate = estimate_of(reports, calibration)
+    sparse = plain_inputs(estimate, 1.0)
+    total = np.zeros((graph.nodes, graph.dimensions))
+    power = np.asarray(sparse.deviations.toarray() + sparse.fill, dtype=np.float64)
+    for theta in common.coefficients[3]:
+        total += theta * power
+        power = common.operator @ power
+    np.testing.assert_allclose(
+        filtered_inputs(graph, estimate, calibration, 1.0).deviations, total, rtol=1e-4, atol=1e-3
+    )
+    thresholded = methods.method("upgnet-hn").calibration(3, device, 4.0)
+    assert shared(graph, {3: thresholded}) is None
+    expected = Filtered.of(estimate_of(reports, thresholded), thresholded, thresholded.operator(graph)).dense()
+    np.testing.assert_array_equal(
+        filtered_inputs(graph, estimate_of(reports, thresholded), thresholded, 1.0).deviations, expected
+    )
+    with pytest.raises(OptionError, match="must use one adjacency"):
+        shared(graph, {1: calibration, 2: Calibration(coefficients=(0.0, 1.0), self_loops=True)})
+
+
+def test_a_part_of_a_recipe_can_be_changed(data: Path) -> None:
+    params = small_params()
+    calibrate(data, params)
+    path = denoise(NAME, "lpgnn", "mb", 1.0, data=data, steps=(1, 2), changes={"filter": "ppr", "decay": 0.3})
+    file = CalibratedFile(path, "make")
+    assert list(file.filters()) == [0]
+    assert file.filters()[0].decay == 0.3
+    train(NAME, "lpgnn", "mb", 1.0, data=data, params=params, calibrated=path)
+    path = denoise(NAME, "base", "mb", 1.0, data=data, steps=(1, 2), changes={"filter": "hoa"})
+    assert list(CalibratedFile(path, "make").filters()) == [1, 2]
+    runs = read_table(train(NAME, "base", "mb", 1.0, data=data, params=params, calibrated=path), "make")
+    assert set(runs.column("steps").to_pylist()) <= {1, 2}
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"filter": "kporp"}, "did you mean 'kprop'"),
+        ({"before": 1.5}, "from 0 to below 1; got 1.5"),
+        ({"tau": 0.5}, "filter kprop has no option 'tau'"),
+        ({"steps": 3}, "--steps, or search.steps"),
+    ],
+)
+def test_a_change_that_is_none_is_refused(changes: dict[str, object], message: str, data: Path, tmp_path: Path) -> None:
+    calibrate(data, small_params())
+    output = tmp_path / "c.parquet"
+    with pytest.raises(OptionError, match=message):
+        denoise(NAME, "lpgnn", "mb", 1.0, data=data, steps=(1,), changes=changes, output=output)
+    assert not output.exists()
+    with pytest.raises(OptionError, match="has no calibration to change"):
+        methods.method("majority").but({"filter": "hoa"})
+
+
+def test_another_backbone_is_one_parameter(data: Path, tmp_path: Path) -> None:
+    params = small_params()
+    params = dataclasses.replace(params, train=dataclasses.replace(params.train, model="sage"))
+    calibrate(data, params)
+    path = train(NAME, "lpgnn", "mb", 1.0, data=data, params=params, output=tmp_path / "r.parquet")
+    assert read_meta(path, "make")["model"] == "sage"
