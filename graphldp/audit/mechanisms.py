@@ -104,8 +104,16 @@ class Row:
 
     @property
     def fails(self) -> bool:
-        """Whether something is wrong that the mechanism does not say itself."""
-        return not self.keeps and not self.marked
+        """Whether something is wrong that the mechanism does not say itself.
+
+        A mark excuses a loss above the claim. It excuses neither a sampler that does not follow the law, nor a law
+        whose loss is not the stated one, nor tests without power.
+        """
+        same = self.enumerated == self.stated or math.isclose(
+            self.enumerated, self.stated, rel_tol=_NUMERICAL_TOLERANCE
+        )
+        sound = same and self.fit.follows and (self.power is None or self.power.shown)
+        return not self.keeps and not (self.marked and sound)
 
     def as_json(self) -> dict[str, Any]:
         """Return the row as nested JSON-able values."""

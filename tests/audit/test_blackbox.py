@@ -18,7 +18,7 @@ from graphldp.audit import (
     audit_soft_threshold,
     audit_unbiased,
 )
-from graphldp.audit.reports import flatten, table
+from graphldp.audit.reports import flatten, statistics, table
 from graphldp.client import mechanism, protocol
 from graphldp.errors import DataError, OptionError
 from graphldp.stages.audit import audit_file
@@ -178,6 +178,8 @@ def test_reports_of_any_shape_become_numbers() -> None:
     rows = table([[1.0], [2.0, 3.0]])
     assert np.isnan(rows.rows[0, 1])
     assert rows.lengths.tolist() == [1, 2]
+    assert statistics(rows)["length"].tolist() == [1.0, 2.0]
+    assert statistics(rows)["number of entries that are not 0"].tolist() == [1.0, 2.0]
 
 
 @pytest.mark.parametrize(

@@ -62,3 +62,11 @@ def test_no_information_gives_no_bound(rng: np.random.Generator) -> None:
     bound = bound_of_scores(rng.random(20_000), rng.random(20_000))
     assert bound.convicting == 0.0
     assert bound.value < 0.01
+
+
+def test_the_event_is_chosen_on_one_half_and_counted_on_the_other() -> None:
+    first, second = np.zeros(4000), np.zeros(4000)
+    first[::2] = 1.0  # what the chosen event sees is gone on the other half
+    bound = bound_of_scores(first, second)
+    assert bound.event.startswith("score >=")
+    assert (bound.hits, bound.samples, bound.value) == (0, 2000, 0.0)

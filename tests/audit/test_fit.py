@@ -67,6 +67,18 @@ def test_chosen_dimensions_that_prefer_some_are_seen(rng: np.random.Generator) -
     assert not fit((device.base,) * 6, biased, 10_000, rng).follows
 
 
+def test_one_dimension_that_is_preferred_is_seen(rng: np.random.Generator) -> None:
+    device = protocol("mb", 1.0, 6, m=1)
+
+    def biased(features: np.ndarray, source: Any) -> Reports:
+        reports = device.perturb(features, source)
+        index = reports.index.copy()
+        index[:300] = 5
+        return Reports(index=index, value=reports.value)
+
+    assert not fit((device.base,) * 6, biased, 10_000, rng).follows
+
+
 def test_an_untouched_last_coordinate_is_seen_at_every_budget(rng: np.random.Generator) -> None:
     for epsilon in (0.01, 10.0):
         device = protocol("mb", epsilon, 4)
@@ -80,6 +92,7 @@ def test_reports_outside_the_outputs_are_impossible() -> None:
     counts, p = np.array([500, 499, 1]), np.array([0.5, 0.5, 0.0])
     assert fit_counts(counts, p, ordered=False).p == 0.0
     assert fit_counts(np.array([500, 500, 0]), p, ordered=False).p > 0.5
+    assert fit_counts(counts, p, ordered=True).p == 0.0
 
 
 def test_one_large_outcome_among_rare_ones_is_pooled() -> None:

@@ -115,6 +115,16 @@ def test_the_printed_ppm_is_convicted_by_law_and_by_samples() -> None:
     assert row.empirical.convicting > row.epsilon
     assert row.reason
     assert "impossible under" in row.worst
+    assert row.fit.follows
+
+
+def test_a_mark_excuses_the_loss_and_nothing_else() -> None:
+    row = quick("ppm", 1.0)
+    assert not row.fails
+    assert replace(row, fit=replace(row.fit, cells=0.0)).fails
+    assert replace(row, enumerated=3.0).fails
+    assert replace(row, power=replace(row.power, untouched_last=False)).fails
+    assert replace(row, marked=False).fails
 
 
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 4.0])
