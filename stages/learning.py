@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from graphldp.errors import DataError
 from graphldp.graph import Graph
 from graphldp.learn import (
     Backbone,
@@ -91,6 +92,10 @@ def backbone_of(recipe: Method, train: TrainParams) -> Backbone:
 def split_of(graph: Graph, params: Params, seed: int) -> Split:
     """Return the split of a seed: the same for every method of a table."""
     labelled = np.flatnonzero(graph.labels >= 0)
+    if labelled.size < 3:
+        raise DataError(
+            f"graph {graph.name} has {labelled.size} nodes with a label; to train, to validate and to test it needs 3"
+        )
     return random_split(
         labelled,
         generator(params.seed, "split", graph.name, seed),
@@ -182,6 +187,7 @@ class _Cell:
     ) -> tuple[Problem, list[Run], Outcome]:
         """Train every candidate on every seed, all as one batch; run p * len(seeds) + s is point p on seed s."""
         graph, common = self.graph, shared(self.graph, self.filters)
+        replicas = [self.replica(place, seed) for place, seed in enumerate(seeds)]
         estimates = [self.estimate_of(seed) for seed in seeds]
         scales = [unit_scale(one) if self.params.train.standardize else 1.0 for one in estimates]
         depths = sorted({point.steps for point in candidates})
@@ -200,7 +206,7 @@ class _Cell:
             classes=graph.classes,
         )
         coefficients = (lambda steps: (1.0,)) if common is None else common.coefficients.__getitem__
-        runs = runs_of(candidates, [self.replica(place, seed) for place, seed in enumerate(seeds)], coefficients)
+        runs = runs_of(candidates, replicas, coefficients)
         if common is None:
             place = {depth: len(seeds) * rank for rank, depth in enumerate(depths)}
             which = [place[point.steps] for point in candidates for _ in seeds]

@@ -153,12 +153,14 @@ def test_nodes_without_a_label_are_in_no_split() -> None:
     assert learn(graph).outcome is not None
 
 
-def test_a_graph_without_labels_is_one_line() -> None:
-    graph = dataclasses.replace(small_graph(), labels=np.full(90, -1, np.int32), classes=0)
-    with pytest.raises(DataError, match="a split needs at least 2 labelled nodes, got 0"):
-        learn_majority(graph, PARAMS)
-    with pytest.raises(DataError, match="got 0"):
-        learn(graph)
+@pytest.mark.parametrize("count", [0, 2])
+def test_a_graph_with_too_few_labels_is_one_line(count: int) -> None:
+    labels = np.full(90, -1, np.int32)
+    labels[:count] = 0
+    graph = dataclasses.replace(small_graph(), labels=labels, classes=min(count, 1))
+    for learned in (learn_majority, learn):
+        with pytest.raises(DataError, match=f"graph synthetic has {count} nodes with a label; to train, to validate"):
+            learned(graph, PARAMS)
 
 
 # rows -----------------------------------------------------------------------------------------------------------------
