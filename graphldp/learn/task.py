@@ -36,6 +36,8 @@ class _Nodes:
         self.places = torch.from_numpy(spare).to(device)
         self.target = torch.from_numpy(target.ravel()).to(device).unsqueeze(0)
         self.weight = torch.from_numpy(weight).to(device)
+        self.real = self.weight > 0
+        self.sizes = np.array([len(one) for one in nodes])
 
     def choose(self, logits: Tensor) -> Tensor:
         """Return the logits of the chosen nodes, [runs * nodes, classes]."""
@@ -99,8 +101,9 @@ class NodeClassification:
         chosen = nodes.choose(logits)
         loss = nodes.mean_loss(log_softmax(chosen))
         right = (chosen.argmax(dim=1) == nodes.target[0]).view(nodes.shape)
-        both = torch.stack([loss, (right * nodes.weight).sum(dim=1)]).to("cpu", torch.float64).numpy()
-        return both[0], both[1]
+        # Counted, as a sum of float32 shares may exceed 1.
+        both = torch.stack([loss, (right & nodes.real).sum(dim=1)]).to("cpu", torch.float64).numpy()
+        return both[0], both[1] / nodes.sizes
 
     @staticmethod
     def predict(logits: Tensor) -> NDArray[np.int32]:
