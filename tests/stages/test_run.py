@@ -1,0 +1,116 @@
+"""The whole chain in memory: the same numbers as the stages, and nothing written."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+from cell_factory import NAME, accuracies, files, learn, small_params, store
+
+from graphldp.errors import ArtifactError, OptionError
+from graphldp.stages.run import Outcome, run
+from graphldp.stages.train import train
+
+PARAMS = small_params()
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    store(tmp_path)
+    return tmp_path
+
+
+def by_name(rows: list[Outcome]) -> dict[str, Outcome]:
+    assert len({row.name for row in rows}) == len(rows)
+    return {row.name: row for row in rows}
+
+
+@pytest.mark.parametrize(
+    ("method", "mechanism"), [("lpgnn", "mb"), ("lpgnn", "pm"), ("base", "lp"), ("ppgnn", "ppm-public")]
+)
+def test_the_numbers_are_those_of_the_stages(method: str, mechanism: str, data: Path) -> None:
+    found = by_name(run(NAME, method, mechanism, 2.0, data=data, params=PARAMS, device="cpu"))
+    stages = {
+        "majority": train(NAME, "majority", None, 0.0, data=data, params=PARAMS),
+        "structure": learn(data, PARAMS, "structure", "null", 0.0),
+        "nonpriv": learn(data, PARAMS, "nonpriv", "identity", math.inf),
+    }
+    (own,) = set(found) - set(stages)
+    stages[own] = learn(data, PARAMS, method, mechanism, 2.0)
+    for name, path in stages.items():
+        np.testing.assert_array_equal(found[name].accuracy, accuracies(path), err_msg=name)
+
+
+def test_rows_stand_between_floor_and_ceiling(data: Path) -> None:
+    rows = run(NAME, "lpgnn", "pm", 1.0, data=data, params=PARAMS)
+    assert [(row.name, row.mechanism, row.epsilon) for row in rows] == [
+        ("majority", "none", 0.0),
+        ("structure", "null", 0.0),
+        ("lpgnn-pm", "pm", 1.0),
+        ("nonpriv", "identity", math.inf),
+    ]
+    assert [row.m is None for row in rows] == [True, False, False, False]
+    assert all(len(row.accuracy) == PARAMS.seeds for row in rows)
+
+
+def test_without_references_there_is_one_row(data: Path) -> None:
+    assert [row.name for row in run(NAME, "base", None, 1.0, data=data, params=PARAMS, references=False)] == ["base"]
+
+
+@pytest.mark.parametrize(("method", "epsilon"), [("structure", 0.0), ("nonpriv", math.inf)])
+def test_a_reference_is_not_there_twice(method: str, epsilon: float, data: Path) -> None:
+    names = [row.name for row in run(NAME, method, None, epsilon, data=data, params=PARAMS)]
+    assert names == ["majority", "structure", "nonpriv"]
+
+
+def test_nothing_is_written(data: Path) -> None:
+    before = files(data)
+    run(NAME, "lpgnn", None, 1.0, data=data, params=PARAMS)
+    with pytest.raises(KeyboardInterrupt):
+        run(NAME, "lpgnn", None, 1.0, data=data, params=PARAMS, progress=stop)
+    assert files(data) == before
+
+
+def stop(done: int, total: int, text: str) -> None:
+    raise KeyboardInterrupt
+
+
+def test_progress_goes_once_from_nothing_to_all(data: Path) -> None:
+    calls: list[tuple[int, int]] = []
+    run(NAME, "lpgnn", None, 1.0, data=data, params=PARAMS, progress=lambda done, total, _: calls.append((done, total)))
+    assert {total for _, total in calls} == {3 * 2 * PARAMS.train.epochs}  # three learned rows, two phases each
+    counts = [done for done, _ in calls]
+    assert counts == sorted(counts)
+    assert counts[-1] == calls[-1][1]
+
+
+def test_the_mechanisms_options_are_its_own(data: Path) -> None:
+    rows = by_name(run(NAME, "lpgnn", None, 4.0, data=data, params=PARAMS, options={"m": 3}))
+    assert rows["lpgnn"].m == 3
+    assert rows["structure"].m == 1  # the references are not changed by them
+    with pytest.raises(OptionError, match="low is no further option of mb"):
+        run(NAME, "lpgnn", None, 1.0, data=data, params=PARAMS, options={"low": 0.5})
+
+
+def test_more_budget_is_other_numbers_and_the_same_references(data: Path) -> None:
+    low, high = (by_name(run(NAME, "base", None, epsilon, data=data, params=PARAMS)) for epsilon in (0.1, 8.0))
+    assert low["base"].accuracy.tolist() != high["base"].accuracy.tolist()
+    for name in ("majority", "structure", "nonpriv"):
+        assert low[name].accuracy.tolist() == high[name].accuracy.tolist()
+
+
+def test_what_cannot_be_is_one_line(data: Path) -> None:
+    with pytest.raises(OptionError, match="method 'majority' is a row of every table by itself; choose another to run"):
+        run(NAME, "majority", None, 0.0, data=data, params=PARAMS)
+    with pytest.raises(OptionError, match="unknown method 'lp'"):
+        run(NAME, "lp", None, 1.0, data=data, params=PARAMS)
+    with pytest.raises(OptionError, match="null: epsilon must be 0, got 1"):
+        run(NAME, "structure", None, 1.0, data=data, params=PARAMS)
+    with pytest.raises(ArtifactError, match="does not exist; make it with `ldp download cora`"):
+        run("cora", "lpgnn", None, 1.0, data=data, params=PARAMS)
+    other = dataclasses.replace(PARAMS, search=dataclasses.replace(PARAMS.search, points=90))
+    with pytest.raises(OptionError, match="fewer than the budget of 90"):
+        run(NAME, "lpgnn", None, 1.0, data=data, params=other)
