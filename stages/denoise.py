@@ -103,8 +103,8 @@ def materialize(
     need = 4 * meta["nodes"] * meta["dimensions"] * 2
     if need > max_memory:
         raise OptionError(
-            f"the embedding of {meta['nodes']} nodes x {meta['dimensions']} dimensions needs {need / 1e9:.1f} GB, the "
-            f"limit is {max_memory / 1e9:.1f} GB; raise it with --max-memory, or train on the sparse artifact instead"
+            f"the embedding of {meta['nodes']} nodes x {meta['dimensions']} dimensions needs {need / 1e9:.3g} GB, the "
+            f"limit is {max_memory / 1e9:.3g} GB; raise it with --max-memory, or train on the sparse artifact instead"
         )
     graph = read_graph(graph_dir(data, meta["dataset"]))
     check_nodes(calibrated, meta, graph, "perturb and denoise them again, or give back the graph they were made for")

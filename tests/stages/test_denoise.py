@@ -228,7 +228,9 @@ def test_an_open_depth_has_to_be_chosen(data: Path, tmp_path: Path) -> None:
 def test_an_embedding_that_would_not_fit_is_refused(data: Path, tmp_path: Path) -> None:
     path, output = run(data, steps=(2,)), tmp_path / "e.parquet"
     need = 2 * 4 * SMALL["nodes"] * SMALL["dimensions"]
-    with pytest.raises(OptionError, match=r"needs 0\.0 GB, the limit is 0\.0 GB; raise it with --max-memory, or train"):
+    with pytest.raises(
+        OptionError, match=r"needs 1\.73e-05 GB, the limit is 1\.73e-05 GB; raise it with --max-memory, or train"
+    ):
         materialize(path, data=data, output=output, max_memory=need - 1)
     assert not output.exists()
     materialize(path, data=data, output=output, max_memory=need)
