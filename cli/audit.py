@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from rich import box
 from rich.markup import escape
 from rich.table import Table
 
@@ -156,6 +157,8 @@ def _table(data: dict[str, Any]) -> Table:
         title_justify="left",
         caption="lower bound: from samples, 95 % for all rows at once. fit p: of the sampler against its law",
         caption_justify="left",
+        box=box.SIMPLE_HEAD,
+        collapse_padding=True,
         pad_edge=False,
     )
     names = (
