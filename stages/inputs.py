@@ -12,9 +12,9 @@ from graphldp.client import Reports
 from graphldp.errors import OptionError
 from graphldp.graph import Graph
 from graphldp.learn import NodeInputs
-from graphldp.server import Calibration, Estimate, Filtered, node_weights, rectify, shrink
+from graphldp.server import Calibration, Estimate, Filtered, node_weights, rectify, rectify_directed, shrink
 
-__all__ = ["Filters", "average_degree", "estimate_of", "filtered_inputs", "unit_scale"]
+__all__ = ["Filters", "average_degree", "centred", "estimate_of", "filtered_inputs", "unit_scale"]
 
 Filters = Mapping[int, Calibration]
 
@@ -26,7 +26,7 @@ def average_degree(graph: Graph) -> float:
 
 def estimate_of(reports: Reports, calibration: Calibration) -> Estimate:
     """Return the rectified reports after the first threshold, with the weights that the filter asks for."""
-    estimate = rectify(reports)
+    estimate = rectify_directed(reports) if "ranking" in reports.meta["options"] else rectify(reports)
     if calibration.before:
         deviations = shrink(estimate, calibration)
         deviations.data = (deviations.data + np.float32(estimate.fill)).astype(np.float32)
@@ -34,12 +34,19 @@ def estimate_of(reports: Reports, calibration: Calibration) -> Estimate:
     return replace(estimate, weights=node_weights(reports, calibration.weighting))
 
 
+def centred(estimate: Estimate) -> Estimate:
+    """Return the estimate less its fill: what every unreported coordinate counts as is a public constant."""
+    return replace(estimate, matrix=estimate.deviations(), fill=0.0)
+
+
 def unit_scale(estimate: Estimate) -> float:
     """Return the factor at which the estimate's deviations have a mean square of 1 over all n x d coordinates.
 
     Estimates are as large as their noise: 0.1 for clean bits, 400 for the piecewise mechanism at epsilon 0.1. A
     learning rate only means the same for all of them if their scale does, so every method's inputs are brought to
-    this one. The factor is computed from the reports, so it costs no privacy.
+    this one, and lose the constant that the fill is: in all d coordinates at once it can outweigh small reports (the
+    square wave's at epsilon 1 by 8 to 1) and nothing is learned. The factor is computed from the reports, so it costs
+    no privacy.
     """
     deviations = estimate.deviations()
     mean = float(np.square(deviations.data, dtype=np.float64).sum()) / max(1, np.prod(deviations.shape))

@@ -39,7 +39,7 @@ from graphldp.learn import (
 from graphldp.methods import Method
 from graphldp.randomness import generator, seed_of
 from graphldp.server import Estimate, kprop, shift
-from graphldp.stages.inputs import Filters, filtered_inputs, plain_inputs, shared, unit_scale
+from graphldp.stages.inputs import Filters, centred, filtered_inputs, plain_inputs, shared, unit_scale
 from graphldp.stages.params import Params, TrainParams
 
 __all__ = ["CellResult", "Checkpoint", "learn_cell", "learn_majority", "split_of"]
@@ -189,7 +189,10 @@ class _Cell:
         graph, common = self.graph, shared(self.graph, self.filters)
         replicas = [self.replica(place, seed) for place, seed in enumerate(seeds)]
         estimates = [self.estimate_of(seed) for seed in seeds]
-        scales = [unit_scale(one) if self.params.train.standardize else 1.0 for one in estimates]
+        scales = [1.0] * len(seeds)
+        if self.params.train.standardize:
+            scales = [unit_scale(one) for one in estimates]
+            estimates = [centred(one) for one in estimates]
         depths = sorted({point.steps for point in candidates})
         if common is not None:
             inputs = [plain_inputs(one, scale) for one, scale in zip(estimates, scales, strict=True)]

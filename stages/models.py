@@ -17,7 +17,7 @@ from graphldp.methods import Method
 from graphldp.server import Calibration, shift
 from graphldp.stages.artifacts import atomic, expect, file_hash, require, write_json, write_table
 from graphldp.stages.graphs import graph_hash, read_graph
-from graphldp.stages.inputs import estimate_of, filtered_inputs, plain_inputs, shared, unit_scale
+from graphldp.stages.inputs import centred, estimate_of, filtered_inputs, plain_inputs, shared, unit_scale
 from graphldp.stages.learning import CellResult
 from graphldp.stages.params import Params
 from graphldp.stages.paths import graph_dir
@@ -58,6 +58,7 @@ def save_model(
         about={
             **{key: meta[key] for key in ("dataset", "method", "mechanism", "options", "input", "m", "arm")},
             "seed": row["seed"],
+            "standardized": params.train.standardize,
             "scale": unit_scale(source.load(row["seed"])) if params.train.standardize else 1.0,
             "filter": source.filters()[result.chosen["steps"]].meta(),
             "chosen": result.chosen,
@@ -132,6 +133,8 @@ def predict_reports(
         seed = int(about["seed"]) if about["seed"] in stored or source.meta["deterministic"] else int(stored[0])
     calibration = Calibration.from_meta(about["filter"])
     estimate = estimate_of(source.load(seed), calibration)
+    if about["standardized"]:
+        estimate = centred(estimate)
     common = shared(graph, {0: calibration})
     if common is not None:
         inputs, operator = plain_inputs(estimate, float(about["scale"])), common.operator
