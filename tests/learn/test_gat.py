@@ -27,6 +27,7 @@ from torch_geometric.nn import GATConv
 
 from graphldp.errors import OptionError
 from graphldp.learn import Problem, model
+from graphldp.learn.models import attention
 from graphldp.learn.models.attention import attend, edges_of
 from graphldp.learn.models.gat import GAT
 from graphldp.learn.sparse import SparseMatrix
@@ -155,6 +156,20 @@ def test_gradient_of_attention(compressed: bool, one_way: bool, kept: bool) -> N
     assert torch.autograd.gradcheck(
         lambda *values: attend(*values, edges, slope=0.2, keep=keep), drawn(9, 3, 2), fast_mode=False
     )
+
+
+@pytest.mark.parametrize("kept", [True, False])
+def test_heads_in_chunks_give_the_same(kept: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    edges = edges_of(operator())
+    keep = torch.rand(edges.count, 3, dtype=torch.float64).round() * 2 if kept else None
+    found = []
+    for chunk in (2**22, 2 * edges.count, 1):
+        monkeypatch.setattr(attention, "CHUNK", chunk)
+        values = drawn(9, 3, 2)
+        out = attend(*values, edges, slope=0.2, keep=keep)
+        found.append([out, *torch.autograd.grad(out.square().sum(), values)])
+    for some in found[1:]:
+        torch.testing.assert_close(some, found[0])
 
 
 def test_devices_without_csr_products_get_the_same() -> None:

@@ -7,6 +7,7 @@ written down, which would be edges x heads x width numbers.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,6 +18,9 @@ from torch.utils.weak import WeakTensorKeyDictionary
 from graphldp.learn.sparse import Csr, SparseMatrix
 
 __all__ = ["Edges", "attend", "edges_of"]
+
+# Edges times heads whose scores are worked on together: fewer waste the gathers, more leave the caches.
+CHUNK = 2**22
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -54,9 +58,8 @@ class _Half:
             return out.scatter_reduce_(0, index, values, "amax", include_self=False)
         return torch.segment_reduce(values, "max", offsets=self.pointers, axis=0, unsafe=True)
 
-    def collect(self, weights: Tensor, hidden: Tensor) -> Tensor:
-        """Return each head's weighted sums: [heads, edges] and [nodes, heads, width] give [nodes, heads, width]."""
-        out = torch.empty_like(hidden)
+    def collect(self, weights: Tensor, hidden: Tensor, out: Tensor) -> None:
+        """Write each head's weighted sums: [heads, edges] and [nodes, heads, width] give [nodes, heads, width]."""
         if self.places is not None:
             weights = weights.index_select(1, self.places)
         for head, values in enumerate(weights):
@@ -66,7 +69,6 @@ class _Half:
                 target.zero_().index_add_(0, self.collectors, messages)
             else:
                 torch.addmm(target, self._csr(self.givers, values, self.nodes), hidden[:, head], beta=0, out=target)
-        return out
 
     def dots(self, left: Tensor, right: Tensor) -> Tensor:
         """Return <left of the collector, right of the giver> for each head and edge: [heads, edges]."""
@@ -84,6 +86,7 @@ class _Half:
         return out
 
     def _csr(self, columns: Tensor, values: Tensor, width: int) -> Tensor:
+        assert self.pointers is not None
         return torch.sparse_csr_tensor(self.pointers, columns, values, size=(self.nodes, width), check_invariants=False)
 
 
@@ -133,45 +136,57 @@ def edges_of(matrix: SparseMatrix) -> Edges:
     return found
 
 
+def _chunks(heads: int, edges: int) -> Iterator[slice]:
+    """Yield the heads in slices whose edges stay in the caches."""
+    size = max(1, CHUNK // max(edges, 1))
+    for start in range(0, heads, size):
+        yield slice(start, start + size)
+
+
+def _scores(own: Tensor, other: Tensor, rows: _Half, heads: slice) -> Tensor:
+    """Return own_i + other_j, [edges, heads]."""
+    collectors = own[:, heads].contiguous().index_select(0, rows.collectors)
+    return collectors.add_(other[:, heads].contiguous().index_select(0, rows.givers))
+
+
 class _Attention(torch.autograd.Function):
     @staticmethod
     def forward(
         ctx: Any, hidden: Tensor, own: Tensor, other: Tensor, edges: Edges, slope: float, keep: Tensor | None
     ) -> Tensor:
-        rows = edges.forward
-        score = own.index_select(0, rows.collectors) + other.index_select(0, rows.givers)
-        low = score < 0
-        score = torch.nn.functional.leaky_relu_(score, slope)
-        # Less the highest of each node: no exponential overflows, and one of them is 1.
-        share = score.sub_(rows.highest(score).index_select(0, rows.collectors)).exp_()
-        share = share.div_(rows.total(share).index_select(0, rows.collectors))
-        weights = (share if keep is None else share * keep).t().contiguous()
-        ctx.save_for_backward(hidden, share, low, weights, keep)
+        rows, out = edges.forward, torch.empty_like(hidden)
+        shares = hidden.new_empty(own.shape[1], edges.count)
+        for heads in _chunks(*shares.shape):
+            share = torch.nn.functional.leaky_relu_(_scores(own, other, rows, heads), slope)
+            # Less the highest of each node: no exponential overflows, and one of them is 1.
+            share.sub_(rows.highest(share).index_select(0, rows.collectors)).exp_()
+            shares[heads] = share.div_(rows.total(share).index_select(0, rows.collectors)).t()
+            weights = shares[heads] if keep is None else shares[heads] * keep[:, heads].t().contiguous()
+            rows.collect(weights, hidden[:, heads], out[:, heads])
+        ctx.save_for_backward(hidden, own, other, shares, keep)
         ctx.edges, ctx.slope = edges, slope
-        return rows.collect(weights, hidden)
+        return out
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
-        hidden, share, low, weights, keep = ctx.saved_tensors
+        hidden, own, other, shares, keep = ctx.saved_tensors
         edges: Edges = ctx.edges
-        gradient = gradients[0].contiguous()
-        rows = edges.forward
-        slope = rows.dots(gradient, hidden).t().contiguous()
-        if keep is not None:
-            slope *= keep
-        # The softmax's gradient. The mean of the slopes is taken over the edges (it is also <gradient, output>), so
-        # that a node with a single edge gets exactly 0: Adam makes whole steps of what rounding leaves.
-        slope -= rows.total(slope * share).index_select(0, rows.collectors)
-        slope *= share
-        slope = torch.where(low, slope * ctx.slope, slope)
-        return (
-            edges.backward.collect(weights, gradient),
-            rows.total(slope),
-            edges.backward.total(slope),
-            None,
-            None,
-            None,
-        )
+        rows, columns, whole = edges.forward, edges.backward, gradients[0].contiguous()
+        found = [torch.empty_like(one) for one in (hidden, own, other)]
+        for heads in _chunks(*shares.shape):
+            gradient, share = whole[:, heads], shares[heads]
+            struck = None if keep is None else keep[:, heads].t().contiguous()
+            columns.collect(share if struck is None else share * struck, gradient, found[0][:, heads])
+            slope = rows.dots(gradient, hidden[:, heads])
+            if struck is not None:
+                slope *= struck
+            slope, share = slope.t().contiguous(), share.t().contiguous()
+            # The softmax's gradient. The mean of the slopes is taken over the edges (it is also <gradient, output>), so
+            # that a node with a single edge gets exactly 0: Adam makes whole steps of what rounding leaves.
+            slope.sub_(rows.total(slope * share).index_select(0, rows.collectors)).mul_(share)
+            slope = torch.ops.aten.leaky_relu_backward(slope, _scores(own, other, rows, heads), ctx.slope, False)
+            found[1][:, heads], found[2][:, heads] = rows.total(slope), columns.total(slope)
+        return *found, None, None, None
 
 
 def attend(

@@ -112,15 +112,15 @@ class GAT(Backbone):
         eye = torch.eye(heads, dtype=own.dtype, device=own.device).view(1, heads, 1, heads)
         vectors = torch.cat([own.unsqueeze(3) * eye, other.unsqueeze(3) * eye], dim=3)
         scores = linear(projected, vectors.view(runs, heads * width, 2 * heads)).view(nodes, runs, 2, heads)
-        halves = (half.reshape(nodes, runs * heads) for half in scores.unbind(dim=2))
+        ours, theirs = (half.reshape(nodes, runs * heads) for half in scores.unbind(dim=2))
         keep = None
         if dropout is not None:
             ones = projected.new_ones(edges.count, runs, heads)
             struck = dropout(ones)
             keep = None if struck is ones else struck.view(edges.count, -1)
         values = projected.view(nodes, runs * heads, width)
-        out = attend(values, *halves, edges, slope=self.negative_slope, keep=keep).view(nodes, runs, heads, width)
+        out = attend(values, ours, theirs, edges, slope=self.negative_slope, keep=keep)
+        bias = parameters[f"bias{layer}"]
         if layer < self.layers:
-            out = out.view(nodes, runs, heads * width) + parameters[f"bias{layer}"]
-            return ACTIVATIONS[self.activation](out)
-        return (out[:, :, 0] if heads == 1 else out.mean(dim=2)) + parameters[f"bias{layer}"]
+            return ACTIVATIONS[self.activation](out.add_(bias.view(-1, width)).view(nodes, runs, heads * width))
+        return (out if heads == 1 else out.view(nodes, runs, heads, width).mean(dim=2)) + bias
