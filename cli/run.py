@@ -118,8 +118,8 @@ def _table(found: list[Any], dataset: str, params: Any) -> None:
             "" if row.m is None else str(row.m),
             str(row.chosen.get("steps", "")),
             f"{mean.mean:.1f}",
-            f"{mean.low:.1f} to {mean.high:.1f}",
-            "" if gain is None else f"{gain.mean:+.1f} ({gain.low:+.1f} to {gain.high:+.1f})",
+            f"{mean.low:.1f} to {mean.high:.1f}" if mean.known else "",
+            "" if gain is None else f"{gain.mean:+.1f}" + (f" ({gain.low:+.1f} to {gain.high:+.1f})" * gain.known),
         )
     console.out.print(table)
     console.note(

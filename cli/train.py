@@ -118,8 +118,8 @@ def _show(path: Path, model: Path | None, *, as_json: bool) -> None:
     rows = [row for row in read_table(path, "ldp train").to_pylist() if row["role"] == "final"]
     accuracy = [row["test_accuracy"] for row in rows]
     if as_json:
-        places = {"path": str(path), "model": None if model is None else str(model)}
-        console.out.print_json(json.dumps({**places, **meta, "test_accuracy": accuracy}))
+        places = {"path": str(path), "saved_model": None if model is None else str(model)}
+        console.out.print_json(json.dumps({**meta, **places, "test_accuracy": accuracy}))
         return
     spread = f" (std {100 * np.std(accuracy, ddof=1):.1f})" if len(accuracy) > 1 else ""
     console.out.print(
