@@ -1,0 +1,123 @@
+"""`ldp run`: one cell between its floor and its ceiling, and nothing written but the graph."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from cell_factory import NAME, accuracies, files, learn, small_params, store
+
+GIVEN = ("run", "--dataset", NAME, "--epsilon", "1", "--seeds", 3, "--params", "small.yaml")
+
+
+@pytest.fixture(autouse=True)
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with a graph and the parameters of `small_params`, in which the commands run."""
+    store(tmp_path / "data")
+    text = (
+        "seeds: 5\nsearch: {points: 3, seeds: 2, learning_rate: [0.05, 0.02], weight_decay: [0.001], "
+        "dropout: [0.25, 0.5], steps: [0, 2]}\ntrain: {hidden: 4, epochs: 15, patience: 8}\n"
+    )
+    (tmp_path / "small.yaml").write_text(text, encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def test_the_table_has_its_floor_and_its_ceiling(ldp) -> None:
+    answer = ldp(*GIVEN)
+    assert answer.code == 0
+    lines = answer.out.splitlines()
+    assert lines[0].strip() == f"{NAME}: test accuracy in percent"
+    assert " ".join(lines[1].split()) == "method epsilon m K accuracy 95 % interval gain over structure"
+    assert [line.split()[:2] for line in lines[2:]] == [
+        ["majority", "0"],
+        ["structure", "0"],
+        ["lpgnn", "1"],
+        ["nonpriv", "inf"],
+    ]
+    assert answer.line.startswith("3 runs each; 3 points searched on 2 other seeds")
+    assert ldp(*GIVEN, "--quiet").err == ""
+
+
+def test_json_holds_what_the_stages_would_have_measured(ldp, here: Path) -> None:
+    found = json.loads(ldp(*GIVEN, "--json").out, parse_constant=pytest.fail)
+    assert [row["name"] for row in found] == ["majority", "structure", "lpgnn", "nonpriv"]
+    own = found[2]
+    expected = accuracies(learn(here / "elsewhere", small_params())) if store(here / "elsewhere") else None
+    assert own["runs"] == expected.tolist()
+    assert own["accuracy"] == pytest.approx(100 * np.mean(own["runs"]))
+    assert own["low"] <= own["accuracy"] <= own["high"]
+    assert own["gain"]["mean"] == pytest.approx(own["accuracy"] - found[1]["accuracy"])
+    assert found[3]["epsilon"] == "inf"
+    assert [row["gain"] is None for row in found] == [True, True, False, False]
+
+
+def test_nothing_is_written(ldp, here: Path) -> None:
+    before = files(here)
+    assert ldp(*GIVEN, "--no-references").code == 0
+    assert files(here) == before
+
+
+def test_without_references_there_is_one_row_and_no_gain(ldp) -> None:
+    (row,) = json.loads(ldp(*GIVEN, "--no-references", "--json").out)
+    assert (row["name"], row["gain"]) == ("lpgnn", None)
+
+
+def test_a_graph_that_is_not_there_is_fetched(ldp, here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    command = list(GIVEN)
+    command[-1] = str(here / "small.yaml")
+    (here / "empty").mkdir()
+    monkeypatch.chdir(here / "empty")
+    answer = ldp(*command, "--no-references", "--epochs", 1, "--search-points", 1)
+    assert answer.code == 0
+    assert (here / "empty" / "data" / "graphs" / NAME / "graph.json").exists()
+
+
+def test_options_of_the_mechanism_and_of_the_calibration(ldp) -> None:
+    (row,) = json.loads(ldp(*GIVEN, "--no-references", "--set", "m=5", "--set", "denoise.filter=hoa", "--json").out)
+    assert row["m"] == 5
+
+
+def test_one_run_has_no_interval(ldp, here: Path) -> None:
+    text = (here / "small.yaml").read_text(encoding="utf-8").replace("seeds: 5", "seeds: 1", 1)
+    (here / "one.yaml").write_text(text, encoding="utf-8")
+    answer = ldp("run", "--dataset", NAME, "--epsilon", 1, "--params", "one.yaml")
+    assert answer.code == 0
+    assert "nan" not in answer.out
+    found = json.loads(ldp("run", "--dataset", NAME, "--epsilon", 1, "--params", "one.yaml", "--json").out)
+    assert len(found[0]["runs"]) == 1
+
+
+@pytest.mark.parametrize(
+    ("command", "words"),
+    [
+        ("run --dataset synthetic", "Missing option '--epsilon'"),
+        ("run --epsilon 1", "Missing option '--dataset'"),
+        ("run --dataset synthetic --epsilon 0", "mb: epsilon must be finite and > 0, got 0.0"),
+        ("run --dataset synthetic --epsilon 1 --mechanism pmm", "unknown mechanism 'pmm'; did you mean 'pm'?"),
+        ("run --dataset synthetic --epsilon 1 --method lpgn", "unknown method 'lpgn'; did you mean 'lpgnn'?"),
+        ("run --dataset synthetic --epsilon 1 --method majority", "is a row of every table by itself; choose another"),
+        ("run --dataset synthetic --epsilon 1 --method structure", "null: epsilon must be 0, got 1.0"),
+        ("run --dataset synthetic --epsilon 1 --seeds 1", "Invalid value for '--seeds'"),
+        ("run --dataset synthetic --epsilon 1 --set m", "--set takes KEY=VALUE, got 'm'"),
+        ("run --dataset synthetic --epsilon 1 --set high=9", "high is no further option of mb, got 9"),
+        ("run --dataset synthetic --epsilon 1 --params none.yaml", "none.yaml does not exist"),
+        ("run --dataset cor --epsilon 1", "unknown dataset 'cor'; did you mean 'cora'?"),
+        ("run --dataset synthetic --epsilon 1 --device tpu", "device must be one of auto, cpu, cuda, mps, got 'tpu'"),
+    ],
+)
+def test_what_cannot_be_is_one_line_and_leaves_nothing(command: str, words: str, ldp, here: Path) -> None:
+    before = files(here)
+    answer = ldp(*command.split())
+    assert answer.code == 2
+    assert answer.out == ""
+    assert answer.line.startswith("error: ")
+    assert words in answer.line
+    assert files(here) == before
+
+
+def test_a_budget_that_cannot_be_is_said_before_anything_is_trained(ldp, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("graphldp.stages.run.learn_cell", lambda *_, **__: pytest.fail("trained"))
+    assert "mb: epsilon must be finite and > 0" in ldp(*GIVEN, "--epsilon", "-1").line

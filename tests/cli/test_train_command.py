@@ -1,0 +1,149 @@
+"""`ldp train`: its parameters and where they come from, what it prints, what it refuses."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+import torch
+from cell_factory import NAME, accuracies, calibrate, files, small_params, store
+
+from graphldp.cli.train import choose_params
+from graphldp.errors import OptionError
+from graphldp.stages.artifacts import read_meta
+from graphldp.stages.params import Params, load
+
+SMALL = ("--seeds", 3, "--search-points", 2, "--search-seeds", 2, "--epochs", 8)
+GIVEN = ("train", "--dataset", NAME, "--epsilon", "1", *SMALL)
+MADE = Path(f"data/runs/{NAME}/lpgnn/eps=1.parquet")
+
+
+@pytest.fixture(autouse=True)
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with a graph and the estimates of one cell, in which the commands run."""
+    store(tmp_path / "data")
+    calibrate(tmp_path / "data", small_params())
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def test_it_says_what_came_out(ldp) -> None:
+    answer = ldp(*GIVEN)
+    found = 100 * accuracies(MADE)
+    assert (answer.code, answer.err) == (0, "")
+    assert answer.out == (
+        f"{MADE}: lpgnn at epsilon 1.0: test accuracy {found.mean():.1f} % (std {found.std(ddof=1):.1f}), 3 runs\n"
+    )
+    assert "std" not in ldp(*GIVEN, "--seeds", 1).out
+
+
+def test_json_is_the_metadata_and_the_accuracies(ldp) -> None:
+    found = json.loads(ldp(*GIVEN, "--json", "--save-model", "kept").out, parse_constant=pytest.fail)
+    assert (found.pop("path"), found.pop("saved_model")) == (str(MADE), "kept")
+    assert found.pop("test_accuracy") == accuracies(MADE).tolist()
+    assert found == read_meta(MADE, "x")
+
+
+def test_a_kept_model_is_named(ldp, here: Path) -> None:
+    answer = ldp(*GIVEN, "--save-model", "kept")
+    assert answer.out.splitlines()[1] == "kept: the best final model, for `ldp predict`"
+    assert files(here / "kept") == ["model.json", "weights.safetensors"]
+
+
+def test_majority_needs_no_budget(ldp) -> None:
+    answer = ldp("train", "--dataset", NAME, "--method", "majority", "--seeds", 2)
+    assert answer.out.startswith(f"data/runs/{NAME}/majority/eps=0.parquet: majority at epsilon 0.0: test accuracy")
+
+
+def test_quiet_is_silent(ldp) -> None:
+    answer = ldp(*GIVEN, "--quiet")
+    assert (answer.code, answer.err) == (0, "")
+
+
+# parameters -----------------------------------------------------------------------------------------------------------
+
+
+def test_options_go_before_the_file_and_the_file_before_the_defaults(ldp, here: Path) -> None:
+    text = "seed: 0\nseeds: 3\nsearch: {points: 1, seeds: 1, steps: [0, 2]}\ntrain: {epochs: 6, hidden: 3}\n"
+    (here / "params.yaml").write_text(text, encoding="utf-8")
+    ldp("train", "--dataset", NAME, "--epsilon", 1)
+    meta = read_meta(MADE, "x")
+    assert (meta["seeds"], meta["search"]["points"], meta["search"]["seeds"]) == (3, 1, 1)
+    assert (meta["train"]["epochs"], meta["train"]["hidden"], meta["train"]["patience"]) == (6, 3, 100)
+    changes = {"seeds": 2, "search-points": 2, "search-seeds": 2, "epochs": 4, "hidden": 5, "patience": 3, "seed": 0}
+    ldp("train", "--dataset", NAME, "--epsilon", 1, *(word for key, v in changes.items() for word in (f"--{key}", v)))
+    meta = read_meta(MADE, "x")
+    assert (meta["seeds"], meta["search"]["points"], meta["search"]["seeds"], meta["root"]) == (2, 2, 2, 0)
+    assert (meta["train"]["epochs"], meta["train"]["hidden"], meta["train"]["patience"]) == (4, 5, 3)
+
+
+def test_without_the_usual_file_there_are_defaults(here: Path) -> None:
+    assert choose_params(Path("params.yaml"), "cora") == Params()
+    with pytest.raises(OptionError, match=r"other\.yaml does not exist; leave --params out for the defaults"):
+        choose_params(Path("other.yaml"), "cora")
+    (here / "params.yaml").write_text("seeds: 4\n", encoding="utf-8")
+    assert choose_params(Path("params.yaml"), "cora") == load(here / "params.yaml")
+
+
+def test_the_defaults_alone_are_enough(ldp, here: Path) -> None:
+    """Where no params.yaml lies about, README's commands have to work as they stand."""
+    assert ldp("perturb", "--dataset", NAME, "--epsilon", 1, "--seeds", 10, "--search-seeds", 2).code == 0
+    assert ldp("denoise", "--dataset", NAME, "--epsilon", 1).code == 0
+    answer = ldp("train", "--dataset", NAME, "--epsilon", 1, "--epochs", 2)
+    assert (answer.code, answer.err) == (0, "")
+    assert answer.out.endswith("10 runs\n")
+
+
+# what is refused ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("command", "words"),
+    [
+        ("train --dataset synthetic", "method 'lpgnn' needs --epsilon: the budget of the reports that it learns from"),
+        ("train --epsilon 1", "Missing option '--dataset'"),
+        ("train --dataset synthetic --epsilon one", "Invalid value for '--epsilon'"),
+        (
+            "train --dataset synthetic --epsilon 2",
+            "make it with `ldp denoise --dataset synthetic --method lpgnn --mech",
+        ),
+        ("train --dataset synthetic --epsilon 1 --method lpgn", "unknown method 'lpgn'; did you mean 'lpgnn'?"),
+        ("train --dataset synthetic --method lpgn", "unknown method 'lpgn'; did you mean 'lpgnn'?"),
+        (
+            "train --dataset synthetic --epsilon 1 --method majority",
+            "method 'majority' spends nothing: epsilon must be 0",
+        ),
+        ("train --dataset synthetic --method majority --mechanism mb", "so it takes no mechanism; got 'mb'"),
+        ("train --dataset synthetic --method majority --save-model m", "so there is no model to save"),
+        ("train --dataset synthetic --epsilon 1 --device gpu", "device must be one of auto, cpu, cuda, mps, got 'gpu'"),
+        ("train --dataset synthetic --epsilon 1 --seeds 0", "Invalid value for '--seeds'"),
+        ("train --dataset synthetic --epsilon 1 --epochs 0", "Invalid value for '--epochs'"),
+        ("train --dataset synthetic --epsilon 1 --params none.yaml", "none.yaml does not exist; leave --params out"),
+        ("train --dataset synthetic --epsilon 1 --params bad.yaml", "unknown key 'sedes'; did you mean 'seed"),
+        ("train --dataset synthetic --epsilon 1 --search-points 999 --seeds 3", "fewer than the budget of 999"),
+        ("train --dataset synthetic --epsilon 1 --seeds 7 --search-points 2", "perturb again with --seeds 4, then run"),
+        (
+            "train --dataset synthetic --epsilon 1 --calibrated data/perturbed/synthetic/mb/eps=1.parquet",
+            "has kind 'reports'",
+        ),
+        ("train --dataset nowhere --epsilon 1", "does not exist; make it with `ldp download nowhere`"),
+        ("train --dataset synthetic --epsilon 1 --save-model bad.yaml", "'bad.yaml' is a file"),
+    ],
+)
+def test_what_cannot_be_is_one_line_and_leaves_nothing(command: str, words: str, ldp, here: Path) -> None:
+    (here / "bad.yaml").write_text("sedes: 3\n", encoding="utf-8")
+    before = files(here)
+    answer = ldp(*command.split())
+    assert answer.code == 2
+    assert answer.out == ""
+    assert answer.line.startswith("error: ")
+    assert words in answer.line
+    assert files(here) == before
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="there is a CUDA device here")
+def test_a_device_that_is_not_there_is_one_line(ldp) -> None:
+    answer = ldp(*GIVEN, "--device", "cuda")
+    assert answer.code == 2
+    assert "device 'cuda' is not available" in answer.line
