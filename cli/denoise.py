@@ -29,6 +29,10 @@ def denoise(
     reports: Annotated[
         Path | None, typer.Option("--reports", help="The Reports artifact, where it is not in its usual place.")
     ] = None,
+    first: Annotated[
+        Path | None,
+        typer.Option("--first", help="With a method of two rounds: the first round's Reports artifact, likewise."),
+    ] = None,
     materialize: Annotated[
         Path | None,
         typer.Option("--materialize", help="Also write the dense embedding here, as Parquet.", dir_okay=False),
@@ -43,7 +47,8 @@ def denoise(
 ) -> None:
     """Rectify reports by their mechanism's law, and describe the filter that the learner is to apply.
 
-    This is the server's side: it sees reports and the public graph, and costs no privacy.
+    This is the server's side: it sees reports and the public graph, and costs no privacy. Of a method with two rounds
+    it takes both: the first one's reports and, with --reports, those that `ldp perturb --directed` made.
     """
     from graphldp import methods
     from graphldp.stages import denoise as stage
@@ -61,7 +66,7 @@ def denoise(
     with console.progress("denoise", None, "seeds") as bar:
         path = stage.denoise(
             dataset, method, mechanism, epsilon, data=data, steps=steps, changes=changes, reports=reports,
-            output=output, progress=bar,
+            first=first, output=output, progress=bar,
         )  # fmt: skip
     if materialize is not None:
         stage.materialize(path, data=data, steps=depths[0], seed=seed, output=materialize, max_memory=max_memory * 1e9)

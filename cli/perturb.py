@@ -49,6 +49,15 @@ def perturb(
         Path | None,
         typer.Option("--scores", help="Each feature's importance or sensitivity, for mechanism featurerr."),
     ] = None,
+    directed: Annotated[
+        Path | None,
+        typer.Option(
+            "--directed",
+            help="A second round: report the best features of this file of `ldp select`, and random others. "
+            "--set rho=0.5 is the share of the best.",
+            dir_okay=False,
+        ),
+    ] = None,
     secure: Annotated[
         bool, typer.Option("--secure", help="Draw from the operating system's CSPRNG: for real people's data.")
     ] = False,
@@ -61,6 +70,7 @@ def perturb(
     """Perturb features under local differential privacy, and write exactly what would have left the devices.
 
     Each person's report spends the whole epsilon; what stands in the file protects her features and nothing else.
+    A round of a method with two takes its share of the budget, and the artifact's ledger adds up what both spent.
     """
     from graphldp.stages import perturb as stage
     from graphldp.stages.extras import Extras
@@ -74,7 +84,7 @@ def perturb(
     if (dataset is None) == (features is None):
         raise OptionError("give either --dataset NAME or --input FILE, and not both")
     runs = report_seeds(seeds, search_seeds)
-    extras = Extras(levels=levels, scores=scores)
+    extras = Extras(levels=levels, scores=scores, directed=directed)
     with console.progress("perturb", len(runs), "seeds") as bar:
         if dataset is not None:
             for flag, given in (("--low", low), ("--high", high), ("--name", name)):

@@ -10,6 +10,7 @@ import typer
 from graphldp.cli import console
 from graphldp.cli.options import DATA, AsJson, Data
 from graphldp.cli.train import ParamsFile, choose_params
+from graphldp.errors import OptionError
 
 __all__ = ["register"]
 
@@ -19,7 +20,12 @@ def select(
     output: Annotated[Path, typer.Option("--output", "-o", help="Where to write the scores.", dir_okay=False)],
     by: Annotated[str, typer.Option("--by", help="fda, sma, mi, chi-square or pca.")] = "fda",
     steps: Annotated[int, typer.Option("--steps", "-k", help="Depth K of the filter that denoises them.", min=0)] = 2,
-    seed: Annotated[int, typer.Option("--seed", help="Which seed's reports, and whose training labels.")] = 0,
+    seed: Annotated[
+        int | None, typer.Option("--seed", help="Which seed's reports, and whose training labels; 0 if left out.")
+    ] = None,
+    all_seeds: Annotated[
+        bool, typer.Option("--all-seeds", help="Score every seed's reports, each by its own split's training labels.")
+    ] = False,
     dataset: Annotated[
         str | None, typer.Option("--dataset", "-d", help="Their graph, where it is not the one they name.")
     ] = None,
@@ -30,8 +36,8 @@ def select(
 ) -> None:
     """Score every feature from a first round's reports and the training labels.
 
-    Use the scores in a second round: `ldp perturb --mechanism featurerr --scores FILE` shares its budget out by them,
-    and its artifact says what both rounds spent.
+    Use them in a second round, whose artifact says what both have spent: `ldp perturb --directed FILE` reports the
+    best features and random others; `ldp perturb --mechanism featurerr --scores FILE` shares the budget out by them.
     """
     import json
 
@@ -39,15 +45,21 @@ def select(
     from graphldp.stages.artifacts import read_meta, read_table
     from graphldp.stages.select import select as stage
 
+    if all_seeds and seed is not None:
+        raise OptionError(f"--all-seeds scores seed {seed} among the others: give --seed or --all-seeds")
     chosen = choose_params(params, dataset or "any")
-    path = stage(reports, data=data, params=chosen, by=by, steps=steps, seed=seed, dataset=dataset, output=output)
-    rows = sorted(read_table(path, "ldp select").to_pylist(), key=lambda row: row["rank"])[:top]
+    one = None if all_seeds else seed or 0
+    path = stage(reports, data=data, params=chosen, by=by, steps=steps, seed=one, dataset=dataset, output=output)
     meta = read_meta(path, "ldp select")
+    shown = meta["seeds"][0]
+    rows = [row for row in read_table(path, "ldp select").to_pylist() if row["seed"] == shown]
+    rows = sorted(rows, key=lambda row: row["rank"])[:top]
     if as_json:
         console.out.print_json(json.dumps({"path": str(path), "top": rows, **meta}))
         return
     best = ", ".join(f"{row['feature']} ({row['importance']:.3g})" for row in rows)
-    console.out.print(f"{path}: best by {by}: {best}", soft_wrap=True)
+    which = f" for seed {shown}, of {len(meta['seeds'])}" if len(meta["seeds"]) > 1 else ""
+    console.out.print(f"{path}: best by {by}{which}: {best}", soft_wrap=True)
     console.note(Ledger.from_json(meta["ledger"]).text())
 
 

@@ -7,7 +7,7 @@ by its name alone.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any
 
 from graphldp.errors import OptionError, unknown_name
@@ -16,7 +16,56 @@ if TYPE_CHECKING:
     from graphldp.client import VectorMechanism
     from graphldp.server import Calibration
 
-__all__ = ["Method", "method", "names"]
+__all__ = ["Method", "Rounds", "method", "names"]
+
+
+def _number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rounds:
+    """How a method spends its budget in two rounds, the second directed by what the first has shown.
+
+    Attributes:
+        score_by: what ranks the features: `fda`, `sma`, `mi`, `chi-square` or `pca`.
+        rho: the share of the second round's features that is taken from the ranking.
+        reuse: whether the estimate joins both rounds by their inverse variances, or is the second's alone.
+        first: the first round's share of the budget.
+        m_from: which budget m is chosen from: each `round`'s own, or the `total`.
+        score_steps: depth K of the sum (KProp) that denoises the first round before it is scored.
+    """
+
+    score_by: str
+    rho: float = 0.5
+    reuse: bool = False
+    first: float = 0.5
+    m_from: str = "round"
+    score_steps: int = 2
+
+    def __post_init__(self) -> None:
+        if not _number(self.rho) or not 0 <= self.rho <= 1:
+            raise OptionError(f"rho (the ranked features' share of the second round) is from 0 to 1, got {self.rho!r}")
+        if not _number(self.first) or not 0 < self.first < 1:
+            raise OptionError(f"first (the first round's share of the budget) is between 0 and 1, got {self.first!r}")
+        if not isinstance(self.reuse, bool):
+            raise OptionError(
+                f"reuse (does the first round stay in the estimate?) is true or false, got {self.reuse!r}"
+            )
+        if isinstance(self.score_steps, bool) or not isinstance(self.score_steps, int) or self.score_steps < 0:
+            raise OptionError(f"score_steps must be a whole number of at least 0, got {self.score_steps!r}")
+
+    def but(self, **changes: Any) -> Rounds:
+        """Return these rounds with some options changed, checked against what there is by name."""
+        from graphldp.client.directed import M_FROM
+        from graphldp.server import scorer_names
+
+        out = replace(self, **changes)
+        if out.score_by not in scorer_names():
+            raise unknown_name("score_by", str(out.score_by), scorer_names())
+        if out.m_from not in M_FROM:
+            raise OptionError(f"m_from must be one of {', '.join(M_FROM)}; got {out.m_from!r}")
+        return out
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,6 +82,7 @@ class Method:
         options: the filter's options beside K, as pairs.
         before: share tau of the mechanism's boundary by which reports are soft-thresholded before the filter.
         after: the same after the filter, as UPGNet's Theorem 5 has it; the filter is then applied before learning.
+        rounds: how the budget is spent in two rounds, or None where everything is reported at once.
         model: the backbone; empty where nothing is learned.
         reference: where it was published.
     """
@@ -46,8 +96,16 @@ class Method:
     options: tuple[tuple[str, Any], ...] = ()
     before: float = 0.0
     after: float = 0.0
+    rounds: Rounds | None = None
     model: str = "gcn"
     reference: str = ""
+
+    def __post_init__(self) -> None:
+        if self.rounds is not None and (self.before or self.after):
+            raise OptionError(
+                f"method {self.name!r} weighs ranked and random features differently, so no one threshold fits both; "
+                "leave before and after out"
+            )
 
     def steps(self, searched: tuple[int, ...]) -> tuple[int, ...]:
         """Return the filter depths K that a search may try."""
@@ -70,7 +128,8 @@ class Method:
     def but(self, changes: Mapping[str, Any]) -> Method:
         """Return the recipe with parts of its calibration changed: `filter`, `before`, `after`, the filter's options.
 
-        With another filter the old one's options are dropped, and K is searched if the new one has it.
+        A method of two rounds has those of `Rounds` besides. With another filter the old one's options are dropped, and
+        K is searched if the new one has it.
         """
         if not changes:
             return self
@@ -83,7 +142,9 @@ class Method:
             depth = "steps" in filter_entry(str(changes["filter"])).options
             out, options = replace(out, filter=str(changes["filter"]), propagates=depth), {}
         for key, value in changes.items():
-            if key in ("before", "after"):
+            if out.rounds is not None and key in [part.name for part in fields(Rounds)]:
+                out = replace(out, rounds=out.rounds.but(**{key: value}))
+            elif key in ("before", "after"):
                 if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < 1:
                     raise OptionError(f"{key} is a share tau of the boundary, from 0 to below 1; got {value!r}")
                 out = replace(out, before=float(value)) if key == "before" else replace(out, after=float(value))
@@ -185,6 +246,20 @@ _METHODS = {
             options=(("convolution", 0.5), ("decay", 0.1)),
             model="mlp",
             reference="LDP-GE, Algorithms 2 to 4",
+        ),
+        Method(
+            name="togl-fda",
+            summary="Two rounds: half the budget finds the features that set classes apart (FDA), half reports them.",
+            mechanism="pm",
+            rounds=Rounds(score_by="fda"),
+            reference="TOGL, Eq. 4 to 8, discriminant scores",
+        ),
+        Method(
+            name="togl-sma",
+            summary="Two rounds: half the budget finds the features that an L1 model weighs (SMA), half reports them.",
+            mechanism="pm",
+            rounds=Rounds(score_by="sma"),
+            reference="TOGL, Eq. 4 to 8, sparse-model scores",
         ),
         Method(
             name="nonpriv",

@@ -20,6 +20,7 @@ from graphldp.stages.paths import calibrated_path, epsilon_text, graph_dir, repo
 from graphldp.stages.perturb import check_nodes
 from graphldp.stages.perturb import make_command as perturb_command
 from graphldp.stages.reports import CARRIED, CalibratedFile, ReportsFile, write_calibrated
+from graphldp.stages.rounds import denoise_rounds
 
 __all__ = ["denoise", "make_command", "materialize"]
 
@@ -43,18 +44,27 @@ def denoise(
     steps: Sequence[int],
     changes: Mapping[str, Any] | None = None,
     reports: Path | None = None,
+    first: Path | None = None,
     output: Path | None = None,
     progress: Progress | None = None,
 ) -> Path:
     """Rectify every seed's reports and write them with the filter that the method means.
 
     `changes` replace parts of the method's calibration: `filter`, `before`, `after`, and the filter's own options.
+    A method of two rounds has two Reports artifacts: `first`, and `reports` for the second; `epsilon` is of both.
     """
     recipe = methods.method(method)
     if not recipe.model:
         raise OptionError(f"method {method!r} sends nothing, so there is nothing to denoise")
     recipe = recipe.but(changes or {})
     mechanism = recipe.choose(mechanism)
+    if recipe.rounds is not None:
+        return denoise_rounds(
+            dataset, recipe, mechanism, epsilon, data=data, steps=steps, first=first, reports=reports, output=output,
+            progress=progress,
+        )  # fmt: skip
+    if first is not None:
+        raise OptionError(f"method {method!r} has one round: leave --first out, and give its reports with --reports")
     command = perturb_command(dataset, mechanism, epsilon)
     path = reports or reports_path(data, dataset, mechanism, epsilon)
     source = ReportsFile(path, command)

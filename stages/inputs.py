@@ -26,7 +26,12 @@ def average_degree(graph: Graph) -> float:
 
 def estimate_of(reports: Reports, calibration: Calibration) -> Estimate:
     """Return the rectified reports after the first threshold, with the weights that the filter asks for."""
-    estimate = rectify_directed(reports) if "ranking" in reports.meta["options"] else rectify(reports)
+    if "ranking" in reports.meta["options"]:
+        estimate = rectify_directed(reports)
+        rest = {key: value for key, value in reports.meta["options"].items() if key not in ("ranking", "rho")}
+        reports = replace(reports, meta={**reports.meta, "options": rest})  # levels are weighed as in any other round
+    else:
+        estimate = rectify(reports)
     if calibration.before:
         deviations = shrink(estimate, calibration)
         deviations.data = (deviations.data + np.float32(estimate.fill)).astype(np.float32)

@@ -269,6 +269,11 @@ def _check_arm(params: Params, arm: Arm, place: str, *, reference: bool) -> None
     if arm.mechanism not in mechanism_names():
         raise OptionError(f"{place}.mechanism {arm.mechanism!r} is not one of {', '.join(mechanism_names())}")
     recipe.choose(arm.mechanism)
+    if recipe.rounds is not None:
+        raise OptionError(
+            f"{place}: {arm.method} has two rounds, and the pipeline perturbs once; run it with `ldp run --method "
+            f"{arm.method}`, or its stages one by one"
+        )
     if reference and arm.epsilon is None:
         raise OptionError(f"{place} needs its epsilon (0 for the floor, inf for the ceiling)")
     if not reference and arm.epsilon is not None:

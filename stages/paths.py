@@ -7,6 +7,7 @@ from pathlib import Path
 
 __all__ = [
     "calibrated_path",
+    "directed_name",
     "epsilon_text",
     "graph_dir",
     "model_dir",
@@ -29,6 +30,11 @@ def graph_dir(data: Path, dataset: str) -> Path:
 def reports_path(data: Path, dataset: str, mechanism: str, epsilon: float) -> Path:
     """Return the file of a Reports artifact."""
     return data / "perturbed" / dataset / mechanism / f"eps={epsilon_text(epsilon)}.parquet"
+
+
+def directed_name(mechanism: str, score_by: str) -> str:
+    """Return under which name a second round's reports stand: those of another ranking are other reports."""
+    return f"{mechanism}-{score_by}"
 
 
 def calibrated_path(data: Path, dataset: str, name: str, epsilon: float) -> Path:

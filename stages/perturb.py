@@ -6,7 +6,7 @@ import hashlib
 import json
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -16,18 +16,20 @@ from numpy.typing import NDArray
 from graphldp import __version__
 from graphldp.audit.ledger import ledger_from_meta
 from graphldp.client import Reports, VectorMechanism, protocol
+from graphldp.client.directed import DirectedMechanism
 from graphldp.errors import ArtifactError, OptionError
 from graphldp.graph import Graph
 from graphldp.randomness import SecureSource, Source, generator
 from graphldp.stages.artifacts import file_hash, plain
-from graphldp.stages.extras import Extras, read_levels, read_scores
+from graphldp.stages.extras import Extras, read_levels, read_rankings, read_scores
 from graphldp.stages.graphs import graph_hash, read_graph
 from graphldp.stages.own import read_features
-from graphldp.stages.paths import epsilon_text, graph_dir, reports_path
+from graphldp.stages.paths import directed_name, epsilon_text, graph_dir, reports_path
 from graphldp.stages.reports import write_reports
 
 __all__ = [
     "check_nodes",
+    "check_options",
     "device_for",
     "draw",
     "make_command",
@@ -50,18 +52,27 @@ def make_command(dataset: str, mechanism: str, epsilon: float) -> str:
 
 def device_for(graph: Graph, mechanism: str, epsilon: float, options: Mapping[str, Any]) -> VectorMechanism:
     """Return what every device of the graph runs; `options` are the mechanism's further ones."""
+    check_options(mechanism, options)
+    return protocol(mechanism, epsilon, graph.dimensions, graph.low, graph.high, **options)
+
+
+def check_options(mechanism: str, options: Mapping[str, Any]) -> None:
+    """Refuse further options that are none: what is given by itself, or declared with the data."""
     for key in _FIXED:
         if key in options:
             raise OptionError(
                 f"{key} is no further option of {mechanism}, got {options[key]!r}: mechanism and epsilon are given by "
                 "themselves, dimensions and range are declared with the data"
             )
-    return protocol(mechanism, epsilon, graph.dimensions, graph.low, graph.high, **options)
 
 
-def source_of(root: int, dataset: str, device: VectorMechanism, seed: int) -> Source:
-    """Return the generator of one seed's reports: a function of its address alone."""
-    return generator(root, "perturb", dataset, device.name, device.epsilon, seed)
+def source_of(root: int, dataset: str, device: VectorMechanism, seed: int, *, directed: bool = False) -> Source:
+    """Return the generator of one seed's reports: a function of its address alone.
+
+    A directed round has an address of its own: with the draws of the round before, which has the same mechanism and
+    often the same budget, the two rounds' noise would be one.
+    """
+    return generator(root, "perturb", dataset, device.name, device.epsilon, seed, *(["directed"] if directed else []))
 
 
 def nodes_hash(graph: Graph) -> str:
@@ -79,13 +90,17 @@ def check_nodes(path: Path, meta: Mapping[str, Any], graph: Graph, remedy: str) 
 
 
 def draw(
-    features: Any, device: VectorMechanism, sources: Mapping[int, Source], level: NDArray[np.int32] | None = None
+    features: Any,
+    device: VectorMechanism,
+    sources: Mapping[int, Source],
+    level: NDArray[np.int32] | None = None,
+    directed: Mapping[int, DirectedMechanism] | None = None,
 ) -> Iterator[tuple[int, Reports]]:
     """Yield each seed's reports. A mechanism without randomness yields one for all of them."""
     for count, (seed, source) in enumerate(sources.items()):
         if device.base.deterministic and count:
             return
-        yield seed, device.perturb(features, source, level)
+        yield seed, (directed[seed] if directed else device).perturb(features, source, level)
 
 
 def perturb_graph(
@@ -104,16 +119,18 @@ def perturb_graph(
     """Perturb a data set's features once for each seed, and write the Reports artifact."""
     folder = graph_dir(data, dataset)
     graph: Graph = read_graph(folder)
-    given = _given(graph, mechanism, epsilon, options or {}, extras or Extras())
-    device = given.device
-    sources = {seed: source_of(root, dataset, device, seed) for seed in seeds}
+    given = _given(graph, mechanism, epsilon, options or {}, extras or Extras(), seeds)
+    device, directed = given.device, given.directed is not None
+    sources = {seed: source_of(root, dataset, device, seed, directed=directed) for seed in seeds}
     facts = {
         "dataset": dataset,
         "input": graph_hash(folder),
         "nodes_hash": nodes_hash(graph),
-        "random": _addressed(root),
+        "random": _addressed(root, directed=directed),
+        **given.facts,
     }
-    path = output or reports_path(data, dataset, mechanism, device.epsilon)
+    name = directed_name(mechanism, given.facts["selection"]["score_by"]) if directed else mechanism
+    path = output or reports_path(data, dataset, name, device.epsilon)
     return write(path, graph.features, given, sources, facts, progress)
 
 
@@ -140,6 +157,11 @@ def perturb_file(
             "--secure collects real reports, and every further one of the same person spends epsilon again: --seeds "
             f"must be 1 and --search-seeds 0, got {len(seeds)} in all"
         )
+    if extras is not None and extras.directed is not None:
+        raise OptionError(
+            "--directed goes with --dataset: its rankings are of an experiment's seeds and labels; on a person's own "
+            "device use graphldp.client.directed"
+        )
     own = read_features(name, features, low=low, high=high)
     given = _given(own, mechanism, epsilon, options or {}, extras or Extras())
     device = given.device
@@ -161,21 +183,65 @@ class _Given:
     device: VectorMechanism
     level: NDArray[np.int32] | None = None
     ledger: tuple[Mapping[str, Any], ...] = ()
+    directed: Mapping[int, DirectedMechanism] | None = None
+    facts: Mapping[str, Any] = field(default_factory=dict)
+
+    def meta(self) -> dict[str, Any]:
+        """Return the mechanism's metadata; of a directed round with every seed's ranking among its options."""
+        out = self.device.meta()
+        if self.directed is not None:
+            own = {str(seed): one.meta()["options"] for seed, one in self.directed.items()}
+            rho = next(iter(own.values()))["rho"]
+            rankings = {seed: options["ranking"] for seed, options in own.items()}
+            out["options"] = {**out["options"], "rho": rho, "rankings": rankings}
+        return out
 
 
-def _given(graph: Graph, mechanism: str, epsilon: float, options: Mapping[str, Any], extras: Extras) -> _Given:
+def _given(
+    graph: Graph,
+    mechanism: str,
+    epsilon: float,
+    options: Mapping[str, Any],
+    extras: Extras,
+    seeds: Sequence[int] = (),
+) -> _Given:
+    level = None if extras.levels is None else read_levels(extras.levels, graph)
+    if extras.directed is not None:
+        if extras.scores is not None:
+            raise OptionError("--scores and --directed both say what a round looks for: give one of them")
+        return _directed(graph, mechanism, epsilon, options, extras.directed, seeds, level)
     scores = None if extras.scores is None else read_scores(extras.scores, graph)
     if scores is not None and mechanism != "featurerr":
         raise OptionError(f"--scores shares a budget out by feature, which featurerr does; {mechanism} does not")
     device = device_for(graph, mechanism, epsilon, {**options, **(scores.options if scores else {})})
-    level = None if extras.levels is None else read_levels(extras.levels, graph)
     return _Given(device=device, level=level, ledger=tuple(scores.ledger) if scores else ())
 
 
-def _addressed(root: int) -> dict[str, Any]:
+def _directed(
+    graph: Graph,
+    mechanism: str,
+    epsilon: float,
+    options: Mapping[str, Any],
+    path: Path,
+    seeds: Sequence[int],
+    level: NDArray[np.int32] | None,
+) -> _Given:
+    """Return a second round: what is left of the budget, and each seed's own ranking."""
+    rankings = read_rankings(path, graph)
+    rest = dict(options)
+    rho = rest.pop("rho", 0.5)
+    device = device_for(graph, mechanism, epsilon, rest)
+    if mechanism in PUBLIC_LEVELS and level is None:
+        raise OptionError(f"{mechanism}: people keep their public level in the second round; give both --levels FILE")
+    directed = {seed: DirectedMechanism(device=device, ranking=rankings.of(path, seed), rho=rho) for seed in seeds}
+    facts = {"selection": dict(rankings.facts)}
+    return _Given(device=device, level=level, ledger=tuple(rankings.ledger), directed=directed, facts=facts)
+
+
+def _addressed(root: int, *, directed: bool = False) -> dict[str, Any]:
     return {
         "generator": "PCG64DXSM",
-        "address": ["perturb", "dataset", "mechanism", "epsilon", "seed"],
+        "address": ["perturb", "dataset", "mechanism", "epsilon", "seed", *(["directed"] if directed else [])],
         "root": root,
         "reproducible": True,
         "note": "for experiments: whoever knows the root can draw the same noise again",
@@ -205,7 +271,7 @@ def write(
     stored = list(sources)[:1] if device.base.deterministic else list(sources)
     meta = {
         "kind": "reports",
-        **device.meta(),
+        **given.meta(),
         "epsilon_exact": device.privacy_loss(),
         "nodes": int(features.shape[0]),
         "seeds": stored,
@@ -220,7 +286,7 @@ def write(
     meta["ledger"] = [*given.ledger, *ledger_from_meta([meta]).as_json()]
 
     def runs() -> Iterator[tuple[int, Reports]]:
-        for count, (seed, reports) in enumerate(draw(features, device, sources, given.level), start=1):
+        for count, (seed, reports) in enumerate(draw(features, device, sources, given.level, given.directed), start=1):
             yield seed, reports
             if progress:
                 progress(count, len(stored), f"{device.name} at epsilon {epsilon_text(device.epsilon)}")

@@ -28,7 +28,7 @@ CARRIED = (
     *("dataset", "mechanism", "options", "epsilon", "epsilon_exact", "delta", "dimensions", "m", "low", "high"),
     *("claim", "nodes", "seeds", "deterministic", "input", "nodes_hash", "ledger", "random"),
 )
-_INDEX, _LEVEL, _WEIGHT = "index", "level", "weight"
+_INDEX, _LEVEL, _WEIGHT, _RANKINGS = "index", "level", "weight", "rankings"
 
 
 def report_seeds(final: int, search: int) -> list[int]:
@@ -157,11 +157,14 @@ class ReportsFile(_SeedFile):
         """Return the reports of one seed."""
         table = self._group(seed)
         columns = table.column_names
+        options = dict(self.meta["options"])
+        if _RANKINGS in options:  # a directed round: each seed has its own ranking
+            options["ranking"] = options.pop(_RANKINGS)[str(seed)]
         return Reports(
             index=self._rectangle(table, _INDEX) if _INDEX in columns else None,
             value=self._rectangle(table, "value"),
             level=table.column(_LEVEL).to_numpy() if _LEVEL in columns else None,
-            meta={**self.meta, "epsilon": float(self.meta["epsilon"])},
+            meta={**self.meta, "epsilon": float(self.meta["epsilon"]), "options": options},
         )
 
 

@@ -14,11 +14,12 @@ from graphldp.errors import OptionError
 from graphldp.graph import Graph
 from graphldp.server import Estimate
 from graphldp.stages.graphs import read_graph
-from graphldp.stages.inputs import average_degree, estimate_of
+from graphldp.stages.inputs import Filters, average_degree, estimate_of
 from graphldp.stages.learning import CellResult, learn_cell, learn_majority
 from graphldp.stages.params import Params
 from graphldp.stages.paths import graph_dir
 from graphldp.stages.perturb import device_for, source_of
+from graphldp.stages.rounds import TwoRounds
 
 __all__ = ["Outcome", "run"]
 
@@ -54,6 +55,7 @@ def run(
     """Perturb, calibrate, search, train and score one cell, and with `references` its floor and ceiling as well.
 
     `options` are the mechanism's; `changes` replace parts of the method's calibration, as `Method.but` takes them.
+    `epsilon` is all that a person spends: a method of two rounds shares it out between them.
     """
     recipe = methods.method(method)
     if not recipe.model:
@@ -68,32 +70,58 @@ def run(
             *wanted,
             *([(ceiling, ceiling.mechanism, np.inf, {})] if recipe.name != ceiling.name else []),
         ]
+    # Whatever is wrong with a cell shows before the first one is trained.
+    cells = [_prepare(graph, one, name, budget, extra, params) for one, name, budget, extra in wanted]
     out = [_row("majority", "none", 0.0, None, learn_majority(graph, params))] if references else []
-    for count, (one, name, budget, extra) in enumerate(wanted):
-        out.append(_cell(graph, one, name, budget, extra, params, device, _part(progress, count, len(wanted))))
+    for count, cell in enumerate(cells):
+        result = learn_cell(
+            graph,
+            cell.estimate,
+            cell.recipe,
+            params,
+            filters=cell.filters,
+            device=device,
+            progress=_part(progress, count, len(cells)),
+        )
+        name = cell.recipe.cell_name(cell.mechanism)
+        out.append(_row(name, cell.mechanism, cell.epsilon, cell.m, result))
     return out
 
 
-def _cell(
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Cell:
+    """One cell up to the point where it is learned from."""
+
+    recipe: methods.Method
+    mechanism: str
+    epsilon: float
+    m: int
+    filters: Filters
+    estimate: Callable[[int], Estimate]
+
+
+def _prepare(
     graph: Graph,
     recipe: methods.Method,
     mechanism: str,
     epsilon: float,
     options: Mapping[str, Any],
     params: Params,
-    device: str,
-    progress: Progress | None,
-) -> Outcome:
-    client = device_for(graph, mechanism, epsilon, options)
-
+) -> _Cell:
+    rounds = None
+    if recipe.rounds is not None:
+        rounds = TwoRounds.of(graph, recipe.rounds, mechanism, epsilon, params, options)
+    client = device_for(graph, mechanism, epsilon, options) if rounds is None else rounds.device
     filters = {k: recipe.calibration(k, client, average_degree(graph)) for k in recipe.steps(params.search.steps)}
     first = next(iter(filters.values()))
 
     def estimate(seed: int) -> Estimate:
+        if rounds is not None:
+            return rounds.estimate(seed, first)
         return estimate_of(client.perturb(graph.features, source_of(params.seed, graph.name, client, seed)), first)
 
-    result = learn_cell(graph, estimate, recipe, params, filters=filters, device=device, progress=progress)
-    return _row(recipe.cell_name(mechanism), mechanism, epsilon, client.m, result)
+    m = client.m if rounds is None else rounds.m
+    return _Cell(recipe=recipe, mechanism=mechanism, epsilon=epsilon, m=m, filters=filters, estimate=estimate)
 
 
 def _row(name: str, mechanism: str, epsilon: float, m: int | None, result: CellResult) -> Outcome:

@@ -7,9 +7,12 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from graphldp import __version__
-from graphldp.server import Filtered, kprop, rectify, score_attributes
+from graphldp.errors import ArtifactError
+from graphldp.graph import Graph
+from graphldp.server import Scores
 from graphldp.stages.artifacts import file_hash, write_table
 from graphldp.stages.graphs import read_graph
 from graphldp.stages.learning import split_of
@@ -17,6 +20,7 @@ from graphldp.stages.params import Params
 from graphldp.stages.paths import graph_dir
 from graphldp.stages.perturb import check_nodes
 from graphldp.stages.reports import ReportsFile
+from graphldp.stages.rounds import score_reports, selection_facts
 
 __all__ = ["select"]
 
@@ -28,44 +32,51 @@ def select(
     params: Params,
     by: str = "fda",
     steps: int = 2,
-    seed: int = 0,
+    seed: int | None = 0,
     dataset: str | None = None,
     output: Path,
 ) -> Path:
     """Denoise one seed's reports, score every feature by the training labels of that seed's split, and write both.
 
-    The file carries the reports' ledger: whoever uses the scores in a second round has spent both.
+    Without a `seed` every seed of the file is scored, each by its own split. The file carries the reports' ledger:
+    whoever uses the scores in a second round has spent both.
     """
     source = ReportsFile(reports, "ldp perturb")
     name = dataset or str(source.meta["dataset"])
     graph = read_graph(graph_dir(data, name))
     check_nodes(reports, source.meta, graph, "name their graph with --dataset")
-    calibration = kprop(steps)
-    denoised = Filtered.of(rectify(source.load(seed)), calibration, calibration.operator(graph))
-    split = split_of(graph, params, seed)
-    scores = score_attributes(by, denoised, graph.labels, split.train)
-    rank = np.empty(graph.dimensions, dtype=np.int32)
-    rank[scores.ranking()] = np.arange(1, graph.dimensions + 1, dtype=np.int32)
-    features = graph.feature_names or tuple(str(place) for place in range(graph.dimensions))
-    table = pa.table(
-        {
-            "feature": pa.array(features),
-            "importance": pa.array(np.maximum(scores.values, 0.0)),
-            "rank": pa.array(rank),
-        }
-    )
+    if "rankings" in source.meta["options"]:
+        raise ArtifactError(f"{reports} is a second round, directed by scores already; score its first round")
+    seeds = list(source.meta["seeds"]) if seed is None else [seed]
+    found = {}
+    for one in seeds:
+        found[one] = score_reports(graph, source.load(one), by=by, steps=steps, split=split_of(graph, params, one))
     meta: dict[str, Any] = {
         "kind": "scores",
         "dataset": name,
         "by": by,
         "steps": steps,
-        "seed": seed,
-        "root": params.seed,
-        "train_nodes": len(split.train),
-        "details": dict(scores.details),
+        "seeds": seeds,
+        "selection": selection_facts(by, steps, params),
+        "train_nodes": len(split_of(graph, params, seeds[0]).train),
+        "details": {str(one): dict(scores.details) for one, scores in found.items()},
         "reports": file_hash(reports),
         "ledger": source.meta["ledger"],
         "library": __version__,
     }
-    write_table(output, table, meta)
+    write_table(output, pa.concat_tables([_table(graph, one, scores) for one, scores in found.items()]), meta)
     return output
+
+
+def _table(graph: Graph, seed: int, scores: Scores) -> pa.Table:
+    rank: NDArray[np.int32] = np.empty(graph.dimensions, dtype=np.int32)
+    rank[scores.ranking()] = np.arange(1, graph.dimensions + 1, dtype=np.int32)
+    features = graph.feature_names or tuple(str(place) for place in range(graph.dimensions))
+    return pa.table(
+        {
+            "seed": pa.array(np.full(graph.dimensions, seed, dtype=np.int32)),
+            "feature": pa.array(features),
+            "importance": pa.array(np.maximum(scores.values, 0.0)),
+            "rank": pa.array(rank),
+        }
+    )

@@ -31,6 +31,7 @@ from graphldp.stages.paths import calibrated_path, epsilon_text, graph_dir, resu
 from graphldp.stages.perturb import check_nodes
 from graphldp.stages.perturb import make_command as perturb_command
 from graphldp.stages.reports import CalibratedFile
+from graphldp.stages.rounds import check_selection
 
 __all__ = ["RUNS_SCHEMA", "make_command", "train"]
 
@@ -84,6 +85,10 @@ def train(
     source = _calibrated(dataset, method, mechanism, epsilon, data, calibrated, name)
     remedy = f"make them again with `{perturb_command(dataset, mechanism, epsilon)}`, then `{source.make}`"
     check_nodes(source.path, source.meta, graph, remedy)
+    if "selection" in source.meta:
+        check_selection(source.path, source.meta["selection"], params)
+        if models is not None and source.meta["rounds"]["reuse"]:
+            raise OptionError("a model of both rounds cannot be given reports of one; to keep it, leave reuse out")
     # The artifact says which filters were meant; the search chooses among them.
     params = replace(params, search=replace(params.search, steps=tuple(source.meta["steps"])))
     target = output or runs_path(data, dataset, name, epsilon)
@@ -106,6 +111,7 @@ def train(
     )
     meta = _meta(graph, folder, recipe, mechanism, epsilon, name, params)
     meta |= {key: source.meta[key] for key in ("options", "epsilon_exact", "delta", "claim", "m", "ledger", "random")}
+    meta |= {key: source.meta[key] for key in ("rounds", "selection") if key in source.meta}
     claim = source.meta["claim"]
     meta["mechanism_claim"] = {
         "claimed": claim["epsilon"],

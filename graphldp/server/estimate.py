@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from graphldp.client import Reports, from_meta
+from graphldp.errors import OptionError
 
-__all__ = ["Estimate", "rectify"]
+__all__ = ["Estimate", "rectangular", "rectify"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -57,6 +58,30 @@ def rectify(reports: Reports) -> Estimate:
     offsets = np.arange(0, nodes * width + 1, width, dtype=np.int64 if nodes * width >= 2**31 else np.int32)
     matrix = sp.csr_array((values.reshape(-1), index.reshape(-1), offsets), shape=(nodes, device.dimensions))
     return Estimate(matrix=matrix, fill=device.fill_value)
+
+
+def rectangular(estimate: Estimate, width: int | None = None) -> Estimate:
+    """Return the estimate with rows of one length: shorter ones get unreported dimensions, at the fill.
+
+    `width` is that length, at least the longest row's, which it is if left out.
+    """
+    matrix = estimate.matrix
+    lengths = np.diff(matrix.indptr)
+    nodes, dimensions = matrix.shape
+    longest = int(lengths.max(initial=0))
+    width = longest if width is None else width
+    if not longest <= width <= dimensions:
+        raise OptionError(f"width must be from {longest}, the longest row, to {dimensions}, got {width}")
+    if (lengths == width).all():
+        return estimate
+    places = np.arange(width) < lengths[:, None]
+    index = np.full((nodes, width), -1, dtype=np.int32)
+    value = np.full((nodes, width), estimate.fill, dtype=np.float32)
+    index[places], value[places] = matrix.indices, matrix.data
+    index, value = _one_length(index, value)
+    offsets = np.arange(0, nodes * width + 1, width, dtype=np.int64 if nodes * width >= 2**31 else np.int32)
+    full = sp.csr_array((value.reshape(-1), index.reshape(-1), offsets), shape=(nodes, dimensions))
+    return replace(estimate, matrix=full)
 
 
 def _one_length(index: NDArray[np.int32], values: NDArray[np.float32]) -> tuple[NDArray[np.int32], NDArray[np.float32]]:

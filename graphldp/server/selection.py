@@ -19,7 +19,7 @@ from graphldp.client.levels import probabilities
 from graphldp.client.ppm_public import PublicLevels
 from graphldp.errors import DataError, OptionError
 from graphldp.server.attributes import TrainingClasses
-from graphldp.server.estimate import Estimate
+from graphldp.server.estimate import Estimate, rectangular
 from graphldp.server.filtered import BLOCK_MEMORY, Filtered
 
 __all__ = [
@@ -62,7 +62,7 @@ def rectify_directed(reports: Reports, rectification: str = "inclusion") -> Esti
     used = np.asarray(reports.index) >= 0
     offsets = np.concatenate([[0], np.cumsum(used.sum(axis=1))])
     parts = (values[used].astype(np.float32), np.ascontiguousarray(reports.index[used], dtype=np.int32), offsets)
-    return Estimate(matrix=sp.csr_array(parts, shape=(nodes, dimensions)), fill=fill)
+    return rectangular(Estimate(matrix=sp.csr_array(parts, shape=(nodes, dimensions)), fill=fill))
 
 
 def directed_variance(directed: DirectedMechanism, x: float, level: int = 1) -> NDArray[np.float64]:
@@ -79,9 +79,10 @@ def combine_rounds(
 ) -> Estimate:
     """Return both rounds in one estimate: for each attribute, weighted by the inverse of their variances.
 
-    The weights depend on the attribute and on nothing that was drawn, so two unbiased estimates give an unbiased one.
-    TOGL discards the first round; to do so, take the second estimate alone. Where users have levels, the weights are
-    the average user's.
+    For a given ranking the weights depend on the attribute and on nothing that was drawn, so two unbiased estimates
+    give an unbiased one. A ranking that was made from the first round itself prefers attributes whose classes this
+    round's noise set apart, and with `first` this stays in the estimate. TOGL discards the first round; to do so, take
+    the second estimate alone. Where users have levels, the weights are the average user's.
 
     Args:
         first: the first round's estimate.
@@ -105,7 +106,7 @@ def combine_rounds(
     total = sp.csr_array(a + b)
     total.sort_indices()
     total.data += np.float32(first.fill)
-    return Estimate(matrix=total, fill=first.fill)
+    return rectangular(Estimate(matrix=total, fill=first.fill))
 
 
 def _mean_variance(directed: DirectedMechanism, x: float) -> NDArray[np.float64]:
