@@ -4,8 +4,9 @@ from graphldp.learn.chain import Estimate, choose_order
 from graphldp.learn.device import DEVICES, resolve_device
 from graphldp.learn.engine import Progress, fit
 from graphldp.learn.models import Backbone, model, models, register
-from graphldp.learn.problem import NodeInputs, Options, Outcome, Problem, Run
+from graphldp.learn.problem import MessageGraph, NodeInputs, Options, Outcome, Problem, Run
 from graphldp.learn.save import TrainedModel, pack, predict, trained, unpack
+from graphldp.learn.scores import link_scores, score_classes, score_links, score_values
 from graphldp.learn.search import (
     Found,
     Point,
@@ -20,13 +21,19 @@ from graphldp.learn.search import (
 )
 from graphldp.learn.splits import Split, majority, random_split, score
 from graphldp.learn.state import Interrupted, State
+from graphldp.learn.tasks import Task, register_task, task, task_names
+from graphldp.learn.tasks.edges import EdgeSplit, Links, edge_split, leaks
+from graphldp.learn.tasks.regression import Values
 
 __all__ = [
     "DEVICES",
     "Backbone",
+    "EdgeSplit",
     "Estimate",
     "Found",
     "Interrupted",
+    "Links",
+    "MessageGraph",
     "NodeInputs",
     "Options",
     "Outcome",
@@ -38,11 +45,16 @@ __all__ = [
     "Space",
     "Split",
     "State",
+    "Task",
     "TrainedModel",
+    "Values",
     "choose_order",
     "chosen_point",
+    "edge_split",
     "final",
     "fit",
+    "leaks",
+    "link_scores",
     "majority",
     "model",
     "models",
@@ -51,10 +63,16 @@ __all__ = [
     "predict",
     "random_split",
     "register",
+    "register_task",
     "resolve_device",
     "runs_of",
     "score",
+    "score_classes",
+    "score_links",
+    "score_values",
     "search",
+    "task",
+    "task_names",
     "trained",
     "unit_filter",
     "unpack",

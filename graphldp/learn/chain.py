@@ -91,10 +91,12 @@ class Estimate:
         return asdict(self)
 
 
-def distinct(inputs: Sequence[NodeInputs], runs: Sequence[Run]) -> list[tuple[int, tuple[float, ...]]]:
-    """Return the (inputs, coefficients) pairs that need a matrix of their own when the inputs are filtered first."""
-    pairs = {(run.inputs, (1.0,) if inputs[run.inputs].filtered else trimmed(run.coefficients)) for run in runs}
-    return sorted(pairs)
+def distinct(inputs: Sequence[NodeInputs], runs: Sequence[Run]) -> list[tuple[int, int, tuple[float, ...]]]:
+    """Return what needs a matrix of its own when the inputs are filtered first: (graph, inputs, coefficients)."""
+    found = {
+        (run.graph, run.inputs, (1.0,) if inputs[run.inputs].filtered else trimmed(run.coefficients)) for run in runs
+    }
+    return sorted(found)
 
 
 def choose_order(
@@ -110,7 +112,9 @@ def choose_order(
         order: `auto`, or the order to take whatever the estimate says.
         limit: bytes that the filtered inputs may take; above it the inputs are never filtered first.
     """
-    nodes, dimensions, edges = problem.nodes, problem.dimensions, problem.shift.nnz
+    nodes, dimensions = problem.nodes, problem.dimensions
+    # Of equal graphs, or of splits of one graph: as good as the same number.
+    edges = problem.shift.nnz
     pairs = distinct(problem.inputs, runs)
     dense_pass = max(
         2.0 * nodes * dimensions * width * len(runs) / DENSE_RATE, 4.0 * nodes * dimensions * len(pairs) / BANDWIDTH
@@ -121,7 +125,7 @@ def choose_order(
         rate = SPARSE_RATE if one.sparse else DENSE_RATE
         powers = 0 if one.filtered else len(trimmed(run.coefficients)) - 1
         propagate += 2 * epochs * (2.0 * one.stored * width / rate + 2.0 * powers * edges * width / SPARSE_RATE)
-    powers = sum(len(theta) - 1 for _, theta in pairs)
+    powers = sum(len(theta) - 1 for *_, theta in pairs)
     once = 2.0 * powers * edges * dimensions / SPARSE_RATE_WIDE + 4.0 * nodes * dimensions * len(pairs) / BANDWIDTH
     materialise = once + 2 * epochs * dense_pass
     size = 4 * nodes * dimensions * len(pairs)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import asdict
+from itertools import groupby
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -20,7 +22,7 @@ from graphldp.learn.optim import Adam
 from graphldp.learn.parallel import deferred_interrupt, group_count, side_by_side, spread, thread_share
 from graphldp.learn.problem import Options, Outcome, Problem, Run
 from graphldp.learn.state import Group, Interrupted, State, fingerprint
-from graphldp.learn.task import NodeClassification
+from graphldp.learn.tasks.base import Task
 from graphldp.learn.waves import estimate_memory, waves
 
 __all__ = ["Progress", "Trainer", "TrainingBatch", "fit"]
@@ -57,13 +59,13 @@ def fit(
 
 
 class TrainingBatch(RunBatch):
-    """Runs that are trained together: also their task, their noise and their optimiser."""
+    """Runs that are trained together: also their objective, their noise and their optimiser."""
 
-    def __init__(self, problem: Problem, runs: Sequence[Run], graph: GraphMatrices, order: str):
+    def __init__(self, problem: Problem, runs: Sequence[Run], graph: GraphMatrices, order: str, task: Task):
         super().__init__(problem, runs, graph, order)
         self.noise = DropoutNoise([run.seed for run in runs], [run.dropout for run in runs], graph.device)
         self.optimizer = Adam([run.learning_rate for run in runs], [run.weight_decay for run in runs], graph.device)
-        self.task = NodeClassification(runs, graph.device)
+        self.objective = task.objective(problem, runs, graph.device)
 
 
 class Trainer:
@@ -75,29 +77,36 @@ class Trainer:
         for run in runs:
             run.check(problem)
         self.problem, self.runs, self.options, self.device = problem, list(runs), options, device
-        self.model = options.model
-        self.shapes = self.model.parameters(problem.dimensions, problem.classes)
-        width = self.model.width(problem.classes)
+        self.model, self.task = options.model, options.task
+        self.task.check(problem, self.runs)
+        outputs = self.task.outputs(problem)
+        self.shapes = self.model.parameters(problem.dimensions, outputs) | self.task.parameters(problem)
+        width = self.model.width(outputs)
         # Half of the memory for the filtered inputs: the runs need some, too.
         limit = None if options.max_memory is None else options.max_memory // 2
         self.order = choose_order(
             problem, self.runs, width=width, epochs=options.epochs, order=options.order, limit=limit
         )
-        # Runs with the same filter, and then with the same inputs, stand side by side.
-        position = sorted(range(len(runs)), key=lambda r: (trimmed(runs[r].coefficients), runs[r].inputs))
+        # Runs that can be one batch stand side by side; of them those with the same filter, and then the same inputs.
+        kinds: dict[Hashable, int] = {}
+        self.kind = [kinds.setdefault((run.graph, self.task.key(run)), len(kinds)) for run in runs]
+        position = sorted(range(len(runs)), key=lambda r: (self.kind[r], trimmed(runs[r].coefficients), runs[r].inputs))
         size = sum(math.prod(one.shape) for one in self.shapes.values())
 
         def estimate(some: list[int]) -> int:
-            return estimate_memory(
+            chosen = [runs[r] for r in some]
+            return sum(self.task.memory(run, outputs) for run in chosen) + estimate_memory(
                 problem,
-                [runs[r] for r in some],
+                chosen,
                 width=width,
                 parameters=size,
                 materialised=self.order.order == "materialise",
+                outputs=outputs,
             )
 
         self.waves = waves(position, estimate, options.max_memory)
-        self.graph = GraphMatrices(problem, self.model, device)
+        self.problems = {index: problem.on(index) for index in {run.graph for run in runs}}
+        self.graphs = {index: GraphMatrices(one, self.model, device) for index, one in self.problems.items()}
         self.units = problem.nodes * width
 
     def fit(self, progress: Progress | None = None, state: State | None = None) -> Outcome:
@@ -118,8 +127,16 @@ class Trainer:
         return self._outcome(state)
 
     def batch(self, index: Sequence[int]) -> TrainingBatch:
-        """Return some of the runs as a batch."""
-        return TrainingBatch(self.problem, [self.runs[r] for r in index], self.graph, self.order.order)
+        """Return some of the runs, all of one kind, as a batch."""
+        graph = self.runs[index[0]].graph
+        runs = [self.runs[r] for r in index]
+        return TrainingBatch(self.problems[graph], runs, self.graphs[graph], self.order.order, self.task)
+
+    @torch.no_grad()
+    def outputs(self, index: Sequence[int], parameters: Mapping[str, Tensor]) -> Tensor:
+        """Return what parameters of some of the runs, all of one kind, give each node: [nodes, runs, outputs]."""
+        batch = self.batch(index)
+        return self.model.head(parameters, batch, self.model.trunk(parameters, batch), without_dropout)
 
     def initial(self, index: Sequence[int]) -> dict[str, Tensor]:
         """Return the initial parameters of some of the runs."""
@@ -136,10 +153,10 @@ class Trainer:
             best_epoch=np.zeros(count, np.int32),
             epochs=np.zeros(count, np.int32),
             validation_loss=np.full(count, np.inf),
-            validation_accuracy=np.zeros(count),
+            metrics={name: np.full(count, value) for name, value in self.task.metrics().items()},
             failed=np.zeros(count, bool),
             done=np.zeros(count, bool),
-            predictions=np.zeros((count, nodes), np.int32),
+            outputs={name: np.zeros((count, nodes), kind) for name, kind in self.task.predictions().items()},
         )
         state.groups = self._groups(0)
         return state
@@ -149,9 +166,11 @@ class Trainer:
         if wave == len(self.waves):
             return []
         runs = self.waves[wave]
+        alike = [list(some) for _, some in groupby(runs, key=lambda r: self.kind[r])]
         count = group_count(len(runs), self.units, torch.get_num_threads()) if self.device.type == "cpu" else 1
+        share = max(1, count // len(alike))
         out = []
-        for some in spread(runs, count):
+        for some in (part for same in alike for part in spread(same, min(share, len(same)))):
             parameters = self.initial(some)
             first, second = Adam.moments(parameters)
             out.append(
@@ -183,7 +202,10 @@ class Trainer:
 
         tasks = [task(group) for group in state.groups if not group.ended]
         units = self.units * sum(len(group.runs) for group in state.groups)
-        if tasks and side_by_side(tasks, tick, thread_share(len(state.groups), units, torch.get_num_threads())):
+        # Runs of more kinds than there are threads: the first ones begin.
+        threads = torch.get_num_threads()
+        most = min(len(state.groups), threads) if self.device.type == "cpu" else 1
+        if tasks and side_by_side(tasks, tick, thread_share(most, units, threads), most):
             raise Interrupted(state.copy())
         state.wave += 1
         state.groups = self._groups(state.wave)
@@ -213,9 +235,10 @@ class Trainer:
     def _update(self, group: Group, batch: TrainingBatch, hidden: Tensor) -> None:
         """Make one update of all runs of the batch."""
         batch.noise.start(group.epoch)
-        logits = self.model.head(group.parameters, batch, hidden, batch.noise)
+        outputs = self.model.head(group.parameters, batch, hidden, batch.noise)
         names = list(group.parameters)
-        found = torch.autograd.grad(batch.task.loss(logits).sum(), [group.parameters[name] for name in names])
+        loss = batch.objective.loss(outputs, group.parameters).sum()
+        found = torch.autograd.grad(loss, [group.parameters[name] for name in names])
         gradients = dict(zip(names, found, strict=True))
         parameters = {name: value.detach() for name, value in group.parameters.items()}
         batch.optimizer.step(group.epoch + 1, parameters, gradients, group.first, group.second)
@@ -223,7 +246,8 @@ class Trainer:
     @torch.no_grad()
     def _select(self, state: State, group: Group, batch: TrainingBatch, hidden: Tensor) -> None:
         """Validate the parameters as they stand, remember the best, and end runs that have stopped improving."""
-        loss, accuracy = batch.task.validate(self.model.head(group.parameters, batch, hidden, without_dropout))
+        outputs = self.model.head(group.parameters, batch, hidden, without_dropout)
+        loss, metrics = batch.objective.validate(outputs, group.parameters)
         runs = np.asarray(group.batch)
         running = state.running(group)
         broken = running & ~np.isfinite(loss)
@@ -231,7 +255,9 @@ class Trainer:
         state.epochs[runs[running]] = group.epoch
         better = np.flatnonzero(running & ~broken & (loss < state.validation_loss[runs]))
         chosen = runs[better]
-        state.validation_loss[chosen], state.validation_accuracy[chosen] = loss[better], accuracy[better]
+        state.validation_loss[chosen] = loss[better]
+        for name, metric in metrics.items():
+            state.metrics[name][chosen] = metric[better]
         state.best_epoch[chosen] = group.epoch
         if len(chosen):
             source, target = (torch.from_numpy(index).to(self.device) for index in (better, chosen))
@@ -242,12 +268,18 @@ class Trainer:
 
     @torch.no_grad()
     def _predict(self, state: State, group: Group) -> None:
-        """Predict with the best parameters of the group's runs: it has ended."""
+        """Predict and measure with the best parameters of the group's runs: it has ended."""
         batch = self.batch(group.runs)
         parameters = {name: value[group.runs] for name, value in state.best.items()}
         hidden = self.model.trunk(parameters, batch)
-        logits = self.model.head(parameters, batch, hidden, without_dropout)
-        state.predictions[group.runs] = batch.task.predict(logits)
+        outputs = self.model.head(parameters, batch, hidden, without_dropout)
+        runs = np.asarray(group.runs)
+        for name, guess in batch.objective.predict(outputs, parameters).items():
+            state.outputs[name][runs] = guess
+        # The metrics of a run that never had a finite loss are those of no training: they stay as they are.
+        found = np.flatnonzero(state.best_epoch[runs] > 0)
+        for name, value in batch.objective.summary(outputs, parameters).items():
+            state.metrics[name][runs[found]] = value[found]
         state.done[group.runs] = True
         group.ended = True
 
@@ -265,6 +297,7 @@ class Trainer:
     def _outcome(self, state: State) -> Outcome:
         failed: NDArray[Any] = np.flatnonzero(state.failed)
         record = {
+            "task": {"name": self.task.name, "options": asdict(self.task)},  # type: ignore[call-overload]
             "chain": self.order.record(),
             "waves": [len(wave) for wave in self.waves],
             "failed": [
@@ -277,9 +310,9 @@ class Trainer:
             best_epoch=state.best_epoch,
             epochs=state.epochs,
             validation_loss=state.validation_loss,
-            validation_accuracy=state.validation_accuracy,
+            metrics=state.metrics,
             failed=state.failed,
-            predictions=state.predictions,
+            outputs=state.outputs,
             parameters={name: value.detach().cpu().numpy() for name, value in state.best.items()},
             record=record,
         )

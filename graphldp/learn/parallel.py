@@ -65,13 +65,19 @@ def spread(runs: Sequence[int], count: int) -> list[list[int]]:
     return [list(runs[start::count]) for start in range(count)]
 
 
-def side_by_side(tasks: Sequence[Callable[[Callable[[], bool]], None]], tick: Callable[[], bool], share: int) -> bool:
+def side_by_side(
+    tasks: Sequence[Callable[[Callable[[], bool]], None]],
+    tick: Callable[[], bool],
+    share: int,
+    most: int | None = None,
+) -> bool:
     """Do tasks at the same time and return whether they were stopped.
 
     Args:
         tasks: each is given a function that says whether to stop, which it asks at each point where it can.
         tick: called in this thread, now and then, and before each stop of a single task; says whether to stop.
         share: how many threads torch may use for each.
+        most: how many are done at the same time, if not all.
     """
     stopped = threading.Event()
 
@@ -86,7 +92,9 @@ def side_by_side(tasks: Sequence[Callable[[Callable[[], bool]], None]], tick: Ca
             torch.set_num_threads(share)
             tasks[0](ask)
             return stopped.is_set()
-        with ThreadPoolExecutor(len(tasks), initializer=torch.set_num_threads, initargs=(share,)) as pool:
+        with ThreadPoolExecutor(
+            min(len(tasks), most or len(tasks)), initializer=torch.set_num_threads, initargs=(share,)
+        ) as pool:
             futures = [pool.submit(task, stopped.is_set) for task in tasks]
             try:
                 while wait(futures, POLL_SECONDS, FIRST_EXCEPTION).not_done:

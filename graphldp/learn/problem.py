@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -12,13 +13,21 @@ from numpy.typing import NDArray
 from graphldp.errors import DataError, OptionError
 from graphldp.learn.models.gcn import GCN
 from graphldp.learn.splits import Split
+from graphldp.learn.tasks.classification import NodeClassification
 
 if TYPE_CHECKING:
     from graphldp.learn.models.base import Backbone
+    from graphldp.learn.tasks.base import Targets, Task
 
-__all__ = ["NodeInputs", "Options", "Outcome", "Problem", "Run"]
+__all__ = ["MessageGraph", "NodeInputs", "Options", "Outcome", "Problem", "Run"]
 
+NO_NODES = Split(train=np.empty(0, int), validation=np.empty(0, int), test=np.empty(0, int))
 ORDERS = ("auto", "propagate", "materialise")
+
+
+def no_labels() -> NDArray[np.int64]:
+    """Return the labels of a run whose task has none."""
+    return np.empty(0, dtype=np.int64)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -58,20 +67,66 @@ class NodeInputs:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Problem:
-    """What all runs of a batch share.
+class MessageGraph:
+    """A graph that messages are passed over.
 
     Attributes:
         shift: n x n, CSR: the filter's S (for KProp the symmetric normalised adjacency without self-loops).
         adjacency: n x n, CSR: the plain adjacency matrix without self-loops. A backbone normalises it itself.
+    """
+
+    shift: sp.csr_array
+    adjacency: sp.csr_array
+
+    def check(self, nodes: int) -> None:
+        """Refuse matrices that are not of so many nodes, not finite, or hold self-loops where none may be."""
+        for name, matrix in (("shift", self.shift), ("adjacency", self.adjacency)):
+            if matrix.shape != (nodes, nodes):
+                raise DataError(f"the {name} must be {nodes} x {nodes} as there are {nodes} nodes, got {matrix.shape}")
+            if not np.isfinite(matrix.data).all():
+                raise DataError(f"the {name} must be finite: it holds a NaN or an infinity")
+        if nodes and np.any(self.adjacency.diagonal()):
+            raise DataError("the adjacency must be the plain one without self-loops: the backbone adds its own")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Problem:
+    """What all runs of a batch share.
+
+    Attributes:
+        shift, adjacency: of the graph that runs pass messages over, as in `MessageGraph`.
         inputs: the estimates of the features, one per report seed; runs point into them.
-        classes: how many classes there are.
+        classes: how many classes there are; 1 if the task has none.
+        more: further graphs on the same nodes, where runs have graphs of their own: a run with `graph=k` is on the
+            k-th of them, with 0 on the first two fields'. `Problem.over` takes all graphs as one list.
     """
 
     shift: sp.csr_array
     adjacency: sp.csr_array
     inputs: tuple[NodeInputs, ...]
-    classes: int
+    classes: int = 1
+    more: tuple[MessageGraph, ...] = ()
+
+    @classmethod
+    def over(cls, graphs: Sequence[MessageGraph], inputs: Sequence[NodeInputs], classes: int = 1) -> Problem:
+        """Return a problem whose run with `graph=k` is on graphs[k]."""
+        if not graphs:
+            raise DataError("a problem needs at least one graph")
+        first, *more = graphs
+        return cls(
+            shift=first.shift, adjacency=first.adjacency, inputs=tuple(inputs), classes=classes, more=tuple(more)
+        )
+
+    def graph(self, index: int) -> MessageGraph:
+        """Return the graph of runs with `graph=index`."""
+        return self.more[index - 1] if index else MessageGraph(shift=self.shift, adjacency=self.adjacency)
+
+    def on(self, index: int) -> Problem:
+        """Return the problem of the runs with `graph=index` alone."""
+        if not self.more:
+            return self
+        graph = self.graph(index)
+        return Problem(shift=graph.shift, adjacency=graph.adjacency, inputs=self.inputs, classes=self.classes)
 
     def __post_init__(self) -> None:
         if not self.inputs:
@@ -80,13 +135,8 @@ class Problem:
         for position, one in enumerate(self.inputs):
             if one.deviations.shape != (n, d):
                 raise DataError(f"inputs {position} have the shape {one.deviations.shape}, inputs 0 have {(n, d)}")
-        for name, matrix in (("shift", self.shift), ("adjacency", self.adjacency)):
-            if matrix.shape != (n, n):
-                raise DataError(f"the {name} must be {n} x {n} as there are {n} nodes, got {matrix.shape}")
-            if not np.isfinite(matrix.data).all():
-                raise DataError(f"the {name} must be finite: it holds a NaN or an infinity")
-        if n and np.any(self.adjacency.diagonal()):
-            raise DataError("the adjacency must be the plain one without self-loops: the backbone adds its own")
+        for index in range(len(self.more) + 1):
+            self.graph(index).check(n)
         if self.classes < 1:
             raise DataError(f"classes must be >= 1, got {self.classes}")
 
@@ -107,8 +157,10 @@ class Run:
 
     Attributes:
         inputs: index into `Problem.inputs`.
-        split: train, validation and test nodes.
+        split: train, validation and test nodes; none for a task that splits something else.
         labels: classes of the training and validation nodes, -1 elsewhere: `split.visible(labels)`.
+        targets: what a task has instead of labels or beside them.
+        graph: which of the problem's graphs the run is on.
         seed: initial parameters and dropout depend on it (and on the epoch), on nothing else.
         learning_rate, weight_decay, dropout: as in torch.optim.Adam and torch.nn.Dropout; the dropout rate is
             rounded to a multiple of 1/256.
@@ -116,9 +168,11 @@ class Run:
     """
 
     inputs: int
-    split: Split
-    labels: NDArray[np.integer[Any]]
     seed: int
+    split: Split = NO_NODES
+    labels: NDArray[np.integer[Any]] = field(default_factory=no_labels)
+    targets: Targets | None = None
+    graph: int = 0
     learning_rate: float = 0.01
     weight_decay: float = 0.0
     dropout: float = 0.0
@@ -135,24 +189,11 @@ class Run:
             raise OptionError(f"filter coefficients must be one or more finite numbers, got {self.coefficients}")
 
     def check(self, problem: Problem) -> None:
-        """Refuse a run that does not fit the problem."""
+        """Refuse a run that does not fit the problem; its task looks at its targets."""
         if not 0 <= self.inputs < len(problem.inputs):
             raise OptionError(f"a run names inputs {self.inputs}, but there are {len(problem.inputs)}")
-        labels = np.asarray(self.labels)
-        if labels.shape != (problem.nodes,):
-            raise DataError(f"{problem.nodes} nodes need {problem.nodes} labels, got {labels.shape}")
-        for name in ("train", "validation"):
-            nodes = getattr(self.split, name)
-            if not nodes.size:
-                raise DataError(f"the split has no {name} nodes: training and selection need at least one each")
-            if not (nodes.min() >= 0 and nodes.max() < problem.nodes):
-                raise DataError(f"the split's {name} nodes must be in 0..{problem.nodes - 1}")
-            if not (labels[nodes].min() >= 0 and labels[nodes].max() < problem.classes):
-                raise DataError(f"each {name} node needs a label in 0..{problem.classes - 1}")
-        hidden = np.ones(problem.nodes, dtype=bool)
-        hidden[self.split.train] = hidden[self.split.validation] = False
-        if (labels[hidden] != -1).any():
-            raise DataError("labels outside train and validation must be hidden (-1): use split.visible(labels)")
+        if not 0 <= self.graph <= len(problem.more):
+            raise OptionError(f"a run names graph {self.graph}, but there are {len(problem.more) + 1}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -161,6 +202,7 @@ class Options:
 
     Attributes:
         model: the backbone and its options.
+        task: what is predicted.
         epochs: updates at most.
         patience: a run stops once its validation loss has not improved for so many epochs; None never stops.
         order: `propagate` (inputs times weights first), `materialise` (filter the inputs first), or `auto`.
@@ -168,6 +210,7 @@ class Options:
     """
 
     model: Backbone = field(default_factory=GCN)
+    task: Task = field(default_factory=NodeClassification)
     epochs: int = 500
     patience: int | None = 100
     order: str = "auto"
@@ -191,18 +234,33 @@ class Outcome:
     Attributes:
         best_epoch: updates made when the validation loss was lowest; 0 if it never was finite.
         epochs: updates after which the run ended.
-        validation_loss, validation_accuracy: at the best epoch; infinity and 0 if it never was finite.
+        validation_loss: at the best epoch; infinity if it never was finite.
+        metrics: the task's metrics on the validation part, at the best epoch.
         failed: whether a loss was not finite; the run then keeps its best parameters so far.
-        predictions: runs x nodes, the class that the best parameters give each node.
+        outputs: runs x nodes, under the task's names: what the best parameters predict for each node.
         parameters: the best parameters, each with a leading run axis.
-        record: JSON-able: the order of the chain with its estimates, the waves, the failures.
+        record: JSON-able: the task, the order of the chain with its estimates, the waves, the failures.
     """
 
     best_epoch: NDArray[np.int32]
     epochs: NDArray[np.int32]
     validation_loss: NDArray[np.float64]
-    validation_accuracy: NDArray[np.float64]
+    metrics: dict[str, NDArray[np.float64]]
     failed: NDArray[np.bool_]
-    predictions: NDArray[np.int32]
+    outputs: dict[str, NDArray[Any]]
     parameters: dict[str, NDArray[np.float32]]
     record: dict[str, Any]
+
+    @property
+    def validation_accuracy(self) -> NDArray[np.float64]:
+        """The validation accuracy at the best epoch, of a task that has classes; 0 if no loss ever was finite."""
+        if "accuracy" not in self.metrics:
+            raise OptionError(f"this task has no accuracy; its metrics are {', '.join(self.metrics)}")
+        return self.metrics["accuracy"]
+
+    @property
+    def predictions(self) -> NDArray[np.int32]:
+        """The class that the best parameters give each node, runs x nodes, of a task that has classes."""
+        if "classes" not in self.outputs:
+            raise OptionError("this task predicts no classes; see outcome.outputs and the task's score function")
+        return self.outputs["classes"]

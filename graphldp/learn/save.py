@@ -15,12 +15,12 @@ import scipy.sparse as sp
 import torch
 from numpy.typing import NDArray
 
-from graphldp.errors import ArtifactError, DataError
+from graphldp.errors import ArtifactError, DataError, OptionError
 from graphldp.learn.batch import GraphMatrices, RunBatch, without_dropout
 from graphldp.learn.device import resolve_device
 from graphldp.learn.models import Backbone, model
 from graphldp.learn.problem import NodeInputs, Outcome, Problem, Run
-from graphldp.learn.splits import Split
+from graphldp.learn.tasks.classification import NodeClassification
 
 __all__ = ["TrainedModel", "pack", "predict", "trained", "unpack"]
 
@@ -65,7 +65,12 @@ def trained(
     spent: Mapping[str, Any],
     about: Mapping[str, Any] | None = None,
 ) -> TrainedModel:
-    """Return run `index` of an outcome as a model of its own."""
+    """Return run `index` of an outcome as a model of its own; models of node classification alone are kept."""
+    task = outcome.record["task"]["name"]
+    if task != NodeClassification.name:
+        raise OptionError(
+            f"a kept model classifies nodes; this one was trained for {task}: use its parameters directly"
+        )
     filtered = problem.inputs[run.inputs].filtered
     return TrainedModel(
         backbone=backbone,
@@ -139,14 +144,7 @@ def predict(
         raise DataError(f"the model was trained on {trained_model.dimensions} dimensions, the inputs have {found}")
     where = resolve_device(device) if isinstance(device, str) else device
     problem = Problem(shift=shift, adjacency=adjacency, inputs=(inputs,), classes=trained_model.classes)
-    none = np.empty(0, dtype=np.int64)
-    run = Run(
-        inputs=0,
-        split=Split(train=none, validation=none, test=none),
-        labels=np.full(problem.nodes, -1),
-        seed=0,
-        coefficients=trained_model.coefficients,
-    )
+    run = Run(inputs=0, seed=0, coefficients=trained_model.coefficients)
     batch = RunBatch(problem, [run], GraphMatrices(problem, trained_model.backbone, where), "propagate")
     parameters = {name: torch.from_numpy(value)[None].to(where) for name, value in trained_model.parameters.items()}
     hidden = trained_model.backbone.trunk(parameters, batch)

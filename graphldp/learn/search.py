@@ -6,7 +6,7 @@ Nothing here is ever given a test label: runs hold `split.visible(labels)`, and 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import product
 from typing import Any
 
@@ -16,9 +16,10 @@ from numpy.typing import NDArray
 
 from graphldp.errors import DataError, OptionError
 from graphldp.learn.engine import Progress, fit
-from graphldp.learn.problem import Options, Outcome, Problem, Run
+from graphldp.learn.problem import NO_NODES, Options, Outcome, Problem, Run, no_labels
 from graphldp.learn.splits import Split
 from graphldp.learn.state import State
+from graphldp.learn.tasks.base import Targets
 from graphldp.randomness import generator
 
 __all__ = ["Found", "Point", "Replica", "Space", "chosen_point", "final", "points", "runs_of", "search", "unit_filter"]
@@ -102,12 +103,17 @@ def _balanced(space: Space, order: NDArray[np.int64], budget: int) -> list[int]:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Replica:
-    """One seed of an experiment: its reports, its split with what is visible of the labels, its training seed."""
+    """One seed of an experiment: its reports, its split with what is visible of the labels, its training seed.
+
+    `targets` and `graph` are as in `Run`, for tasks that have more than labels.
+    """
 
     inputs: int
-    split: Split
-    labels: NDArray[np.integer[Any]]
     seed: int
+    split: Split = NO_NODES
+    labels: NDArray[np.integer[Any]] = field(default_factory=no_labels)
+    targets: Targets | None = None
+    graph: int = 0
 
 
 def unit_filter(steps: int) -> tuple[float, ...]:
@@ -126,6 +132,8 @@ def runs_of(
             inputs=replica.inputs,
             split=replica.split,
             labels=replica.labels,
+            targets=replica.targets,
+            graph=replica.graph,
             seed=replica.seed,
             learning_rate=point.learning_rate,
             weight_decay=point.weight_decay,

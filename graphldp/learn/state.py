@@ -20,14 +20,18 @@ from graphldp.learn.problem import Options, Problem, Run
 
 __all__ = ["Group", "Interrupted", "State", "fingerprint"]
 
-FORMAT = "graphldp training state 1"
+FORMAT = "graphldp training state 2"
 
 
 def fingerprint(problem: Problem, runs: Sequence[Run], options: Options) -> str:
     """Return a hash of what is trained, so that a state only ever continues the training it was taken from."""
     text = [repr(options), problem.nodes, problem.dimensions, problem.classes, problem.shift.nnz, problem.adjacency.nnz]
     digest = hashlib.sha256(repr(text).encode())
-    for matrix in (problem.shift, problem.adjacency):
+    for matrix in (
+        problem.shift,
+        problem.adjacency,
+        *(part for one in problem.more for part in (one.shift, one.adjacency)),
+    ):
         digest.update(np.ascontiguousarray(matrix.data).tobytes() + np.ascontiguousarray(matrix.indices).tobytes())
     for one in problem.inputs:
         values = one.deviations.data if one.sparse else one.deviations
@@ -37,6 +41,7 @@ def fingerprint(problem: Problem, runs: Sequence[Run], options: Options) -> str:
         digest.update(repr(rates).encode())
         digest.update(run.split.train.tobytes() + run.split.validation.tobytes())
         digest.update(np.asarray(run.labels, dtype=np.int64).tobytes())
+        digest.update(repr(run.graph).encode() + (run.targets.digest() if run.targets else b""))
     return digest.hexdigest()
 
 
@@ -78,8 +83,9 @@ class State:
         wave: the wave in progress.
         groups: the wave's groups.
         best: the best parameters so far, of all runs.
-        best_epoch, epochs, validation_loss, validation_accuracy, failed, done: of all runs.
-        predictions: of all runs; valid for groups that have ended.
+        best_epoch, epochs, validation_loss, failed, done: of all runs.
+        metrics: of all runs; those that are computed at the end are valid for groups that have ended.
+        outputs: what is predicted, of all runs; valid for groups that have ended.
     """
 
     fingerprint: str
@@ -89,10 +95,10 @@ class State:
     best_epoch: NDArray[np.int32]
     epochs: NDArray[np.int32]
     validation_loss: NDArray[np.float64]
-    validation_accuracy: NDArray[np.float64]
+    metrics: dict[str, NDArray[np.float64]]
     failed: NDArray[np.bool_]
     done: NDArray[np.bool_]
-    predictions: NDArray[np.int32]
+    outputs: dict[str, NDArray[Any]]
 
     def running(self, group: Group) -> NDArray[np.bool_]:
         """Which positions of a group's batch are still training."""
@@ -110,6 +116,9 @@ class State:
                 tensors |= {f"{part}/{number}/{name}": value for name, value in getattr(group, part).items()}
         for name in ARRAYS:
             tensors[name] = torch.from_numpy(getattr(self, name))
+        for part in KEPT:
+            kept = getattr(self, part)
+            tensors |= {f"{part}/{name}": torch.from_numpy(value) for name, value in kept.items()}
         tensors = {name: value.detach().to("cpu").contiguous().clone() for name, value in tensors.items()}
         groups = [{name: getattr(group, name) for name in ("runs", "batch", "epoch", "ended")} for group in self.groups]
         text = {"format": FORMAT, "fingerprint": self.fingerprint, "wave": self.wave, "groups": groups}
@@ -138,6 +147,8 @@ class State:
             fields["best"] = _under(tensors, "best/")
             for name in ARRAYS:
                 fields[name] = tensors[name].numpy()
+            for part in KEPT:
+                fields[part] = {name: value.numpy() for name, value in _under(tensors, f"{part}/").items()}
             return cls(**fields)
         except (KeyError, TypeError, ValueError, safetensors.SafetensorError) as error:
             raise ArtifactError(
@@ -162,7 +173,8 @@ class State:
 
 
 PARTS = ("parameters", "first", "second")
-ARRAYS = ("best_epoch", "epochs", "validation_loss", "validation_accuracy", "failed", "done", "predictions")
+ARRAYS = ("best_epoch", "epochs", "validation_loss", "failed", "done")
+KEPT = ("metrics", "outputs")
 
 
 def _under(tensors: dict[str, Tensor], prefix: str) -> dict[str, Tensor]:

@@ -14,7 +14,15 @@ __all__ = ["estimate_memory", "waves"]
 NODE_ARRAYS, CLASS_ARRAYS, PARAMETER_ARRAYS = 9, 6, 8
 
 
-def estimate_memory(problem: Problem, runs: Sequence[Run], *, width: int, parameters: int, materialised: bool) -> int:
+def estimate_memory(
+    problem: Problem,
+    runs: Sequence[Run],
+    *,
+    width: int,
+    parameters: int,
+    materialised: bool,
+    outputs: int | None = None,
+) -> int:
     """Return the bytes that training these runs together takes, beside the problem itself; an estimate.
 
     Args:
@@ -23,10 +31,13 @@ def estimate_memory(problem: Problem, runs: Sequence[Run], *, width: int, parame
         width: columns of the first weight matrix.
         parameters: numbers in one run's parameters.
         materialised: whether the inputs are filtered first.
+        outputs: how many outputs a node has; the number of classes if not given.
     """
+    last = problem.classes if outputs is None else outputs
     nodes, dimensions = problem.nodes, problem.dimensions
-    per_run = 4 * (NODE_ARRAYS * nodes * width + CLASS_ARRAYS * nodes * problem.classes + PARAMETER_ARRAYS * parameters)
-    total: int = per_run * len(runs) + 16 * (2 * problem.shift.nnz + 2 * problem.adjacency.nnz)
+    per_run = 4 * (NODE_ARRAYS * nodes * width + CLASS_ARRAYS * nodes * last + PARAMETER_ARRAYS * parameters)
+    graphs = [problem.graph(index) for index in {run.graph for run in runs}]
+    total: int = per_run * len(runs) + sum(16 * (2 * one.shift.nnz + 2 * one.adjacency.nnz) for one in graphs)
     if materialised:
         return total + 4 * nodes * dimensions * len(distinct(problem.inputs, runs))
     for run in runs:

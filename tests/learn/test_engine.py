@@ -21,7 +21,7 @@ def same(left: Outcome, right: Outcome) -> None:
     """Equal to the last bit."""
     for field in dataclasses.fields(Outcome):
         one, other = getattr(left, field.name), getattr(right, field.name)
-        if field.name == "parameters":
+        if isinstance(one, dict) and field.name != "record":
             assert one.keys() == other.keys()
             for name in one:
                 assert one[name].tobytes() == other[name].tobytes(), name

@@ -26,7 +26,7 @@ def outputs_and_gradients(problem: Problem, runs: list[Run], net: GCN, order: st
         # Biases start at 0, where a wrong one would not show.
         parameters[name] = (value + 0.1 * torch.sin(torch.arange(value.numel())).view(value.shape)).requires_grad_()
     logits = net.head(parameters, batch, net.trunk(parameters, batch), without_dropout)
-    batch.task.loss(logits).sum().backward()
+    batch.objective.loss(logits, parameters).sum().backward()
     return logits.detach().numpy(), parameters
 
 

@@ -1,0 +1,165 @@
+"""Which pairs of nodes are linked: a logistic head on the Hadamard product of two nodes' outputs; AUC and precision."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+import scipy.sparse as sp
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from graphldp.errors import DataError, OptionError
+from graphldp.learn.models.base import Parameter
+from graphldp.learn.sparse import SparseMatrix, product
+from graphldp.learn.tasks.base import Metrics, Objective, Task
+from graphldp.learn.tasks.edges import Links, leaks
+from graphldp.learn.tasks.metrics import average_precision, roc_auc
+from graphldp.learn.tasks.registry import register_task
+
+if TYPE_CHECKING:
+    from graphldp.learn.problem import Problem, Run
+
+__all__ = ["LinkPrediction", "PairScores"]
+
+LOSSES = ("cross-entropy", "pairwise")
+SHOWN = 3
+# Arrays of the size [pairs, width] alive at once: both ends, their product, and the gradients of these.
+PAIR_ARRAYS = 6
+
+
+class PairScores:
+    """The head's logits of given pairs: w . (z_u * z_v) + b.
+
+    Nodes are gathered by a product with a matrix of ones, whose gradient is a product too: it never scatters.
+    """
+
+    def __init__(self, pairs: NDArray[np.int64], nodes: int, device: torch.device):
+        count = pairs.shape[1]
+        pointers, ones = np.arange(count + 1), np.ones(count, dtype=np.float32)
+        ends = [sp.csr_array((ones, end, pointers), shape=(count, nodes)) for end in pairs]
+        self.first, self.second = (SparseMatrix.of(end, device) for end in ends)
+
+    def __call__(self, outputs: Tensor, parameters: Mapping[str, Tensor]) -> Tensor:
+        """Return the logits, [pairs, runs]."""
+        weighted = product(self.second, outputs * parameters["task_weight"])
+        out = (product(self.first, outputs) * weighted).sum(dim=2)
+        return out + parameters["task_bias"][:, 0] if "task_bias" in parameters else out
+
+
+class Pairs(Objective):
+    """The objective over the training pairs; loss, AUC and average precision over the validation pairs.
+
+    The pairs of a part stand one behind the other, edges first.
+    """
+
+    def __init__(self, links: Links, device: torch.device, loss: str):
+        self.pairwise = loss == "pairwise"
+        self.train = PairScores(np.concatenate([links.train, links.train_negative], axis=1), links.nodes, device)
+        held = np.concatenate([links.validation, links.validation_negative], axis=1)
+        self.held_out = PairScores(held, links.nodes, device)
+
+    def _loss(self, scores: Tensor) -> Tensor:
+        linked, others = scores.chunk(2)
+        if self.pairwise:
+            return (1 - (linked - others)).square().mean(dim=0)
+        softplus = torch.nn.functional.softplus
+        return (softplus(-linked).mean(dim=0) + softplus(others).mean(dim=0)) / 2
+
+    def loss(self, outputs: Tensor, parameters: Mapping[str, Tensor]) -> Tensor:
+        """Return the training loss of each run."""
+        return self._loss(self.train(outputs, parameters))
+
+    def validate(self, outputs: Tensor, parameters: Mapping[str, Tensor]) -> tuple[NDArray[np.float64], Metrics]:
+        """Return the validation loss of each run."""
+        return self._loss(self.held_out(outputs, parameters)).to("cpu", torch.float64).numpy(), {}
+
+    def summary(self, outputs: Tensor, parameters: Mapping[str, Tensor]) -> Metrics:
+        """Return AUC and average precision of each run."""
+        linked, others = (part.t().cpu().numpy() for part in self.held_out(outputs, parameters).chunk(2))
+        pairs = list(zip(linked, others, strict=True))
+        return {
+            "auc": np.array([roc_auc(*pair) for pair in pairs]),
+            "average_precision": np.array([average_precision(*pair) for pair in pairs]),
+        }
+
+
+def links_of(run: Run) -> Links:
+    """Return the pairs that a run is trained on."""
+    if not isinstance(run.targets, Links):
+        raise DataError("link prediction needs targets=edge_split(...).visible() in each run")
+    return run.targets
+
+
+@register_task("link-prediction")
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LinkPrediction(Task):
+    """Predict which pairs are linked; a run's targets are `Links`, and its graph holds their training edges alone.
+
+    Attributes:
+        width: how many outputs the backbone gives each node.
+        loss: `cross-entropy`, or `pairwise`: the mean of (1 - (s+ - s-))^2, each edge against one non-edge.
+    """
+
+    name: ClassVar[str]
+    width: int = 64
+    loss: str = "cross-entropy"
+
+    def __post_init__(self) -> None:
+        if isinstance(self.width, bool) or not isinstance(self.width, int) or self.width < 1:
+            raise OptionError(f"width must be a whole number of at least 1, got {self.width!r}")
+        if self.loss not in LOSSES:
+            raise OptionError(f"loss must be one of {', '.join(LOSSES)}, got {self.loss!r}")
+
+    def outputs(self, problem: Problem) -> int:
+        """Return the width of a node's outputs."""
+        return self.width
+
+    def parameters(self, problem: Problem) -> dict[str, Parameter]:
+        """Return the head's weight, and its bias; the pairwise loss looks at differences, from which a bias is gone."""
+        bound = 1 / math.sqrt(self.width)
+        out = {"task_weight": Parameter((self.width,), "uniform", bound)}
+        return out if self.loss == "pairwise" else out | {"task_bias": Parameter((1,), "uniform", bound)}
+
+    def metrics(self) -> dict[str, float]:
+        """Return AUC and average precision."""
+        return {"auc": float("nan"), "average_precision": float("nan")}
+
+    def key(self, run: Run) -> Hashable:
+        """Return the pairs: runs on the same ones share what gathers them."""
+        return links_of(run).digest()
+
+    def memory(self, run: Run, outputs: int) -> int:
+        """Return the bytes of the gathered outputs of the training pairs: both ends, product, and gradients."""
+        return 8 * PAIR_ARRAYS * outputs * int(links_of(run).train.shape[1])
+
+    def check(self, problem: Problem, runs: Sequence[Run]) -> None:
+        """Refuse a run whose graph or filter passes messages over anything but its training edges."""
+        checked = set()
+        for number, run in enumerate(runs):
+            links = links_of(run)
+            if problem.inputs[run.inputs].filtered:
+                raise DataError(
+                    "link prediction takes inputs before the filter: in filtered ones nobody can see whether only "
+                    "training edges were used; pass them unfiltered and the filter as coefficients"
+                )
+            if (run.graph, id(links)) in checked:
+                continue
+            checked.add((run.graph, id(links)))
+            graph = problem.graph(run.graph)
+            for name, matrix in (("adjacency", graph.adjacency), ("filter's shift", graph.shift)):
+                found = leaks(links, matrix)
+                if found.shape[1]:
+                    shown = ", ".join(f"{u}-{v}" for u, v in found[:, :SHOWN].T)
+                    raise DataError(
+                        f"run {number}: the {name} holds {found.shape[1]} pairs that are no training edges of "
+                        f"its split ({shown}{', ...' if found.shape[1] > SHOWN else ''}); use split.graph(graph)"
+                    )
+
+    def objective(self, problem: Problem, runs: Sequence[Run], device: torch.device) -> Pairs:
+        """Return the objective of a batch of runs, which all have the same pairs."""
+        return Pairs(links_of(runs[0]), device, self.loss)

@@ -1,0 +1,55 @@
+"""How good predictions are: the usual metrics, as scikit-learn defines them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.stats import rankdata
+
+__all__ = ["average_precision", "macro_f1", "mean_absolute_error", "r_squared", "roc_auc"]
+
+
+def macro_f1(truth: NDArray[np.integer[Any]], guess: NDArray[np.integer[Any]]) -> float:
+    """Return the mean F1 over the classes that occur in the truth or in the guess."""
+    classes = int(max(truth.max(), guess.max())) + 1
+    right = np.bincount(truth[truth == guess], minlength=classes)
+    taken = np.bincount(truth, minlength=classes) + np.bincount(guess, minlength=classes)
+    there = taken > 0
+    return float((2.0 * right[there] / taken[there]).mean())
+
+
+def roc_auc(positive: ArrayLike, negative: ArrayLike) -> float:
+    """Return the probability that a positive's score is above a negative's; a tie counts half."""
+    above, below = np.asarray(positive, dtype=np.float64), np.asarray(negative, dtype=np.float64)
+    ranks = rankdata(np.concatenate([above, below]))[: len(above)]
+    return float((ranks.sum() - len(above) * (len(above) + 1) / 2) / (len(above) * len(below)))
+
+
+def average_precision(positive: ArrayLike, negative: ArrayLike) -> float:
+    """Return the precision at each threshold, weighted by the recall that is gained there; ties share a threshold."""
+    above, below = np.asarray(positive, dtype=np.float64), np.asarray(negative, dtype=np.float64)
+    scores = np.concatenate([above, below])
+    truth = np.concatenate([np.ones(len(above)), np.zeros(len(below))])
+    order = np.argsort(-scores, kind="stable")
+    # A threshold stands behind the last of equal scores.
+    last = np.append(np.flatnonzero(np.diff(scores[order])), len(scores) - 1)
+    hits = np.cumsum(truth[order])[last]
+    return float((np.diff(hits, prepend=0.0) * hits / (last + 1)).sum() / len(above))
+
+
+def mean_absolute_error(truth: NDArray[np.floating[Any]], guess: NDArray[np.floating[Any]]) -> float:
+    """Return the mean distance."""
+    return float(np.abs(truth - guess).mean())
+
+
+def r_squared(truth: NDArray[np.floating[Any]], guess: NDArray[np.floating[Any]]) -> float:
+    """Return the share of variance that is explained; of equal truths 1 if all are met, else 0; NaN for one node."""
+    if len(truth) < 2:
+        return float("nan")
+    missed = float(((truth - guess) ** 2).sum())
+    total = float(((truth - truth.mean()) ** 2).sum())
+    if total == 0:
+        return 1.0 if missed == 0 else 0.0
+    return 1.0 - missed / total
