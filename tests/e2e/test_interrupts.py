@@ -1,0 +1,66 @@
+"""Ctrl-C, and worse, in the middle of a real process: one line, nothing half-written, nothing lost that was kept."""
+
+from __future__ import annotations
+
+import signal
+from pathlib import Path
+
+import pytest
+from cell_factory import NAME, calibrate, files, small_params, store
+from ldp_process import ldp, stopped
+
+from graphldp.stages.artifacts import read_meta
+from graphldp.stages.paths import reports_path, runs_path
+
+PERTURB = ("perturb", "--dataset", NAME, "--epsilon", 1, "--seeds", 40)
+TRAIN = ("train", "--dataset", NAME, "--epsilon", 1, "--seeds", 3, "--search-points", 3, "--epochs", 30)
+REPORTS = reports_path(Path("data"), NAME, "mb", 1.0)
+RUNS = runs_path(Path("data"), NAME, "lpgnn", 1.0)
+
+
+@pytest.fixture
+def here(tmp_path: Path) -> Path:
+    store(tmp_path / "data")
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("number", "code", "line"),
+    [
+        (signal.SIGINT, 130, "interrupted: ldp perturb stopped; nothing half-written\n"),
+        (signal.SIGTERM, 2, "error: terminated by a signal; nothing half-written\n"),
+    ],
+)
+def test_perturb_that_is_stopped_leaves_nothing(number: int, code: int, line: str, here: Path) -> None:
+    before = files(here)
+    answer = stopped(number, "mb", 5, *PERTURB, cwd=here)
+    assert (answer.returncode, answer.stdout, answer.stderr) == (code, "", line)
+    assert files(here) == before
+
+
+def test_perturb_that_is_killed_leaves_no_artifact_and_is_no_obstacle(here: Path) -> None:
+    before = files(here)
+    answer = stopped(signal.SIGKILL, "mb", 5, *PERTURB, cwd=here)
+    assert answer.returncode == -signal.SIGKILL
+    (left,) = set(files(here)) - set(before)
+    assert Path(left).parent == REPORTS.parent
+    assert left.endswith(".partial")  # which git and dvc ignore
+    assert ldp(*PERTURB, "--quiet", cwd=here).returncode == 0
+    assert len(read_meta(here / REPORTS, "x")["seeds"]) == 40
+
+
+@pytest.mark.slow
+def test_train_that_is_stopped_goes_on_and_ends_as_if_it_had_not_been(here: Path) -> None:
+    calibrate(here / "data", small_params(seeds=3, search_seeds=2))
+    before = files(here)
+    assert ldp(*TRAIN, "--output", "whole.parquet", cwd=here).returncode == 0
+    for phase in ("search", "final"):
+        answer = stopped(signal.SIGINT, phase, 6, *TRAIN, cwd=here)
+        line = "interrupted: ldp train stopped; nothing half-written\n"
+        assert (answer.returncode, answer.stdout, answer.stderr) == (130, "", line)
+        left = {file for file in files(here) if file not in before and not file.startswith("whole.")}
+        assert left == {f"data/resume/{NAME}/lpgnn/eps=1.{kind}" for kind in ("json", "safetensors")}
+    answer = ldp(*TRAIN, cwd=here)
+    assert (answer.returncode, answer.stderr) == (0, "")
+    assert (here / RUNS).read_bytes() == (here / "whole.parquet").read_bytes()
+    assert not [file for file in files(here) if file.startswith("data/resume") or file.endswith(".partial")]

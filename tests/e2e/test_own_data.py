@@ -1,0 +1,171 @@
+"""A person's own graph, from her files to predictions: README's commands as they stand there, on tiny files."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv as pc
+import pyarrow.parquet as pq
+import pytest
+from cell_factory import small_graph
+
+from graphldp.cli import app, console
+from graphldp.stages.artifacts import read_meta, read_table
+
+ROOT = Path(__file__).resolve().parents[2]
+SHORT = "seeds: 10\nsearch: {points: 2, seeds: 2, steps: [0, 2]}\ntrain: {epochs: 12, hidden: 4}\n"
+NODES = 60
+CLASSES = ("art", "law", "sea")
+
+
+def tables() -> dict[str, pa.Table]:
+    """Return the three files' tables: people and classes have names, and one in ten people has no class."""
+    graph = small_graph(nodes=NODES, features=0.9, structure=0.9)
+    people = np.array([f"person-{node:03d}" for node in range(NODES)])
+    dense = graph.features.toarray().astype(np.float64)
+    labels: list[str | None] = [None if node % 10 == 9 else CLASSES[graph.labels[node]] for node in range(NODES)]
+    return {
+        "features": pa.table({"node": people, **{f"word-{j}": dense[:, j] for j in range(dense.shape[1])}}),
+        "edges": pa.table({"source": people[graph.edges[1]], "target": people[graph.edges[0]]}),
+        "labels": pa.table({"node": people, "label": pa.array(labels)}),
+    }
+
+
+@pytest.fixture
+def here(tmp_path: Path) -> Path:
+    """A folder with her files and short parameters."""
+    for name, table in tables().items():
+        pq.write_table(table, tmp_path / f"{name}.parquet")
+    (tmp_path / "params.yaml").write_text(SHORT, encoding="utf-8")
+    return tmp_path
+
+
+@pytest.fixture
+def run(
+    here: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Callable[..., tuple[int, str, str]]:
+    """Return a function that runs one command line in her folder, in this process."""
+    monkeypatch.chdir(here)
+
+    def command(line: str) -> tuple[int, str, str]:
+        capsys.readouterr()
+        code = app.main(shlex.split(line))
+        console.set_quiet(False)
+        out, err = capsys.readouterr()
+        return code, out, err
+
+    return command
+
+
+def done(answer: tuple[int, str, str]) -> str:
+    """Return the output of a command that has to succeed."""
+    code, out, err = answer
+    assert code == 0, err
+    return out
+
+
+def blocks(heading: str) -> list[list[str]]:
+    """Return the commands of each shell block below a heading of README.md."""
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    section = text.split(f"\n## {heading}")[1].split("\n## ")[0]
+    found = re.findall(r"```sh\n(.*?)```", section, flags=re.DOTALL)
+    return [[line.split("#")[0].strip() for line in block.splitlines() if line.strip()] for block in found]
+
+
+def test_the_commands_of_the_readme_do_what_they_say(here: Path, run: Any) -> None:
+    rehearsal, real = blocks("Your own data")
+    assert [line.split()[1] for line in rehearsal] == ["import", "perturb", "denoise", "train", "predict"]
+    for line in [*rehearsal, *real]:
+        program, command = line.split(maxsplit=1)
+        assert program == "ldp"
+        out = done(run(command))
+        assert out
+    assert "operating system" in out  # of ldp inspect
+    table = read_table(here / "predictions.parquet", "x").to_pydict()
+    assert table["id"] == [f"person-{node:03d}" for node in range(NODES)]
+    assert set(table["label"]) <= set(CLASSES)
+
+
+IMPORT = "ldp import mine --features features.{0} --edges edges.{0} --labels labels.{0} --low 0 --high 1"
+
+
+def chain(run: Any, suffix: str = "parquet", perturb: str = "--dataset mine --seeds 10 --search-seeds 2") -> None:
+    done(run(IMPORT.format(suffix).removeprefix("ldp ")))
+    done(run(f"perturb {perturb} --epsilon 2 --mechanism pm --quiet"))
+    done(run("denoise --dataset mine --mechanism pm --epsilon 2"))
+    done(run("train --dataset mine --mechanism pm --epsilon 2 --save-model kept"))
+
+
+def test_csv_files_give_what_parquet_files_give(here: Path, run: Any) -> None:
+    chain(run)
+    runs = Path("data/runs/mine/lpgnn-pm/eps=2.parquet")
+    first = read_table(runs, "x").to_pylist()
+    for name, table in tables().items():
+        pc.write_csv(table, here / f"{name}.csv")
+    done(run(IMPORT.format("csv").removeprefix("ldp ") + " --force"))
+    done(run("perturb --dataset mine --seeds 10 --search-seeds 2 --epsilon 2 --mechanism pm"))
+    done(run("denoise --dataset mine --mechanism pm --epsilon 2"))
+    done(run("train --dataset mine --mechanism pm --epsilon 2"))
+    assert read_table(runs, "x").to_pylist() == first
+
+
+def test_reports_of_her_file_are_those_of_her_graph(here: Path, run: Any) -> None:
+    """What devices send does not depend on whether anybody has put the graph together yet."""
+    chain(run)
+    reports = Path("data/perturbed/mine/pm/eps=2.parquet")
+    first = read_table(reports, "x")
+    own = "--input features.parquet --low 0 --high 1 --name mine --seeds 10 --search-seeds 2"
+    done(run(f"perturb {own} --epsilon 2 --mechanism pm --quiet --output own.parquet"))
+    assert read_table(Path("own.parquet"), "x").equals(first)
+    done(run("denoise --dataset mine --mechanism pm --epsilon 2 --reports own.parquet"))
+
+
+def test_one_secure_report_of_each_person_is_enough_to_learn_from(here: Path, run: Any) -> None:
+    secure = "--input features.parquet --low 0 --high 1 --name mine --secure"
+    chain(run, perturb=secure)
+    meta = read_meta(Path("data/perturbed/mine/pm/eps=2.parquet"), "x")
+    assert (meta["seeds"], meta["random"]["reproducible"]) == ([0], False)
+    rows = read_table(Path("data/runs/mine/lpgnn-pm/eps=2.parquet"), "x").to_pylist()
+    assert sum(row["role"] == "final" for row in rows) == 10
+    out = done(run("predict kept --reports data/perturbed/mine/pm/eps=2.parquet --output classes.parquet --json"))
+    found = json.loads(out)
+    assert found["spent"]["features"] == found["spent"]["reports"] == 2.0
+
+
+def test_without_labels_she_can_perturb_and_denoise_and_is_told_why_not_train(run: Any) -> None:
+    done(run("import mine --features features.parquet --edges edges.parquet --low 0 --high 1"))
+    done(run("perturb --dataset mine --epsilon 1 --seeds 10 --search-seeds 2"))
+    done(run("denoise --dataset mine --epsilon 1 --steps 2 --materialize embedding.parquet"))
+    assert read_table(Path("embedding.parquet"), "x").num_rows == NODES
+    code, out, err = run("train --dataset mine --epsilon 1")
+    assert (code, out) == (2, "")
+    assert err == "error: graph mine has 0 nodes with a label; to train, to validate and to test it needs 3\n"
+
+
+def test_reports_of_other_people_do_not_fit_her_graph(here: Path, run: Any) -> None:
+    chain(run)
+    table = tables()["features"]
+    pq.write_table(table.take(list(range(NODES - 1, -1, -1))), here / "turned.parquet")
+    own = "--input turned.parquet --low 0 --high 1 --name mine --seeds 10 --search-seeds 2 --quiet"
+    done(run(f"perturb {own} --epsilon 2 --mechanism pm --output turned-reports.parquet"))
+    code, _, err = run("predict kept --reports turned-reports.parquet --output classes.parquet")
+    assert code == 2
+    assert err.startswith("error: turned-reports.parquet holds reports of other nodes than the graph mine has; name")
+    assert err.count("\n") == 1
+    assert not (here / "classes.parquet").exists()
+
+
+def test_values_outside_the_declared_range_stop_the_import(here: Path, run: Any) -> None:
+    line = "import mine --features features.parquet --edges edges.parquet --low 0 --high 0.5"
+    code, _, err = run(line)
+    assert code == 2
+    assert err.startswith("error: features.parquet: features: row ")
+    assert err.count("\n") == 1
+    assert not (here / "data").exists()
