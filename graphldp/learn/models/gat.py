@@ -35,7 +35,7 @@ class GAT(Backbone):
         heads: heads of each hidden layer.
         output_heads: heads of the last layer.
         negative_slope: of LeakyReLU in the scores.
-        attention_dropout: whether a run's dropout also strikes the attention's shares; no paper here has it.
+        attention_dropout: whether a run's dropout also strikes the shares of attention (off in UPGNet's code).
     """
 
     name: ClassVar[str]
