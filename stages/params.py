@@ -46,9 +46,9 @@ class Cell:
 class SearchParams:
     """What every method of a table may try: the same number of points, on the same seeds."""
 
-    points: int = 16
+    points: int = 8
     seeds: int = 2
-    learning_rate: tuple[float, ...] = (0.01, 0.03)
+    learning_rate: tuple[float, ...] = (0.01,)
     weight_decay: tuple[float, ...] = (0.001, 0.01, 0.03, 0.1)
     dropout: tuple[float, ...] = (0.25, 0.75)
     steps: tuple[int, ...] = (0, 2, 4, 8, 16)
@@ -224,7 +224,6 @@ def _check_numbers(params: Params) -> None:
         for place, part, names in (
             ("search", search, ("points", "seeds")),
             ("train", train, ("hidden", "epochs", "patience")),
-            ("evaluate", evaluate, ("resamples",)),
         )
         for name in names
     ]
@@ -235,6 +234,7 @@ def _check_numbers(params: Params) -> None:
         *(("search.steps", x, x >= 0, ">= 0") for x in search.steps),
         ("train.train_fraction", train.train_fraction, train.train_fraction > 0, "> 0"),
         ("train.validation_fraction", train.validation_fraction, train.validation_fraction > 0, "> 0"),
+        ("evaluate.resamples", evaluate.resamples, evaluate.resamples >= 100, "at least 100"),
         ("evaluate.confidence", evaluate.confidence, 0 < evaluate.confidence < 1, "in (0, 1)"),
     ]
     for name, value, holds, rule in rules:

@@ -145,7 +145,7 @@ def test_a_wrong_key_or_kind(place: str, value: Any, words: str, tmp_path: Path)
         ("train.train_fraction", 0, "train.train_fraction must be > 0, got 0.0"),
         ("train.validation_fraction", 0.5, "must leave nodes to test on, so their sum is < 1; got 0.5 and 0.5"),
         ("evaluate", {"confidence": 95}, "evaluate.confidence must be in (0, 1), got 95.0"),
-        ("evaluate", {"resamples": 0}, "evaluate.resamples must be at least 1, got 0"),
+        ("evaluate", {"resamples": 99}, "evaluate.resamples must be at least 100, got 99"),
     ],
 )
 def test_a_number_out_of_range(place: str, value: Any, words: str, tmp_path: Path) -> None:
