@@ -61,7 +61,7 @@ class TrainParams:
     model: str = ""
     hidden: int = 16
     epochs: int = 500
-    patience: int = 100
+    patience: int = 50
     standardize: bool = True
     train_fraction: float = 0.5
     validation_fraction: float = 0.25
