@@ -20,6 +20,7 @@ from graphldp.client import Reports
 from graphldp.errors import ArtifactError, DataError, GraphLDPError, OptionError
 from graphldp.graph import Graph
 from graphldp.methods import Method, Rounds
+from graphldp.server import rectify
 from graphldp.stages.artifacts import read_meta, read_table
 from graphldp.stages.denoise import denoise
 from graphldp.stages.extras import Extras
@@ -245,6 +246,31 @@ def test_the_estimate_is_unbiased_for_a_given_ranking(reuse: bool, mechanism: st
     error = estimate.std(axis=0) / np.sqrt(copies)
     assert (np.abs(estimate.mean(axis=0) - values) < 5 * error).all()
     assert (error < 0.02).all()
+
+
+def test_a_ranking_flatters_the_round_that_it_was_made_from_and_no_other() -> None:
+    rng = np.random.default_rng(1)
+    noise = (rng.random((NODES, D)) < 0.3).astype(np.float32)  # no feature tells the classes apart
+    graph = dataclasses.replace(telling_graph(), features=sp.csr_array(noise))
+    both = rounds_of(graph, 20.0, score_steps=0)
+    gaps: dict[bool, list[float]] = {False: [], True: []}
+    for seed in range(40):
+        first, second = both.reports(seed)
+        train_nodes = split_of(graph, Params(), seed).train
+        best = both.scores(first, seed).top(1)[0]
+        label = graph.labels[train_nodes]
+
+        def apart(
+            values: np.ndarray, best: int = best, nodes: np.ndarray = train_nodes, y: np.ndarray = label
+        ) -> float:
+            return float(values[nodes][y == 1, best].mean() - values[nodes][y == 0, best].mean())
+
+        sign = np.sign(apart(rectify(first).dense()))
+        for reuse, found in gaps.items():
+            found.append(sign * (apart(joined(first, second, reuse=reuse).dense()) - apart(noise)))
+    error = {reuse: np.std(found) / np.sqrt(len(found)) for reuse, found in gaps.items()}
+    assert abs(np.mean(gaps[False])) < 4 * error[False]
+    assert np.mean(gaps[True]) > 4 * error[True]
 
 
 def test_a_reused_round_lowers_the_variance_of_every_feature() -> None:
