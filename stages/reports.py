@@ -157,9 +157,10 @@ class ReportsFile(_SeedFile):
         """Return the reports of one seed."""
         table = self._group(seed)
         columns = table.column_names
-        options = dict(self.meta["options"])
-        if _RANKINGS in options:  # a directed round: each seed has its own ranking
-            options["ranking"] = options.pop(_RANKINGS)[str(seed)]
+        options = self.meta["options"]
+        if isinstance(options, Mapping) and _RANKINGS in options:  # a directed round: each seed has its own ranking
+            rest = {key: value for key, value in options.items() if key != _RANKINGS}
+            options = {**rest, "ranking": options[_RANKINGS][str(seed)]}
         return Reports(
             index=self._rectangle(table, _INDEX) if _INDEX in columns else None,
             value=self._rectangle(table, "value"),
