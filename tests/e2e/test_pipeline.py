@@ -1,0 +1,273 @@
+"""The pipeline under DVC, on a grid of its own: what runs, what does not, and that nothing moves without a reason."""
+
+from __future__ import annotations
+
+import ast
+import json
+import re
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from ldp_process import environment
+
+ROOT = Path(__file__).resolve().parents[2]
+GRID: dict[str, Any] = {
+    "seed": 0,
+    "datasets": ["synthetic"],
+    "epsilons": [1],
+    "seeds": 2,
+    "mechanisms": ["mb"],
+    "arms": [{"name": "lpgnn", "method": "lpgnn", "mechanism": "mb"}],
+    "references": [
+        {"name": "structure", "method": "structure", "mechanism": "null", "epsilon": 0},
+        {"name": "nonpriv", "method": "nonpriv", "mechanism": "identity", "epsilon": "inf"},
+    ],
+    "search": {
+        "points": 1,
+        "seeds": 1,
+        "learning_rate": [0.01],
+        "weight_decay": [0.001],
+        "dropout": [0.25],
+        "steps": [2],
+    },
+    "train": {"hidden": 4, "epochs": 4, "patience": 4, "train_fraction": 0.5, "validation_fraction": 0.25},
+    "evaluate": {"resamples": 100, "confidence": 0.95},
+}
+CELL = ("perturb", "denoise", "train")
+REFERENCES = [f"{stage}-reference@synthetic-row{row}" for stage in CELL for row in (0, 1)]
+EVERYTHING = {
+    *("download@synthetic", "perturb@synthetic-mb-1", "denoise@synthetic-row0-1", "train@synthetic-row0-1"),
+    *REFERENCES,
+    *("majority@synthetic", "evaluate"),
+}
+
+
+# declared -------------------------------------------------------------------------------------------------------------
+
+# What a stage module may use without being run again when it changes: how files are named, written and checked.
+PLUMBING = {"artifacts", "fetch", "graphs", "loaders", "models", "own", "params", "paths"}
+STAGES = {"download", "perturb", "denoise", "train", "evaluate"}
+
+
+def used(module: str) -> set[str]:
+    """Return the modules of stages/ that a stage's module imports, itself and indirectly imported ones included."""
+    seen: set[str] = set()
+    todo = [module]
+    while todo:
+        name = todo.pop()
+        if name in seen:
+            continue
+        seen.add(name)
+        for node in ast.walk(ast.parse((ROOT / "stages" / f"{name}.py").read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("graphldp.stages."):
+                found = str(node.module).removeprefix("graphldp.stages.")
+                todo += [] if found in PLUMBING | STAGES else [found]
+    return seen
+
+
+def declared() -> dict[str, dict[str, Any]]:
+    stages = yaml.safe_load((ROOT / "dvc.yaml").read_text(encoding="utf-8"))["stages"]
+    return {name: stage.get("do", stage) for name, stage in stages.items()}
+
+
+@pytest.mark.parametrize("name", [name for name in declared() if name != "majority"])
+def test_a_stage_depends_on_the_modules_that_it_runs(name: str) -> None:
+    """A change of the learning protocol has to train again: dvc sees nothing but what is declared."""
+    modules = used(name.removesuffix("-reference"))
+    assert {f"stages/{module}.py" for module in modules} <= set(declared()[name]["deps"])
+
+
+def test_majority_depends_on_what_it_runs() -> None:
+    wanted = {"stages/train.py", "stages/learning.py", "graphldp/learn/splits.py", "graphldp/randomness.py"}
+    assert wanted <= set(declared()["majority"]["deps"])
+
+
+@pytest.mark.parametrize("name", list(declared()))
+def test_a_command_reads_what_its_stage_depends_on(name: str) -> None:
+    """Every parameter and every file that a command line names is declared, or is the stage's own output."""
+    stage = declared()[name]
+    named = set(re.findall(r"data/\S+", stage["cmd"]))
+    assert named <= {*stage["deps"], *(out for out in stage.get("outs", []) if isinstance(out, str))}
+
+
+# run ------------------------------------------------------------------------------------------------------------------
+
+
+class Project:
+    """A git repository with the pipeline, its code and a small grid."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def run(self, *command: str, code: int = 0) -> str:
+        done = subprocess.run(
+            command,
+            cwd=self.folder,
+            env=environment(GIT_CONFIG_GLOBAL="/dev/null", GIT_CONFIG_SYSTEM="/dev/null", COLUMNS="200"),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            check=False,
+            timeout=300,
+        )
+        assert done.returncode == code, done.stdout
+        return done.stdout
+
+    def repro(self, *options: str) -> list[str]:
+        """Run `dvc repro` and return the stages that it ran, in their order."""
+        return re.findall(r"^Running stage '(.+)':$", self.run("dvc", "repro", *options), re.MULTILINE)
+
+    def commit(self) -> None:
+        self.run("git", "add", "--all")
+        self.run("git", "-c", "user.name=a", "-c", "user.email=a@example.org", "commit", "--quiet", "--message", "x")
+
+    def set(self, **changes: Any) -> None:
+        (self.folder / "params.yaml").write_text(yaml.safe_dump({**GRID, **changes}), encoding="utf-8")
+
+    def outputs(self) -> dict[str, dict[str, str]]:
+        """Return the hash of every output and dependency of every stage, as dvc.lock has them."""
+        stages = yaml.safe_load((self.folder / "dvc.lock").read_text(encoding="utf-8"))["stages"]
+        return {
+            name: {part["path"]: part["md5"] for kind in ("deps", "outs") for part in stage.get(kind, [])}
+            for name, stage in stages.items()
+        }
+
+    def restore(self) -> None:
+        """Go back to what was committed."""
+        self.run("git", "checkout", "--quiet", "--", ".")
+        for left in (self.folder / "data").rglob("eps=3.*"):
+            left.unlink()
+
+    def forget(self) -> None:
+        """Remove everything that a fresh clone does not have."""
+        for folder in ("data", ".dvc/cache", ".dvc/tmp"):
+            shutil.rmtree(self.folder / folder)
+
+
+@pytest.fixture(scope="module")
+def project(tmp_path_factory: pytest.TempPathFactory) -> Project:
+    """The grid, run once and committed."""
+    folder = tmp_path_factory.mktemp("project")
+    for name in ("graphldp", "stages", "papers"):
+        shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
+    (folder / ".dvc").mkdir()
+    for name in ("dvc.yaml", ".dvcignore", ".gitignore", ".dvc/config", ".dvc/.gitignore"):
+        shutil.copy(ROOT / name, folder / name)
+    one = Project(folder)
+    one.set()
+    one.run("git", "init", "--quiet")
+    assert set(one.repro()) == EVERYTHING
+    one.commit()
+    return one
+
+
+@pytest.mark.slow
+def test_all_of_it_runs_once_and_no_more(project: Project) -> None:
+    results = project.folder / "results"
+    for name in ("tables/main.csv", "tables/main.md", "tables/main.tex", "metrics.json", "report.html"):
+        assert (results / name).stat().st_size > 0
+    said = project.run("dvc", "repro")
+    assert "Running stage" not in said
+    assert "Data and pipelines are up to date." in said
+    assert project.run("git", "status", "--porcelain") == ""
+
+
+@pytest.mark.slow
+def test_tables_page_and_figures_are_the_same_again(project: Project) -> None:
+    before = project.outputs()
+    assert project.repro("--force", "--single-item", "evaluate") == ["evaluate"]
+    assert project.outputs() == before
+    assert project.run("git", "status", "--porcelain") == ""
+
+
+@pytest.mark.slow
+def test_metrics_and_plots_are_declared(project: Project) -> None:
+    shown = json.loads(project.run("dvc", "metrics", "show", "--json"))
+    metrics = shown[""]["data"]["results/metrics.json"]["data"]["synthetic"]
+    assert set(metrics) == {"majority", "structure", "nonpriv", "lpgnn"}
+    assert 0 <= metrics["lpgnn"]["1"]["accuracy"] <= 100
+    plots = json.loads(project.run("dvc", "plots", "show", "--json"))
+    (content,) = plots["data"]["results/plots/accuracy.csv"]
+    rows = content["content"]["data"]["values"]
+    assert {row["row"] for row in rows} == {"majority", "structure", "nonpriv", "lpgnn"}
+
+
+@pytest.mark.slow
+def test_tables_are_checked_against_the_committed_ones(project: Project) -> None:
+    assert "every cell is within its interval" in project.run("ldp", "tables", "--check")
+    path = project.folder / "results" / "tables" / "main.csv"
+    text = path.read_text(encoding="utf-8")
+    try:
+        header, *lines = text.splitlines()
+        place = header.split(",").index("accuracy")
+        cells = lines[1].split(",")
+        cells[place] = "12.34"
+        path.write_text("\n".join([header, lines[0], ",".join(cells), *lines[2:]]) + "\n", encoding="utf-8")
+        said = project.run("ldp", "tables", "--check", code=1)
+        assert "moved: main: synthetic structure at epsilon 0, accuracy" in said
+        assert "-> 12.34" in said
+    finally:
+        path.write_text(text, encoding="utf-8")
+    assert project.run("git", "status", "--porcelain") == ""
+
+
+@pytest.mark.slow
+def test_an_experiment_runs_only_what_its_parameter_changes(project: Project) -> None:
+    before = project.outputs()
+    try:
+        said = project.run("dvc", "exp", "run", "--set-param", "evaluate.resamples=101", "--name", "again")
+        assert re.findall(r"^Running stage '(.+)':$", said, re.MULTILINE) == ["evaluate"]
+        assert "again" in project.run("dvc", "exp", "show", "--csv")
+        difference = json.loads(project.run("dvc", "params", "diff", "--json"))
+        assert difference == {"params.yaml": {"evaluate.resamples": {"old": 100, "new": 101, "diff": 1}}}
+    finally:
+        project.restore()
+    assert project.outputs() == before
+
+
+@pytest.mark.slow
+def test_one_more_budget_runs_its_cells_alone(project: Project) -> None:
+    before = project.outputs()
+    project.set(epsilons=[1, 3])
+    try:
+        cells = ["perturb@synthetic-mb-3", "denoise@synthetic-row0-3", "train@synthetic-row0-3"]
+        assert project.repro() == [*cells, "evaluate"]
+        after = project.outputs()
+        for name, outputs in before.items():
+            if name != "evaluate":
+                assert after[name] == outputs, name
+        moved = json.loads(project.run("dvc", "metrics", "diff", "--json"))["results/metrics.json"]
+        assert set(moved) == {"synthetic.lpgnn.3.accuracy", "synthetic.lpgnn.3.gain"}
+        difference = json.loads(project.run("dvc", "params", "diff", "--json"))
+        assert difference == {"params.yaml": {"epsilons": {"old": "[1]", "new": "[1, 3]"}}}
+    finally:
+        project.restore()
+
+
+@pytest.mark.slow
+def test_a_stage_that_fails_says_so_and_leaves_the_rest_alone(project: Project) -> None:
+    before = project.outputs()
+    project.set(train={**GRID["train"], "epochs": 0})
+    try:
+        said = project.run("dvc", "repro", code=255)
+        assert "error: params.yaml: train.epochs must be at least 1, got 0" in said
+        assert "Traceback" not in said
+        assert project.outputs() == before
+    finally:
+        project.restore()
+
+
+@pytest.mark.slow
+def test_recomputed_from_nothing_every_byte_is_the_same(project: Project) -> None:
+    """One private cell, the ceiling and the commonest class: what a fresh clone computes is what was committed."""
+    before = project.outputs()
+    project.forget()
+    wanted = ("train@synthetic-row0-1", "train-reference@synthetic-row1", "majority@synthetic")
+    assert len(project.repro(*wanted)) == 8
+    assert project.outputs() == before
+    assert project.run("git", "status", "--porcelain") == ""
