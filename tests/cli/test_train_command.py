@@ -70,7 +70,11 @@ def test_options_go_before_the_file_and_the_file_before_the_defaults(ldp, here: 
     ldp("train", "--dataset", NAME, "--epsilon", 1)
     meta = read_meta(MADE, "x")
     assert (meta["seeds"], meta["search"]["points"], meta["search"]["seeds"]) == (3, 1, 1)
-    assert (meta["train"]["epochs"], meta["train"]["hidden"], meta["train"]["patience"]) == (6, 3, 100)
+    assert (meta["train"]["epochs"], meta["train"]["hidden"], meta["train"]["patience"]) == (
+        6,
+        3,
+        Params().train.patience,
+    )
     changes = {"seeds": 2, "search-points": 2, "search-seeds": 2, "epochs": 4, "hidden": 5, "patience": 3, "seed": 0}
     ldp("train", "--dataset", NAME, "--epsilon", 1, *(word for key, v in changes.items() for word in (f"--{key}", v)))
     meta = read_meta(MADE, "x")

@@ -81,8 +81,9 @@ class Classes(Objective):
         chosen = nodes.choose(outputs)
         loss = mean_loss(log_softmax(chosen), nodes)
         right = (chosen.argmax(dim=1) == nodes.target[0]).view(nodes.shape)
-        both = torch.stack([loss, (right * nodes.weight).sum(dim=1)]).to("cpu", torch.float64).numpy()
-        return both[0], {"accuracy": both[1]}
+        # Counted, as a sum of float32 shares may exceed 1.
+        both = torch.stack([loss, (right & nodes.real).sum(dim=1)]).to("cpu", torch.float64).numpy()
+        return both[0], {"accuracy": both[1] / nodes.sizes}
 
     def summary(self, outputs: Tensor, parameters: Mapping[str, Tensor]) -> Metrics:
         """Return the macro-F1 of each run."""

@@ -41,6 +41,8 @@ class Picks:
         self.places = torch.from_numpy(spare).to(device)
         self.target = torch.from_numpy(target.ravel()).to(device).unsqueeze(0)
         self.weight = torch.from_numpy(weight).to(device)
+        self.real = self.weight > 0
+        self.sizes = np.array([len(one) for one in nodes])
 
     def choose(self, outputs: Tensor) -> Tensor:
         """Return the outputs of the chosen nodes, [runs * nodes, width]."""
