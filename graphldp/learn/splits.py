@@ -63,7 +63,8 @@ def score(
 ) -> NDArray[np.float64]:
     """Return the accuracy on `nodes`, one number per row of `predictions` ([runs, n], or [n] for one run).
 
-    This is the only function that is given test labels; it is called for final runs, when nothing is chosen any more.
+    It is given test labels, as only `graphldp.learn.scores` is beside it; it is called for final runs, when nothing is
+    chosen any more.
     """
     if not len(nodes):
         raise DataError("there are no nodes to score: the split has no test nodes")
