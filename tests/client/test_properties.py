@@ -42,7 +42,7 @@ def test_a_report_lies_in_the_support_and_never_depends_on_how_far_outside_a_val
         assert np.isin(sent, law.support(ends[0]).astype(law.dtype)).all()
     else:
         k = (sent.astype(np.float64) - law._shift) / law._scale / law.step
-        slack = np.spacing(np.abs(sent).max()) / law._scale / law.step
+        slack = float(np.spacing(np.abs(sent).max())) / law._scale / law.step
         assert (np.abs(k) <= law.steps + slack).all()
         # On the grid, as far as float32 can tell.
         if slack < 0.1:

@@ -12,6 +12,7 @@ from graphldp.cli.app import main
 from graphldp.errors import ArtifactError
 from graphldp.stages.compare import check, compare
 from graphldp.stages.evaluate import evaluate, measure
+from graphldp.stages.params import load
 from graphldp.stages.tables import (
     COLUMNS,
     Result,
@@ -278,7 +279,7 @@ def test_tables_are_listed_and_an_unknown_one_named(project: Path, capfd: pytest
 
 def test_evaluate_from_the_command_line(project: Path, capfd: pytest.CaptureFixture[str]) -> None:
     shutil.copy(PAPERS.parent / "params.yaml", project / "params.yaml")
-    write_grid(project / "data", grid())
+    write_grid(project / "data", load(project / "params.yaml"))
     assert main(["evaluate", "--papers", str(PAPERS), "--json"]) == 0
     answer = json.loads(capfd.readouterr().out)
     assert answer["findings"][0].startswith("On Cora")
