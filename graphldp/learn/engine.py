@@ -79,6 +79,8 @@ class Trainer:
         self.problem, self.runs, self.options, self.device = problem, list(runs), options, device
         self.model, self.task = options.model, options.task
         self.task.check(problem, self.runs)
+        for run in runs:
+            run.check_hidden(problem)
         outputs = self.task.outputs(problem)
         self.shapes = self.model.parameters(problem.dimensions, outputs) | self.task.parameters(problem)
         width = self.model.width(outputs)

@@ -189,11 +189,28 @@ class Run:
             raise OptionError(f"filter coefficients must be one or more finite numbers, got {self.coefficients}")
 
     def check(self, problem: Problem) -> None:
-        """Refuse a run that does not fit the problem; its task looks at its targets."""
+        """Refuse a run that does not fit the problem; its task asks for what it needs."""
         if not 0 <= self.inputs < len(problem.inputs):
             raise OptionError(f"a run names inputs {self.inputs}, but there are {len(problem.inputs)}")
         if not 0 <= self.graph <= len(problem.more):
             raise OptionError(f"a run names graph {self.graph}, but there are {len(problem.more) + 1}")
+        for name in ("train", "validation"):
+            nodes = getattr(self.split, name)
+            if nodes.size and not (nodes.min() >= 0 and nodes.max() < problem.nodes):
+                raise DataError(f"the split's {name} nodes must be in 0..{problem.nodes - 1}")
+        labels = np.asarray(self.labels)
+        if labels.shape not in ((0,), (problem.nodes,)):
+            raise DataError(f"{problem.nodes} nodes need {problem.nodes} labels, got {labels.shape}")
+
+    def check_hidden(self, problem: Problem) -> None:
+        """Refuse a run that holds anything of the test part, whatever its task."""
+        hidden = np.ones(problem.nodes, dtype=bool)
+        hidden[self.split.train] = hidden[self.split.validation] = False
+        labels = np.asarray(self.labels)
+        if labels.size and (labels[hidden] != -1).any():
+            raise DataError("labels outside train and validation must be hidden (-1): use split.visible(labels)")
+        if self.targets is not None:
+            self.targets.check(hidden)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

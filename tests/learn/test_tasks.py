@@ -229,6 +229,8 @@ def test_a_run_that_fails_at_once_has_no_metrics() -> None:
         ("regression", {"targets": Values(np.zeros(3))}, r"40 nodes need 40 values, got \(3,\)"),
         ("regression", {"targets": Values(np.zeros(40))}, r"must be hidden \(NaN\)"),
         ("regression", {"targets": Values(np.full(40, np.nan))}, "needs a finite value"),
+        ("regression", {"labels": np.zeros(40, int)}, r"must be hidden \(-1\)"),
+        ("node-classification", {"targets": Values(np.zeros(40))}, r"must be hidden \(NaN\)"),
         ("multi-task", {"targets": None}, r"regression needs targets=Values"),
         ("multi-task", {"labels": np.zeros(40, int)}, r"must be hidden \(-1\)"),
         ("node-classification", {"labels": np.empty(0, int)}, r"40 nodes need 40 labels, got \(0,\)"),

@@ -147,7 +147,7 @@ def test_a_split_with_a_pair_in_two_parts_is_refused() -> None:
 def test_a_run_sees_nothing_of_the_test_part() -> None:
     split = edge_split(graph_edges(50, 150), 50, np.random.default_rng(0))
     links = split.visible()
-    names = [field.name for field in dataclasses.fields(links) if field.name != "nodes"]
+    names = [field.name for field in dataclasses.fields(links) if field.name not in ("nodes", "_digest")]
     seen = {pair for name in names for pair in pair_set(getattr(links, name))}
     assert len(seen) == sum(getattr(links, name).shape[1] for name in names)
     assert not seen & (pair_set(split.test) | pair_set(split.test_negative))
@@ -204,6 +204,14 @@ def test_filtered_inputs_and_wrong_targets_are_refused() -> None:
         fit(Problem.over([graph_of(splits[0])], [dense, dense]), runs, options_of(LINKS), device="cpu")
     with pytest.raises(DataError, match=r"needs targets=edge_split\(...\).visible\(\)"):
         fit(problem, [dataclasses.replace(runs[0], targets=None)], options_of(LINKS), device="cpu")
+    with pytest.raises(DataError, match=r"labels outside train and validation must be hidden \(-1\)"):
+        fit(problem, [dataclasses.replace(runs[0], labels=np.zeros(40, int))], options_of(LINKS), device="cpu")
+    other = edge_split(graph_edges(30, 60), 30, np.random.default_rng(0)).visible()
+    stray = dataclasses.replace(runs[0], targets=other)
+    with pytest.raises(DataError, match=r"the split is of 30 nodes, the matrix has the shape \(40, 40\)"):
+        fit(problem, [stray], options_of(LINKS), device="cpu")
+    with pytest.raises(DataError, match="the edge split is of 30 nodes, the problem has 40"):
+        stray.check_hidden(problem)
     with pytest.raises(OptionError, match="a run names graph 5, but there are 1"):
         fit(problem, [dataclasses.replace(runs[0], graph=5)], options_of(LINKS), device="cpu")
 

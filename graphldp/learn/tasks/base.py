@@ -32,6 +32,10 @@ class Targets(ABC):
     def digest(self) -> bytes:
         """Return a hash of everything it holds."""
 
+    @abstractmethod
+    def check(self, hidden: NDArray[np.bool_]) -> None:
+        """Refuse targets that do not fit the nodes; of each it is said whether it is outside train and validation."""
+
 
 class Objective(ABC):
     """A task for the runs of one batch; outputs are [nodes, runs, width], parameters have a leading run axis."""
@@ -68,7 +72,7 @@ class Task(ABC):
 
     @abstractmethod
     def check(self, problem: Problem, runs: Sequence[Run]) -> None:
-        """Refuse runs whose targets do not fit the problem or hold what must stay hidden."""
+        """Refuse runs that lack what the task needs."""
 
     @abstractmethod
     def objective(self, problem: Problem, runs: Sequence[Run], device: torch.device) -> Objective:

@@ -97,14 +97,11 @@ class Classes(Objective):
         return {"classes": np.ascontiguousarray(outputs.argmax(dim=2).t().to("cpu", torch.int32).numpy())}
 
 
-def check_nodes(problem: Problem, run: Run) -> None:
-    """Refuse a split of nodes that does not fit the problem."""
+def check_nodes(run: Run) -> None:
+    """Refuse a split of nodes without a part that is needed."""
     for name in ("train", "validation"):
-        nodes = getattr(run.split, name)
-        if not nodes.size:
+        if not getattr(run.split, name).size:
             raise DataError(f"the split has no {name} nodes: training and selection need at least one each")
-        if not (nodes.min() >= 0 and nodes.max() < problem.nodes):
-            raise DataError(f"the split's {name} nodes must be in 0..{problem.nodes - 1}")
 
 
 @register_task("node-classification")
@@ -127,20 +124,16 @@ class NodeClassification(Task):
         return {"classes": np.int32}
 
     def check(self, problem: Problem, runs: Sequence[Run]) -> None:
-        """Refuse runs without labels where they are needed, or with labels that must be hidden."""
+        """Refuse runs without labels where they are needed."""
         for run in runs:
             labels = np.asarray(run.labels)
             if labels.shape != (problem.nodes,):
                 raise DataError(f"{problem.nodes} nodes need {problem.nodes} labels, got {labels.shape}")
-            check_nodes(problem, run)
+            check_nodes(run)
             for name in ("train", "validation"):
                 seen = labels[getattr(run.split, name)]
                 if not (seen.min() >= 0 and seen.max() < problem.classes):
                     raise DataError(f"each {name} node needs a label in 0..{problem.classes - 1}")
-            hidden = np.ones(problem.nodes, dtype=bool)
-            hidden[run.split.train] = hidden[run.split.validation] = False
-            if (labels[hidden] != -1).any():
-                raise DataError("labels outside train and validation must be hidden (-1): use split.visible(labels)")
 
     def objective(self, problem: Problem, runs: Sequence[Run], device: torch.device) -> Classes:
         """Return the objective of a batch of runs."""

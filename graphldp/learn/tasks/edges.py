@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -71,6 +71,7 @@ class Links(Targets):
     train_negative: NDArray[np.int64]
     validation: NDArray[np.int64]
     validation_negative: NDArray[np.int64]
+    _digest: bytes = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         parts = []
@@ -79,13 +80,19 @@ class Links(Targets):
             _paired(part, linked, others)
             parts += [linked, others]
         _distinct(self.nodes, parts)
+        digest = hashlib.sha256(f"links {self.nodes}".encode())
+        for part in parts:
+            digest.update(repr(part.shape).encode() + np.ascontiguousarray(part, dtype=np.int64).tobytes())
+        object.__setattr__(self, "_digest", digest.digest())
+
+    def check(self, hidden: NDArray[np.bool_]) -> None:
+        """Refuse a split of another graph."""
+        if len(hidden) != self.nodes:
+            raise DataError(f"the edge split is of {self.nodes} nodes, the problem has {len(hidden)}")
 
     def digest(self) -> bytes:
         """Return a hash of all pairs."""
-        digest = hashlib.sha256(f"links {self.nodes}".encode())
-        for part in (self.train, self.train_negative, self.validation, self.validation_negative):
-            digest.update(repr(part.shape).encode() + np.ascontiguousarray(part).tobytes())
-        return digest.digest()
+        return self._digest
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -49,6 +49,18 @@ class Values(Targets):
             out[nodes] = every[nodes]
         return cls(out)
 
+    def check(self, hidden: NDArray[np.bool_]) -> None:
+        """Refuse numbers that are missing where they are needed, or there where they must be hidden."""
+        nodes = len(hidden)
+        if self.values.shape != (nodes,):
+            raise DataError(f"{nodes} nodes need {nodes} values, got {self.values.shape}")
+        if not np.isfinite(self.values[~hidden]).all():
+            raise DataError("each train and validation node needs a finite value")
+        if not np.isnan(self.values[hidden]).all():
+            raise DataError(
+                "values outside train and validation must be hidden (NaN): use Values.visible(split, values)"
+            )
+
     def digest(self) -> bytes:
         """Return a hash of the numbers."""
         return hashlib.sha256(b"values" + np.ascontiguousarray(self.values, dtype=np.float64).tobytes()).digest()
@@ -125,20 +137,10 @@ class Regression(Task):
         return {"values": np.float32}
 
     def check(self, problem: Problem, runs: Sequence[Run]) -> None:
-        """Refuse runs without numbers where they are needed, or with numbers that must be hidden."""
+        """Refuse runs without numbers."""
         for run in runs:
-            values = values_of(run).values
-            if values.shape != (problem.nodes,):
-                raise DataError(f"{problem.nodes} nodes need {problem.nodes} values, got {values.shape}")
-            check_nodes(problem, run)
-            hidden = np.ones(problem.nodes, dtype=bool)
-            hidden[run.split.train] = hidden[run.split.validation] = False
-            if not np.isfinite(values[~hidden]).all():
-                raise DataError("each train and validation node needs a finite value")
-            if not np.isnan(values[hidden]).all():
-                raise DataError(
-                    "values outside train and validation must be hidden (NaN): use Values.visible(split, values)"
-                )
+            values_of(run)
+            check_nodes(run)
 
     def objective(self, problem: Problem, runs: Sequence[Run], device: torch.device) -> Numbers:
         """Return the objective of a batch of runs."""
