@@ -198,6 +198,22 @@ def test_runs_that_diverge_are_not_chosen() -> None:
     assert result.chosen["learning_rate"] == 0.05
 
 
+def test_a_run_that_fails_after_a_good_start_is_not_chosen(monkeypatch: pytest.MonkeyPatch) -> None:
+    whole, fit = learn(small_graph()), learning.fit
+    best = whole.rows[-1]["point"]
+
+    def failing(problem: Any, runs: Any, *options: Any, **more: Any) -> Any:
+        outcome = fit(problem, runs, *options, **more)
+        if len(runs) > PARAMS.seeds:  # the search: points by its two seeds
+            outcome.failed[2 * best] = True
+        return outcome
+
+    monkeypatch.setattr(learning, "fit", failing)
+    result = learn(small_graph())
+    assert result.rows[-1]["point"] != best
+    assert [row["validation_loss"] == np.inf for row in result.rows].index(True) == 2 * best
+
+
 def test_a_search_in_which_everything_diverges_says_so() -> None:
     params = small_params(points=1)
     params = dataclasses.replace(params, search=dataclasses.replace(params.search, learning_rate=(1e30,)))
