@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 import scipy.sparse as sp
@@ -11,8 +12,10 @@ import scipy.sparse as sp
 from graphldp.client import Reports
 from graphldp.errors import OptionError
 from graphldp.graph import Graph
-from graphldp.learn import NodeInputs
 from graphldp.server import Calibration, Estimate, Filtered, node_weights, rectify, rectify_directed, shrink
+
+if TYPE_CHECKING:
+    from graphldp.learn import NodeInputs
 
 __all__ = ["Filters", "average_degree", "centred", "estimate_of", "filtered_inputs", "unit_scale"]
 
@@ -82,6 +85,8 @@ def shared(graph: Graph, filters: Filters) -> Shared | None:
 
 def plain_inputs(estimate: Estimate, scale: float) -> NodeInputs:
     """Return an estimate times `scale`: sparse where few dimensions were reported, dense where all were."""
+    from graphldp.learn import NodeInputs  # torch, which a server that only denoises does without
+
     deviations = estimate.deviations()
     deviations.data = (deviations.data * np.float32(scale)).astype(np.float32)
     nodes, dimensions = deviations.shape
@@ -92,6 +97,8 @@ def plain_inputs(estimate: Estimate, scale: float) -> NodeInputs:
 
 def filtered_inputs(graph: Graph, estimate: Estimate, calibration: Calibration, scale: float) -> NodeInputs:
     """Return an estimate with the filter and the threshold after it applied, n x d, times `scale`."""
+    from graphldp.learn import NodeInputs  # torch, which a server that only denoises does without
+
     rest = calibration.but(before=0.0)  # the estimate has it behind it
     filtered = Filtered.of(estimate, rest, rest.operator(graph, estimate.weights))
     return NodeInputs(deviations=filtered.dense() * np.float32(scale), fill=0.0, filtered=True)

@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 
-from graphldp.errors import DataError
 from graphldp.graph import Graph
 from graphldp.learn import (
     Backbone,
@@ -32,17 +31,17 @@ from graphldp.learn import (
     majority,
     model,
     points,
-    random_split,
     runs_of,
     score,
 )
 from graphldp.methods import Method
-from graphldp.randomness import generator, seed_of
+from graphldp.randomness import seed_of
 from graphldp.server import Estimate, kprop, shift
 from graphldp.stages.inputs import Filters, centred, filtered_inputs, plain_inputs, shared, unit_scale
 from graphldp.stages.params import Params, TrainParams
+from graphldp.stages.splits import split_of
 
-__all__ = ["CellResult", "Checkpoint", "learn_cell", "learn_majority", "split_of"]
+__all__ = ["CellResult", "Checkpoint", "learn_cell", "learn_majority"]
 
 Progress = Callable[[int, int, str], None]
 
@@ -87,21 +86,6 @@ def backbone_of(recipe: Method, train: TrainParams) -> Backbone:
     name = train.model or recipe.model
     known = {field.name for field in fields(type(model(name)))}  # type: ignore[arg-type]
     return model(name, **{key: value for key, value in (("hidden", train.hidden),) if key in known})
-
-
-def split_of(graph: Graph, params: Params, seed: int) -> Split:
-    """Return the split of a seed: the same for every method of a table."""
-    labelled = np.flatnonzero(graph.labels >= 0)
-    if labelled.size < 3:
-        raise DataError(
-            f"graph {graph.name} has {labelled.size} nodes with a label; to train, to validate and to test it needs 3"
-        )
-    return random_split(
-        labelled,
-        generator(params.seed, "split", graph.name, seed),
-        train=params.train.train_fraction,
-        validation=params.train.validation_fraction,
-    )
 
 
 def learn_majority(graph: Graph, params: Params) -> CellResult:

@@ -21,7 +21,6 @@ from graphldp.client.directed import DirectedMechanism, directed_from_meta, firs
 from graphldp.client.ppm_public import PublicLevels
 from graphldp.errors import ArtifactError, OptionError
 from graphldp.graph import Graph
-from graphldp.learn import Split
 from graphldp.methods import Method, Rounds
 from graphldp.server import (
     Calibration,
@@ -36,14 +35,15 @@ from graphldp.server import (
     score_attributes,
 )
 from graphldp.server.estimate import rectangular
+from graphldp.splits import Split
 from graphldp.stages.artifacts import expect, file_hash
 from graphldp.stages.graphs import read_graph
 from graphldp.stages.inputs import average_degree
-from graphldp.stages.learning import split_of
 from graphldp.stages.params import Params
 from graphldp.stages.paths import calibrated_path, directed_name, epsilon_text, graph_dir, reports_path
 from graphldp.stages.perturb import check_nodes, check_options, make_command, source_of
 from graphldp.stages.reports import CARRIED, ReportsFile, write_calibrated
+from graphldp.stages.splits import split_of
 
 __all__ = ["TwoRounds", "check_selection", "denoise_rounds", "joined", "score_reports", "selection_facts"]
 

@@ -15,12 +15,12 @@ from graphldp.graph import Graph
 from graphldp.server import Scores
 from graphldp.stages.artifacts import file_hash, write_table
 from graphldp.stages.graphs import read_graph
-from graphldp.stages.learning import split_of
 from graphldp.stages.params import Params
 from graphldp.stages.paths import graph_dir
 from graphldp.stages.perturb import check_nodes
 from graphldp.stages.reports import ReportsFile
 from graphldp.stages.rounds import score_reports, selection_facts
+from graphldp.stages.splits import split_of
 
 __all__ = ["select"]
 

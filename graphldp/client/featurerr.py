@@ -37,6 +37,14 @@ class FeatureResponse(Geometric):
         return (2 * np.arange(self.bins) + 1.0) / self.bins - 1
 
 
+def _floats(name: str, values: Any) -> Floats:
+    """Return a list of numbers as an array; anything else is refused with its name."""
+    try:
+        return np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise OptionError(f"featurerr: {name} needs one number for each dimension, got {values!r}") from None
+
+
 def shares(
     dimensions: int,
     importance: Sequence[float] | None = None,
@@ -55,7 +63,7 @@ def shares(
     for name, scores in (("importance", importance), ("sensitivity", sensitivity)):
         if scores is None:
             continue
-        values = np.asarray(scores, dtype=np.float64)
+        values = _floats(name, scores)
         if values.shape != (dimensions,) or not np.isfinite(values).all():
             raise OptionError(f"featurerr: {name} needs {dimensions} finite scores, got the shape {values.shape}")
         theta += gamma * values if name == "importance" else (1 - gamma) * (values.min() + values.max() - values)
@@ -106,7 +114,7 @@ class FeatureRR(VectorMechanism):
         given = options.pop("theta", None)
         if given is not None and options:
             raise OptionError(f"featurerr: give either theta or the scores, got theta and {', '.join(sorted(options))}")
-        theta = shares(dimensions, **options) if given is None else np.asarray(given, dtype=np.float64)
+        theta = shares(dimensions, **options) if given is None else _floats("theta", given)
         if theta.shape != (dimensions,) or not (theta >= 0).all() or not math.fsum(theta) <= 1 + 1e-12:
             raise OptionError(f"featurerr: theta needs {dimensions} shares of at least 0 that sum to at most 1")
         return cls(

@@ -22,7 +22,7 @@ def best_m(name: str, epsilon: float, dimensions: int, rule: str = "optimal", **
     `optimal` minimises the worst variance of a coordinate, computed from the scalar law: over m it is
     d/m E[estimate^2 at the end of the range; epsilon/m] up to a constant. The other rules are the papers' floors.
     """
-    if rule not in M_RULES:
+    if rule not in tuple(M_RULES):
         raise OptionError(f"m_rule must be one of {', '.join(M_RULES)}; got {rule!r}")
     share = M_RULES[rule]
     if share is not None:
@@ -47,7 +47,7 @@ def best_m(name: str, epsilon: float, dimensions: int, rule: str = "optimal", **
 def choose_m(base: Randomiser, dimensions: int, m: Any, rule: str) -> int:
     """Return m where it is given and fits, else what the rule says for a scalar with the whole budget."""
     name, options = base.name, base.options()
-    if rule not in M_RULES:
+    if rule not in tuple(M_RULES):
         raise OptionError(f"m_rule must be one of {', '.join(M_RULES)}; got {rule!r}")
     if m is None:
         default = getattr(type(base), "default_m", None)

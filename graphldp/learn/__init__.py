@@ -19,11 +19,11 @@ from graphldp.learn.search import (
     search,
     unit_filter,
 )
-from graphldp.learn.splits import Split, majority, random_split, score
 from graphldp.learn.state import Interrupted, State
 from graphldp.learn.tasks import Task, register_task, task, task_names
 from graphldp.learn.tasks.edges import EdgeSplit, Links, edge_split, leaks
 from graphldp.learn.tasks.regression import Values
+from graphldp.splits import Split, majority, random_split, score
 
 __all__ = [
     "DEVICES",

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from graphldp.errors import DataError, OptionError
 from graphldp.learn.models.gcn import GCN
-from graphldp.learn.splits import Split
 from graphldp.learn.tasks.classification import NodeClassification
+from graphldp.splits import Split
 
 if TYPE_CHECKING:
     from graphldp.learn.models.base import Backbone

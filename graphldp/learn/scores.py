@@ -13,11 +13,11 @@ from graphldp.errors import DataError
 from graphldp.learn.device import resolve_device
 from graphldp.learn.engine import Trainer
 from graphldp.learn.problem import Options, Outcome, Problem, Run
-from graphldp.learn.splits import score
 from graphldp.learn.tasks.base import Metrics
 from graphldp.learn.tasks.edges import EdgeSplit
 from graphldp.learn.tasks.links import LinkPrediction, PairScores
 from graphldp.learn.tasks.metrics import average_precision, macro_f1, mean_absolute_error, r_squared, roc_auc
+from graphldp.splits import score
 
 __all__ = ["link_scores", "score_classes", "score_links", "score_values"]
 

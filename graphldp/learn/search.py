@@ -17,10 +17,10 @@ from numpy.typing import NDArray
 from graphldp.errors import DataError, OptionError
 from graphldp.learn.engine import Progress, fit
 from graphldp.learn.problem import NO_NODES, Options, Outcome, Problem, Run, no_labels
-from graphldp.learn.splits import Split
 from graphldp.learn.state import State
 from graphldp.learn.tasks.base import Targets
 from graphldp.randomness import generator
+from graphldp.splits import Split
 
 __all__ = ["Found", "Point", "Replica", "Space", "chosen_point", "final", "points", "runs_of", "search", "unit_filter"]
 

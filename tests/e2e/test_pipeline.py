@@ -82,7 +82,7 @@ def test_a_stage_depends_on_the_modules_that_it_runs(name: str) -> None:
 
 
 def test_majority_depends_on_what_it_runs() -> None:
-    wanted = {"stages/train.py", "stages/learning.py", "graphldp/learn/splits.py", "graphldp/randomness.py"}
+    wanted = {"stages/train.py", "stages/learning.py", "graphldp/splits.py", "graphldp/randomness.py"}
     assert wanted <= set(declared()["majority"]["deps"])
 
 

@@ -17,7 +17,8 @@ from graphldp.graph import Graph
 from graphldp.randomness import generator
 from graphldp.server import Estimate, rectify
 from graphldp.stages import learning
-from graphldp.stages.learning import CellResult, Checkpoint, learn_cell, learn_majority, split_of
+from graphldp.stages.learning import CellResult, Checkpoint, learn_cell, learn_majority
+from graphldp.stages.splits import split_of
 
 PARAMS = small_params()
 LPGNN = methods.method("lpgnn")

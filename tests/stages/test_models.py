@@ -16,10 +16,10 @@ from graphldp import __version__
 from graphldp.errors import ArtifactError, DataError, GraphLDPError
 from graphldp.stages.artifacts import file_hash, read_meta, read_table, write_json
 from graphldp.stages.graphs import graph_hash
-from graphldp.stages.learning import split_of
 from graphldp.stages.models import RECIPE, WEIGHTS, load_model, predict_reports
 from graphldp.stages.paths import graph_dir, reports_path
 from graphldp.stages.perturb import perturb_graph
+from graphldp.stages.splits import split_of
 from graphldp.stages.train import train
 
 PARAMS = small_params(epochs=25)

@@ -333,3 +333,15 @@ def test_a_device_is_made_for_its_graph(data: Path) -> None:
     graph = store(data, "other", dimensions=10)
     device = device_for(graph, "pm", 1.5, {"m": 2})
     assert (device.dimensions, device.low, device.high, device.m, device.epsilon) == (10, 0.0, 1.0, 2, 1.5)
+
+
+@pytest.mark.parametrize("value", ["x", "", True, -1, math.nan, math.inf, [], [1, 2], {}], ids=repr)
+@pytest.mark.parametrize(
+    ("mechanism", "option"),
+    [("mb", "m"), ("mb", "m_rule"), ("mb", "fill"), ("gm", "delta"), ("ppm-public", "levels"), ("featurerr", "theta")],
+)
+def test_an_option_of_a_wrong_kind_is_one_line(mechanism: str, option: str, value: Any, data: Path) -> None:
+    """`--set` brings whatever JSON can say."""
+    with pytest.raises(OptionError, match=option) as error:
+        perturb(data, mechanism, options={option: value})
+    assert "\n" not in str(error.value)

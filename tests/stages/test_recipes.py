@@ -18,12 +18,12 @@ from graphldp.stages.artifacts import read_meta, read_table
 from graphldp.stages.denoise import denoise
 from graphldp.stages.graphs import read_graph
 from graphldp.stages.inputs import average_degree, estimate_of, filtered_inputs, plain_inputs, shared
-from graphldp.stages.learning import split_of
 from graphldp.stages.models import load_model, predict_reports
 from graphldp.stages.paths import graph_dir, reports_path
 from graphldp.stages.perturb import source_of
 from graphldp.stages.reports import CalibratedFile
 from graphldp.stages.run import run
+from graphldp.stages.splits import split_of
 from graphldp.stages.train import train
 
 # Methods of two rounds have stages of their own: test_rounds.py.

@@ -25,7 +25,6 @@ from graphldp.stages.artifacts import read_meta, read_table
 from graphldp.stages.denoise import denoise
 from graphldp.stages.extras import Extras
 from graphldp.stages.graphs import read_graph
-from graphldp.stages.learning import split_of
 from graphldp.stages.models import load_model, predict_reports
 from graphldp.stages.params import Params
 from graphldp.stages.params import load as load_params
@@ -35,6 +34,7 @@ from graphldp.stages.reports import CalibratedFile, ReportsFile, report_seeds
 from graphldp.stages.rounds import TwoRounds, joined
 from graphldp.stages.run import run
 from graphldp.stages.select import select
+from graphldp.stages.splits import split_of
 from graphldp.stages.train import train
 
 NODES, D, INFORMATIVE = 240, 30, (3, 11, 20)

@@ -19,8 +19,8 @@ from graphldp import __version__
 from graphldp.errors import ArtifactError, DataError, OptionError
 from graphldp.stages.artifacts import file_hash, read_meta
 from graphldp.stages.graphs import graph_hash, write_graph
-from graphldp.stages.learning import split_of
 from graphldp.stages.paths import calibrated_path, graph_dir, resume_path, runs_path
+from graphldp.stages.splits import split_of
 from graphldp.stages.train import RUNS_SCHEMA, make_command, train
 
 PARAMS = small_params()

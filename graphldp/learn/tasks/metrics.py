@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.stats import rankdata
 
 __all__ = ["average_precision", "macro_f1", "mean_absolute_error", "r_squared", "roc_auc"]
 
@@ -23,8 +22,9 @@ def macro_f1(truth: NDArray[np.integer[Any]], guess: NDArray[np.integer[Any]]) -
 def roc_auc(positive: ArrayLike, negative: ArrayLike) -> float:
     """Return the probability that a positive's score is above a negative's; a tie counts half."""
     above, below = np.asarray(positive, dtype=np.float64), np.asarray(negative, dtype=np.float64)
-    ranks = rankdata(np.concatenate([above, below]))[: len(above)]
-    return float((ranks.sum() - len(above) * (len(above) + 1) / 2) / (len(above) * len(below)))
+    ordered = np.sort(below)
+    lower = np.searchsorted(ordered, above, side="left") + np.searchsorted(ordered, above, side="right")
+    return float(lower.sum() / 2 / (len(above) * len(below)))
 
 
 def average_precision(positive: ArrayLike, negative: ArrayLike) -> float:

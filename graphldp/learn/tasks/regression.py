@@ -13,12 +13,12 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 from torch import Tensor
 
 from graphldp.errors import DataError, OptionError
-from graphldp.learn.splits import Split
 from graphldp.learn.tasks.base import Metrics, Objective, Targets, Task
 from graphldp.learn.tasks.classification import check_nodes
 from graphldp.learn.tasks.metrics import mean_absolute_error, r_squared
 from graphldp.learn.tasks.picks import Picks
 from graphldp.learn.tasks.registry import register_task
+from graphldp.splits import Split
 
 if TYPE_CHECKING:
     from graphldp.learn.problem import Problem, Run
