@@ -125,8 +125,9 @@ def _counted(total: int, counts: dict[str, int]) -> str:
             ("below", "below it"),
         )
     ]
-    harm = " Below means that the noise does harm: a learner that ignored the reports would do better."
-    return f"Of {total} private results, {_listed(parts)}.{harm if counts['below'] else ''}"
+    harm = " Below means that a learner that ignored the reports did better." if counts["below"] else ""
+    shared = " All of them are measured against the same runs of the floor, so that its luck moves them together."
+    return f"Of {total} private results, {_listed(parts)}.{harm}{shared}"
 
 
 def _listed(parts: list[str]) -> str:
