@@ -17,6 +17,7 @@ import inspect
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -218,12 +219,16 @@ def make_filter(name: str, **options: Any) -> Calibration:
     """Return the calibration of that filter; an option that it does not have is an error that lists those it has."""
     entry = filter_entry(name)
     valid = (*entry.options, *_SHARED)
-    for key in options:
+    parameters = inspect.signature(entry.build).parameters
+    for key, value in options.items():
         if key not in valid:
             raise OptionError(f"filter {name} has no option {key!r}; it has: {', '.join(valid)}")
+        number = key == "convolution" or (key in parameters and parameters[key].annotation == "float")
+        if number and (isinstance(value, bool) or not isinstance(value, Real)):
+            raise OptionError(f"{key} must be a number, got {value!r}")
     missing = [
         parameter.name
-        for parameter in inspect.signature(entry.build).parameters.values()
+        for parameter in parameters.values()
         if parameter.default is inspect.Parameter.empty
         and parameter.kind is not inspect.Parameter.VAR_KEYWORD
         and parameter.name not in options

@@ -249,3 +249,15 @@ def test_only_estimates_become_an_embedding(data: Path, tmp_path: Path) -> None:
         materialize(reports_path(data, NAME, "mb", 1.0), data=data, output=tmp_path / "e.parquet")
     with pytest.raises(ArtifactError, match=r"has seeds \[0, 1, -1\], not 7"):
         materialize(run(data), data=data, steps=0, seed=7, output=tmp_path / "e.parquet")
+
+
+@pytest.mark.parametrize("value", ["x", None, True, [], {}, -1, math.nan], ids=repr)
+@pytest.mark.parametrize("option", ["filter", "before", "after", "convolution", "normalization", "shrinkage", "decay"])
+def test_a_part_of_the_calibration_of_a_wrong_kind_is_one_line(option: str, value: Any, data: Path) -> None:
+    """`--set denoise.KEY=VALUE` brings whatever JSON can say."""
+    before = files(data)
+    changes = {option: value} if option != "decay" else {"filter": "ppr", "decay": value}
+    with pytest.raises(OptionError, match=option) as error:
+        run(data, changes=changes)
+    assert "\n" not in str(error.value)
+    assert files(data) == before
