@@ -86,6 +86,12 @@ def test_majority_depends_on_what_it_runs() -> None:
     assert wanted <= set(declared()["majority"]["deps"])
 
 
+def test_what_belongs_to_a_machine_is_no_dependency() -> None:
+    """Wall times stand beside the runs, and data/runs as a whole is what evaluate depends on."""
+    ignored = (ROOT / ".dvcignore").read_text(encoding="utf-8").splitlines()
+    assert {"*.time.json", "*.partial", "__pycache__"} <= set(ignored)
+
+
 @pytest.mark.parametrize("name", list(declared()))
 def test_a_command_reads_what_its_stage_depends_on(name: str) -> None:
     """Every parameter and every file that a command line names is declared, or is the stage's own output."""
