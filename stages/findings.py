@@ -31,7 +31,9 @@ def find(section: Section) -> Finding:
     rows = section.private
     sides = [row.gain.against(0.0) for row in rows if row.gain is not None]
     counts = {side: sides.count(side) for side in ("above", "same", "below", "unknown")}
-    best = max(rows, key=lambda row: row.accuracy.mean, default=None)
+    # A row whose mechanism breaks its claim has spent more than it says: it wins no comparison at its budget.
+    sound = [row for row in rows if row.claim.keeps] or list(rows)
+    best = max(sound, key=lambda row: row.accuracy.mean, default=None)
     sentences = [_worth(section)]
     if _guesses(section):
         sentences.append(
