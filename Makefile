@@ -25,7 +25,7 @@ $(STAMP): pyproject.toml constraints.txt
 	  { echo "error: needs Python 3.11 or newer; say which one with make PYTHON=/path/to/python3.11" >&2; exit 2; }
 	@"$(PYTHON)" -m venv $(VENV) || \
 	  { echo "error: $(PYTHON) cannot create an environment; on Debian: apt-get install python3.11-venv" >&2; exit 2; }
-	$(VENV)/bin/python -m pip install --quiet --editable '.[dev]' --constraint constraints.txt
+	$(VENV)/bin/python -m pip install --quiet --no-compile --editable '.[dev]' --constraint constraints.txt
 	@touch $@
 
 demo: $(STAMP) ## run the default pipeline, print its table and the path of the report page
