@@ -6,7 +6,6 @@ of the reports and bounded on the other with Clopper-Pearson intervals, so the c
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
@@ -146,8 +145,3 @@ def deterministic_gaussian_scores(count: int, shift: float) -> Floats:
     from scipy.stats import norm
 
     return np.asarray(norm.ppf((np.arange(count) + 0.5) / count) + shift, dtype=np.float64)
-
-
-def infinite_evidence(bound: Bound) -> bool:
-    """Whether the event was common under one input and never happened under the other."""
-    return bound.other == 0 and bound.hits >= 20 and math.isfinite(bound.value) and bound.value > 0

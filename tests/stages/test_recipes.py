@@ -18,6 +18,7 @@ from graphldp.stages.artifacts import read_meta, read_table
 from graphldp.stages.denoise import denoise
 from graphldp.stages.graphs import read_graph
 from graphldp.stages.inputs import average_degree, estimate_of, filtered_inputs, plain_inputs, shared
+from graphldp.stages.learning import learn_cell
 from graphldp.stages.models import load_model, predict_reports
 from graphldp.stages.paths import graph_dir, reports_path
 from graphldp.stages.perturb import source_of
@@ -162,3 +163,25 @@ def test_another_backbone_is_one_parameter(data: Path, tmp_path: Path) -> None:
     calibrate(data, params)
     path = train(NAME, "lpgnn", "mb", 1.0, data=data, params=params, output=tmp_path / "r.parquet")
     assert read_meta(path, "make")["model"] == "sage"
+
+
+@pytest.mark.parametrize("standardize", [True, False])
+def test_training_sees_inputs_centred_on_the_fill_and_on_one_scale(standardize: bool, data: Path) -> None:
+    """The square wave's reports are small and its fill stands in every column: uncentred, it drowns them."""
+    params = small_params(seeds=2)
+    params = dataclasses.replace(params, train=dataclasses.replace(params.train, standardize=standardize))
+    graph = read_graph(graph_dir(data, NAME))
+    device = protocol("hds", 1.0, graph.dimensions, graph.low, graph.high, m=3)
+    estimates = {
+        seed: rectify(device.perturb(graph.features, source_of(0, NAME, device, seed))) for seed in (0, 1, -1, -2)
+    }
+    result = learn_cell(graph, estimates.__getitem__, methods.method("lpgnn"), params)
+    assert result.problem is not None
+    for seed, inputs in enumerate(result.problem.inputs):
+        square = float(np.square(inputs.deviations.data).sum()) / (graph.nodes * graph.dimensions)
+        if standardize:
+            assert inputs.fill == 0.0
+            assert square == pytest.approx(1.0, rel=1e-4)
+        else:
+            assert inputs.fill == estimates[seed].fill == 0.5
+            np.testing.assert_array_equal(inputs.deviations.data, estimates[seed].deviations().data)
