@@ -4,8 +4,9 @@ from graphldp.learn.chain import Estimate, choose_order
 from graphldp.learn.device import DEVICES, resolve_device
 from graphldp.learn.engine import Progress, fit
 from graphldp.learn.models import Backbone, model, models, register
+from graphldp.learn.pairing import PairScorer
 from graphldp.learn.problem import MessageGraph, NodeInputs, Options, Outcome, Problem, Run
-from graphldp.learn.save import TrainedModel, pack, predict, trained, unpack
+from graphldp.learn.save import Predicted, TrainedModel, pack, predict, predictions, trained, unpack
 from graphldp.learn.scores import link_scores, score_classes, score_links, score_values
 from graphldp.learn.search import (
     Found,
@@ -37,7 +38,9 @@ __all__ = [
     "NodeInputs",
     "Options",
     "Outcome",
+    "PairScorer",
     "Point",
+    "Predicted",
     "Problem",
     "Progress",
     "Replica",
@@ -61,6 +64,7 @@ __all__ = [
     "pack",
     "points",
     "predict",
+    "predictions",
     "random_split",
     "register",
     "register_task",

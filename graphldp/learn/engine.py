@@ -81,8 +81,8 @@ class Trainer:
         self.task.check(problem, self.runs)
         for run in runs:
             run.check_hidden(problem)
-        outputs = self.task.outputs(problem)
-        self.shapes = self.model.parameters(problem.dimensions, outputs) | self.task.parameters(problem)
+        outputs = self.task.outputs(problem.classes)
+        self.shapes = self.model.parameters(problem.dimensions, outputs) | self.task.parameters()
         width = self.model.width(outputs)
         # Half of the memory for the filtered inputs: the runs need some, too.
         limit = None if options.max_memory is None else options.max_memory // 2

@@ -39,11 +39,14 @@ class NodeInputs:
         fill: what a coordinate without a deviation counts as.
         filtered: the filter has been applied already (after a post-threshold, which does not commute with the
             weights); the deviations must then be dense, and a run's coefficients are not applied again.
+        over: of filtered inputs: the matrix over which the filter passed messages, so that a task that hides edges
+            can look for them there.
     """
 
     deviations: sp.csr_array | NDArray[np.float32]
     fill: float = 0.0
     filtered: bool = False
+    over: sp.csr_array | None = None
 
     def __post_init__(self) -> None:
         values = self.deviations.data if self.sparse else np.asarray(self.deviations)
@@ -53,6 +56,9 @@ class NodeInputs:
             raise DataError(f"inputs must be a matrix nodes x dimensions, got the shape {self.deviations.shape}")
         if self.filtered and self.sparse:
             raise DataError("inputs that are already filtered must be dense")
+        nodes = self.deviations.shape[0]
+        if self.over is not None and not (self.filtered and self.over.shape == (nodes, nodes)):
+            raise DataError(f"over is the {nodes} x {nodes} matrix that filtered inputs were filtered over")
 
     @property
     def sparse(self) -> bool:

@@ -16,7 +16,8 @@ from graphldp.learn.problem import Options, Outcome, Problem, Run
 from graphldp.learn.tasks.base import Metrics
 from graphldp.learn.tasks.edges import EdgeSplit
 from graphldp.learn.tasks.links import LinkPrediction, PairScores
-from graphldp.learn.tasks.metrics import average_precision, macro_f1, mean_absolute_error, r_squared, roc_auc
+from graphldp.learn.tasks.metrics import average_precision, macro_f1, roc_auc
+from graphldp.learn.tasks.regression import number_metrics
 from graphldp.splits import score
 
 __all__ = ["link_scores", "score_classes", "score_links", "score_values"]
@@ -33,17 +34,14 @@ def score_classes(
 
 
 def score_values(predictions: ArrayLike, values: ArrayLike, nodes: NDArray[np.integer[Any]]) -> Metrics:
-    """Return MAE and R2 on `nodes`, one number per row of `predictions` [runs, n]."""
+    """Return MAE, RMSE and R2 on `nodes`, one number per row of `predictions` [runs, n]."""
     if not len(nodes):
         raise DataError("there are no nodes to score: the split has no test nodes")
     truth = np.asarray(values, dtype=np.float64)[nodes]
     if not np.isfinite(truth).all():
         raise DataError("a node without a finite value cannot be scored")
     guess = np.atleast_2d(np.asarray(predictions, dtype=np.float64))[:, nodes]
-    return {
-        "mae": np.array([mean_absolute_error(truth, row) for row in guess]),
-        "r2": np.array([r_squared(truth, row) for row in guess]),
-    }
+    return number_metrics([(truth, row) for row in guess])
 
 
 @torch.no_grad()

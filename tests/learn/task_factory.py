@@ -170,7 +170,7 @@ class PlainRun:
 
     def __init__(self, problem: Problem, run: Run, options: Options):
         own = problem.on(run.graph)
-        outputs = options.task.outputs(problem)
+        outputs = options.task.outputs(problem.classes)
         self.net = PlainGCN([problem.dimensions, HIDDEN, outputs]).double()
         self.names = options.model.parameters(problem.dimensions, outputs)
         shapes = Trainer(problem, [run], options, torch.device("cpu")).shapes

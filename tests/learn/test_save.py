@@ -1,13 +1,29 @@
 from __future__ import annotations
 
+import dataclasses
 import json
 
 import numpy as np
 import pytest
 from learn_factory import small_problem, varied_runs
+from task_factory import LINK_TASKS, NODE_TASKS, link_runs, node_runs, options_of
 
-from graphldp.errors import ArtifactError, DataError
-from graphldp.learn import NodeInputs, Options, fit, model, pack, predict, trained, unpack
+from graphldp.errors import ArtifactError, DataError, OptionError
+from graphldp.learn import (
+    NodeInputs,
+    Options,
+    TrainedModel,
+    Values,
+    fit,
+    link_scores,
+    model,
+    pack,
+    predict,
+    predictions,
+    task,
+    trained,
+    unpack,
+)
 
 
 @pytest.mark.parametrize("kinds", [("sparse", "sparse"), ("dense", "sparse")])
@@ -58,3 +74,61 @@ def test_what_does_not_belong_together_is_refused() -> None:
         unpack(one[0], {key: value for key, value in one[1].items() if key != "coefficients"})
     with pytest.raises(ArtifactError, match="the model's parameters have the shapes"):
         unpack(one[0], one[1] | {"dimensions": 5})
+
+
+def there_and_back(kept: TrainedModel) -> TrainedModel:
+    weights, recipe = pack(kept)
+    back = unpack(weights, json.loads(json.dumps(recipe)))
+    assert pack(back) == (weights, recipe)
+    return back
+
+
+@pytest.mark.parametrize("name", NODE_TASKS)
+def test_a_model_of_each_node_task_predicts_what_was_trained(name: str) -> None:
+    problem, runs, _, values = node_runs()
+    runs = [
+        dataclasses.replace(run, targets=Values.visible(run.split, 100 + 7 * values, standardize=run.seed % 2 == 1))
+        for run in runs
+    ]
+    options = options_of(NODE_TASKS[name][0], epochs=12)
+    outcome = fit(problem, runs, options, device="cpu")
+    for r, run in enumerate(runs):
+        back = there_and_back(trained(problem, run, outcome, r, options.model, spent={}))
+        assert back.task == options.task
+        graph = (problem.shift, problem.adjacency)
+        found = predictions(back, problem.inputs[run.inputs], *graph, device="cpu")
+        assert (found.probabilities is not None) == ("classes" in outcome.outputs)
+        assert (found.values is not None) == ("values" in outcome.outputs)
+        assert found.pairs is None
+        if found.probabilities is not None:
+            np.testing.assert_array_equal(found.probabilities.argmax(axis=1), outcome.predictions[r])
+        else:
+            with pytest.raises(OptionError, match="a model of regression predicts no classes"):
+                predict(back, problem.inputs[run.inputs], *graph)
+        if found.values is not None:
+            np.testing.assert_allclose(found.values, outcome.outputs["values"][r], rtol=1e-4)
+
+
+@pytest.mark.parametrize("name", LINK_TASKS)
+def test_a_link_predictor_scores_pairs_as_training_did(name: str) -> None:
+    problem, runs, splits = link_runs(count=3)
+    options = options_of(LINK_TASKS[name][0], epochs=12)
+    outcome = fit(problem, runs, options, device="cpu")
+    tests = [split.test for split in splits]
+    expected = link_scores(problem, runs, options, outcome, tests, device="cpu")
+    for r, run in enumerate(runs):
+        back = there_and_back(trained(problem, run, outcome, r, options.model, spent={}))
+        graph = problem.graph(run.graph)
+        found = predictions(back, problem.inputs[run.inputs], graph.shift, graph.adjacency, device="cpu").pairs
+        assert found is not None
+        np.testing.assert_allclose(found.scores(tests[r]), expected[r], rtol=1e-4, atol=1e-5)
+
+
+def test_a_recipe_of_another_task_does_not_fit_the_weights() -> None:
+    problem, runs, _, _ = node_runs(count=1)
+    outcome = fit(problem, runs, options_of(task("regression"), epochs=2), device="cpu")
+    weights, recipe = pack(trained(problem, runs[0], outcome, 0, options_of(task("regression")).model, spent={}))
+    with pytest.raises(ArtifactError, match="the model's parameters have the shapes"):
+        unpack(weights, recipe | {"task": {"name": "multi-task", "options": {}}})
+    with pytest.raises(ArtifactError, match="recipe is incomplete"):
+        unpack(weights, {key: value for key, value in recipe.items() if key != "task"})

@@ -24,6 +24,7 @@ from graphldp.learn import (
     Point,
     Problem,
     Replica,
+    Run,
     edge_split,
     final,
     fit,
@@ -200,7 +201,7 @@ def test_the_graph_of_another_split_is_a_leak() -> None:
 def test_filtered_inputs_and_wrong_targets_are_refused() -> None:
     problem, runs, splits = link_runs(graphs=1)
     dense = NodeInputs(deviations=np.zeros((40, 3), np.float32), filtered=True)
-    with pytest.raises(DataError, match="takes inputs before the filter"):
+    with pytest.raises(DataError, match="takes filtered inputs only with the matrix that they were filtered over"):
         fit(Problem.over([graph_of(splits[0])], [dense, dense]), runs, options_of(LINKS), device="cpu")
     with pytest.raises(DataError, match=r"needs targets=edge_split\(...\).visible\(\)"):
         fit(problem, [dataclasses.replace(runs[0], targets=None)], options_of(LINKS), device="cpu")
@@ -214,6 +215,45 @@ def test_filtered_inputs_and_wrong_targets_are_refused() -> None:
         stray.check_hidden(problem)
     with pytest.raises(OptionError, match="a run names graph 5, but there are 1"):
         fit(problem, [dataclasses.replace(runs[0], graph=5)], options_of(LINKS), device="cpu")
+
+
+def filtered_by_hand(problem: Problem, run: Run, over: sp.csr_array | None) -> NodeInputs:
+    one = problem.inputs[run.inputs]
+    assert sp.issparse(one.deviations)
+    every = (one.deviations.toarray() + one.fill).astype(np.float64)
+    shift, theta = problem.graph(run.graph).shift, run.coefficients
+    out = sum(value * (np.linalg.matrix_power(shift.toarray(), k) @ every) for k, value in enumerate(theta))
+    return NodeInputs(deviations=np.asarray(out, np.float32), filtered=True, over=over)
+
+
+def test_inputs_that_were_filtered_over_the_training_edges_are_as_good_as_the_filter() -> None:
+    problem, runs, _ = link_runs()
+    options = options_of(LINKS, epochs=12, patience=None)
+    plain = fit(problem, runs, options, device="cpu")
+    inputs = [filtered_by_hand(problem, run, problem.graph(run.graph).shift) for run in runs]
+    graphs = [problem.graph(k) for k in range(3)]
+    moved = [dataclasses.replace(run, inputs=place) for place, run in enumerate(runs)]
+    found = fit(Problem.over(graphs, inputs), moved, options, device="cpu")
+    np.testing.assert_allclose(found.validation_loss, plain.validation_loss, rtol=1e-4)
+
+
+def test_a_leak_in_filtered_inputs_is_found() -> None:
+    problem, runs, splits = link_runs(count=1, graphs=1)
+    split = splits[0]
+    planted = adjacency_from(np.concatenate([split.train, split.test[:, :1]], axis=1), split.nodes)
+    inputs = [filtered_by_hand(problem, runs[0], planted)]
+    u, v = split.test[:, 0]
+    message = rf"the matrix that the inputs were filtered over holds 1 pairs that are no training edges .*\({u}-{v}\)"
+    with pytest.raises(DataError, match=message):
+        fit(Problem.over([problem.graph(0)], inputs), runs, options_of(LINKS, epochs=2), device="cpu")
+
+
+def test_over_is_said_of_filtered_inputs_alone() -> None:
+    problem, _, _ = link_runs(count=1, graphs=1)
+    dense = np.zeros((40, 3), np.float32)
+    for change in ({"filtered": False, "over": problem.shift}, {"filtered": True, "over": problem.shift[:5, :5]}):
+        with pytest.raises(DataError, match="over is the 40 x 40 matrix that filtered inputs were filtered over"):
+            NodeInputs(deviations=dense, **change)
 
 
 def test_runs_on_one_split_are_one_batch() -> None:
@@ -319,7 +359,7 @@ def test_losses_do_not_depend_on_a_common_shift() -> None:
     plain = objective.loss(outputs, head)
     moved = objective.loss(outputs, head | {"task_bias": torch.full((2, 1), 3.0)})
     assert torch.allclose(plain, moved, rtol=1e-5)
-    assert "task_bias" not in task("link-prediction", loss="pairwise").parameters(link_runs(count=1)[0])
+    assert "task_bias" not in task("link-prediction", loss="pairwise").parameters()
 
 
 def test_graphs_of_a_problem_are_checked() -> None:

@@ -63,8 +63,8 @@ class Task(ABC):
     name: ClassVar[str]
 
     @abstractmethod
-    def outputs(self, problem: Problem) -> int:
-        """Return how many outputs the backbone has per node."""
+    def outputs(self, classes: int) -> int:
+        """Return how many outputs the backbone has per node; `classes` are the problem's."""
 
     @abstractmethod
     def metrics(self) -> dict[str, float]:
@@ -78,7 +78,7 @@ class Task(ABC):
     def objective(self, problem: Problem, runs: Sequence[Run], device: torch.device) -> Objective:
         """Return the objective of a batch of runs."""
 
-    def parameters(self, problem: Problem) -> dict[str, Parameter]:
+    def parameters(self) -> dict[str, Parameter]:
         """Return the parameters of the head, of one run; their names start with `task_`."""
         return {}
 

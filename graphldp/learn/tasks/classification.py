@@ -111,9 +111,9 @@ class NodeClassification(Task):
 
     name: ClassVar[str]
 
-    def outputs(self, problem: Problem) -> int:
+    def outputs(self, classes: int) -> int:
         """Return the number of classes."""
-        return problem.classes
+        return classes
 
     def metrics(self) -> dict[str, float]:
         """Return accuracy and macro-F1."""

@@ -115,11 +115,11 @@ class LinkPrediction(Task):
         if self.loss not in LOSSES:
             raise OptionError(f"loss must be one of {', '.join(LOSSES)}, got {self.loss!r}")
 
-    def outputs(self, problem: Problem) -> int:
+    def outputs(self, classes: int) -> int:
         """Return the width of a node's outputs."""
         return self.width
 
-    def parameters(self, problem: Problem) -> dict[str, Parameter]:
+    def parameters(self) -> dict[str, Parameter]:
         """Return the head's weight, and its bias; the pairwise loss looks at differences, from which a bias is gone."""
         bound = 1 / math.sqrt(self.width)
         out = {"task_weight": Parameter((self.width,), "uniform", bound)}
@@ -142,16 +142,22 @@ class LinkPrediction(Task):
         checked = set()
         for number, run in enumerate(runs):
             links = links_of(run)
-            if problem.inputs[run.inputs].filtered:
+            inputs = problem.inputs[run.inputs]
+            if inputs.filtered and inputs.over is None:
                 raise DataError(
-                    "link prediction takes inputs before the filter: in filtered ones nobody can see whether only "
-                    "training edges were used; pass them unfiltered and the filter as coefficients"
+                    "link prediction takes filtered inputs only with the matrix that they were filtered over: nobody "
+                    "could see in them whether only training edges were used; pass it as over=, or pass the inputs "
+                    "unfiltered and the filter as coefficients"
                 )
-            if (run.graph, id(links)) in checked:
+            key = (run.graph, id(inputs.over), id(links))
+            if key in checked:
                 continue
-            checked.add((run.graph, id(links)))
+            checked.add(key)
             graph = problem.graph(run.graph)
-            for name, matrix in (("adjacency", graph.adjacency), ("filter's shift", graph.shift)):
+            matrices = [("adjacency", graph.adjacency), ("filter's shift", graph.shift)]
+            if inputs.over is not None:
+                matrices.append(("matrix that the inputs were filtered over", inputs.over))
+            for name, matrix in matrices:
                 found = leaks(links, matrix)
                 if found.shape[1]:
                     shown = ", ".join(f"{u}-{v}" for u, v in found[:, :SHOWN].T)

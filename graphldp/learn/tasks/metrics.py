@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-__all__ = ["average_precision", "macro_f1", "mean_absolute_error", "r_squared", "roc_auc"]
+__all__ = ["average_precision", "macro_f1", "mean_absolute_error", "r_squared", "roc_auc", "root_mean_squared_error"]
 
 
 def macro_f1(truth: NDArray[np.integer[Any]], guess: NDArray[np.integer[Any]]) -> float:
@@ -42,6 +42,11 @@ def average_precision(positive: ArrayLike, negative: ArrayLike) -> float:
 def mean_absolute_error(truth: NDArray[np.floating[Any]], guess: NDArray[np.floating[Any]]) -> float:
     """Return the mean distance."""
     return float(np.abs(truth - guess).mean())
+
+
+def root_mean_squared_error(truth: NDArray[np.floating[Any]], guess: NDArray[np.floating[Any]]) -> float:
+    """Return the root of the mean squared distance."""
+    return float(np.sqrt(np.square(truth - guess).mean()))
 
 
 def r_squared(truth: NDArray[np.floating[Any]], guess: NDArray[np.floating[Any]]) -> float:

@@ -74,9 +74,9 @@ class MultiTask(Task):
             raise OptionError(f"weight must be finite and > 0, got {self.weight}")
         check_loss(self.loss)
 
-    def outputs(self, problem: Problem) -> int:
+    def outputs(self, classes: int) -> int:
         """Return the number of classes and one more."""
-        return problem.classes + 1
+        return classes + 1
 
     def metrics(self) -> dict[str, float]:
         """Return the metrics of both."""

@@ -35,9 +35,10 @@ def task_names() -> tuple[str, ...]:
 
 def task(name: str, **options: Any) -> Task:
     """Return the task of that name with its options, for example `task('link-prediction', objective='pairwise')`."""
-    if name not in _TASKS:
+    written = name.replace("_", "-")
+    if written not in _TASKS:
         raise unknown_name("task", name, _TASKS)
-    cls = _TASKS[name]
+    cls = _TASKS[written]
     valid = [one.name for one in dataclasses.fields(cls)]  # type: ignore[arg-type]
     for option in options:
         if option not in valid:
