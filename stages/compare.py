@@ -22,6 +22,7 @@ _MEASURED = ("accuracy", "gain", "gap")
 _ENDS = tuple(f"{name}_{end}" for name in _MEASURED for end in ("low", "high"))
 _KEY = ("dataset", "row", "epsilon")
 _MENTIONED = ("steps",)
+# An experiment's further axes are columns with a dot in their name; a place on them belongs to a row's name.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -131,7 +132,8 @@ def _structural(table: str, cell: str, column: str, old: str, new: str) -> Diffe
 def _by_key(table: str, rows: list[dict[str, str]]) -> dict[tuple[str, ...], dict[str, str]]:
     out: dict[tuple[str, ...], dict[str, str]] = {}
     for row in rows:
-        key = tuple(row.get(column) or "" for column in _KEY)
+        axes = [f"{column}={value}" for column, value in row.items() if "." in column and value]
+        key = (*(row.get(column) or "" for column in _KEY), *axes)
         if key in out:
             raise ArtifactError(f"table {table} has two rows for {_cell(key)}; make it again with `ldp evaluate`")
         out[key] = row
@@ -139,8 +141,8 @@ def _by_key(table: str, rows: list[dict[str, str]]) -> dict[tuple[str, ...], dic
 
 
 def _cell(key: tuple[str, ...]) -> str:
-    dataset, row, epsilon = key
-    return f"{dataset} {row} at epsilon {epsilon}"
+    dataset, row, epsilon, *axes = key
+    return ", ".join([f"{dataset} {row} at epsilon {epsilon}", *axes])
 
 
 def _git(folder: Path, *arguments: str) -> str:

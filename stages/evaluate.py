@@ -6,7 +6,7 @@ in which every row was searched alike and measured on the same splits; anything 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -22,7 +22,7 @@ from graphldp.evaluation import Bootstrap, Interval, mean_interval, paired_diffe
 from graphldp.stages.artifacts import read_meta, read_table, write_json, write_text
 from graphldp.stages.figures import accuracy_figure
 from graphldp.stages.paper_numbers import PaperNumbers, load_papers
-from graphldp.stages.params import Cell, Params
+from graphldp.stages.params import Axes, Cell, Params, value_text
 from graphldp.stages.paths import epsilon_text
 from graphldp.stages.report import report_page
 from graphldp.stages.tables import (
@@ -43,7 +43,7 @@ from graphldp.stages.tables import (
 __all__ = ["Progress", "evaluate", "measure", "write"]
 
 Progress = Callable[[int, int, str], None]
-_Key = tuple[str, str, str, str, float]
+_Key = tuple[str, str, str, str, float, tuple[tuple[str, str], ...]]
 _SPLIT = ("root", "input", "train")  # the root seed, the graph and the fractions decide who is in which part
 _NODES = ("train_nodes", "validation_nodes", "test_nodes")
 
@@ -73,22 +73,34 @@ def evaluate(params: Params, data: Path, results: Path, papers: Path, progress: 
     return result
 
 
-def measure(params: Params, data: Path, papers: Path, progress: Progress | None = None) -> Result:
-    """Read the grid's runs and turn them into rows; write nothing."""
-    cells = params.cells()
+def measure(
+    params: Params,
+    data: Path,
+    papers: Path,
+    progress: Progress | None = None,
+    *,
+    cells: Sequence[Cell] | None = None,
+    make: str = "",
+) -> Result:
+    """Read the grid's runs and turn them into rows; write nothing.
+
+    `cells` are those to look at, all of the grid's if left out; `make` is the command that makes them all, where it is
+    not the pipeline's.
+    """
+    cells = params.cells() if cells is None else cells
     bootstrap = Bootstrap(resamples=params.evaluate.resamples, confidence=params.evaluate.confidence, seed=params.seed)
     printed = load_papers(papers)
-    index = _index(data, params.datasets)
+    index = _index(data, tuple(dict.fromkeys(cell.graph for cell in cells)))
     sections = []
     done = 0
-    for dataset in params.datasets:
+    for dataset, setting in dict.fromkeys((cell.dataset, cell.setting) for cell in cells):
         runs = []
-        for cell in (cell for cell in cells if cell.dataset == dataset):
-            runs.append(_read(cell, index, params.seeds))
+        for cell in (cell for cell in cells if (cell.dataset, cell.setting) == (dataset, setting)):
+            runs.append(_read(cell, index, params.seeds, make))
             done += 1
             if progress is not None:
                 progress(done, len(cells), f"{cell.name} at epsilon {epsilon_text(cell.epsilon)}")
-        sections.append(_section(dataset, runs, bootstrap, printed))
+        sections.append(_section(dataset, setting, runs, bootstrap, printed))
     notes = []
     if printed.missing:
         notes.append(f"No folder {papers.name!r} of papers was found, so no paper's number stands beside ours.")
@@ -102,10 +114,7 @@ def write(result: Result, results: Path) -> list[Path]:
         "tables/main.md": markdown_text(result),
         "tables/main.tex": latex_text(result),
         "plots/accuracy.csv": plots_text(result),
-        **{
-            f"figures/accuracy-{section.dataset}.svg": accuracy_figure(section, width=760)
-            for section in result.sections
-        },
+        **{f"figures/accuracy-{section.slug}.svg": accuracy_figure(section, width=760) for section in result.sections},
         "report.html": report_page(result),
     }
     for name, text in texts.items():
@@ -115,7 +124,15 @@ def write(result: Result, results: Path) -> list[Path]:
 
 
 def _key(cell: Cell) -> _Key:
-    return cell.dataset, cell.name, cell.method, cell.mechanism, cell.epsilon
+    return cell.graph, cell.name, cell.method, cell.mechanism, cell.epsilon, _sorted(cell.axes)
+
+
+def _sorted(axes: Iterable[tuple[str, Any]]) -> tuple[tuple[str, str], ...]:
+    return tuple(sorted(_axes(axes)))
+
+
+def _axes(axes: Iterable[tuple[str, Any]]) -> tuple[tuple[str, str], ...]:
+    return tuple((name, value_text(value)) for name, value in axes)
 
 
 def _make(cell: Cell) -> str:
@@ -134,7 +151,8 @@ def _index(data: Path, datasets: tuple[str, ...]) -> dict[_Key, tuple[Path, dict
             try:
                 if meta["kind"] != "runs":
                     raise ArtifactError(f"{path} is of kind {meta['kind']!r}, not runs; move it out of {data / 'runs'}")
-                key = (meta["dataset"], meta["arm"], meta["method"], meta["mechanism"], float(meta["epsilon"]))
+                names = (meta["dataset"], meta["arm"], meta["method"], meta["mechanism"])
+                key = (*names, float(meta["epsilon"]), _sorted(meta.get("axes", {}).items()))
             except KeyError as error:
                 raise ArtifactError(
                     f"{path} does not say its {error.args[0]}; delete it and make it again with `ldp train`"
@@ -148,32 +166,32 @@ def _index(data: Path, datasets: tuple[str, ...]) -> dict[_Key, tuple[Path, dict
     return found
 
 
-def _read(cell: Cell, index: dict[_Key, tuple[Path, dict[str, Any]]], seeds: int) -> _Runs:
+def _read(cell: Cell, index: dict[_Key, tuple[Path, dict[str, Any]]], seeds: int, make: str) -> _Runs:
     name = f"{cell.name} ({cell.method}, {cell.mechanism}) on {cell.dataset} at epsilon {epsilon_text(cell.epsilon)}"
+    one = make or _make(cell)
     if _key(cell) not in index:
-        raise ArtifactError(f"no runs of {name}; make them with `{_make(cell)}`, or the whole grid with `dvc repro`")
+        remedy = f"`{make}`" if make else f"`{one}`, or the whole grid with `dvc repro`"
+        raise ArtifactError(f"no runs of {name}; make them with {remedy}")
     path, meta = index[_key(cell)]
-    table = read_table(path, _make(cell))
+    table = read_table(path, one)
     missing = {"role", "seed", "steps", "test_accuracy", *_NODES} - set(table.column_names)
     if missing:
-        raise ArtifactError(f"{path} has no column {', '.join(sorted(missing))}; make it again with `{_make(cell)}`")
+        raise ArtifactError(f"{path} has no column {', '.join(sorted(missing))}; make it again with `{one}`")
     final = table.filter(pc.equal(table["role"], "final")).sort_by("seed")
     numbers = tuple(final["seed"].to_pylist())
     if numbers != tuple(range(seeds)):
         raise ArtifactError(
-            f"{path} has {len(numbers)} final runs, the grid asks for {seeds}; make it again with `{_make(cell)}`"
+            f"{path} has {len(numbers)} final runs, the grid asks for {seeds}; make it again with `{one}`"
         )
     accuracy = np.array(final["test_accuracy"].to_pylist(), dtype=np.float64)
     if not ((accuracy >= 0) & (accuracy <= 1)).all():
-        raise ArtifactError(
-            f"{path} has a final run without a test accuracy in [0, 1]; make it again with `{_make(cell)}`"
-        )
+        raise ArtifactError(f"{path} has a final run without a test accuracy in [0, 1]; make it again with `{one}`")
     nodes = tuple(zip(*(final[column].to_pylist() for column in _NODES), strict=True))
     steps = tuple(sorted({step for step in final["steps"].to_pylist() if step is not None}))
     return _Runs(cell=cell, path=path, meta=meta, numbers=numbers, accuracy=accuracy, steps=steps, nodes=nodes)
 
 
-def _section(dataset: str, runs: list[_Runs], bootstrap: Bootstrap, printed: PaperNumbers) -> Section:
+def _section(dataset: str, setting: Axes, runs: list[_Runs], bootstrap: Bootstrap, printed: PaperNumbers) -> Section:
     by_method = {one.cell.method: one for one in runs}
     missing = [method for method in (MAJORITY, STRUCTURE, NONPRIV) if method not in by_method]
     if missing:
@@ -189,6 +207,7 @@ def _section(dataset: str, runs: list[_Runs], bootstrap: Bootstrap, printed: Pap
     train, validation, test = floor.nodes[0]
     return Section(
         dataset=dataset,
+        setting=_axes(setting),
         rows=rows,
         runs=len(floor.numbers),
         points=points,
@@ -235,7 +254,7 @@ def _order(runs: list[_Runs]) -> Callable[[_Runs], tuple[float, ...]]:
 
 def _row(one: _Runs, floor: _Runs, ceiling: _Runs, bootstrap: Bootstrap, printed: PaperNumbers) -> Row:
     cell = one.cell
-    address = (cell.dataset, cell.name, epsilon_text(cell.epsilon))
+    address = (cell.graph, cell.name, epsilon_text(cell.epsilon), *(f"{name}={v}" for name, v in _axes(cell.axes)))
 
     def against(other: _Runs, what: str) -> Interval | None:
         if other is one:
@@ -252,6 +271,7 @@ def _row(one: _Runs, floor: _Runs, ceiling: _Runs, bootstrap: Bootstrap, printed
         method=cell.method,
         mechanism=cell.mechanism,
         epsilon=cell.epsilon,
+        axes=_axes(cell.axes),
         ledger=ledger_from_meta([one.meta]),
         model=model,
         runs=len(one.numbers),

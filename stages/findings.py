@@ -59,7 +59,7 @@ def title(dataset: str) -> str:
 
 
 def _headline(section: Section, counts: dict[str, int], best: Row | None) -> str:
-    where = f"On {title(section.dataset)}"
+    where = f"On {title(section.title)}"
     total = len(section.private)
     if best is None:
         return f"{where} no private method was measured."

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import yaml
 
@@ -18,28 +18,78 @@ from graphldp import methods
 from graphldp.client import names as mechanism_names
 from graphldp.errors import OptionError
 
-__all__ = ["Arm", "Cell", "EvaluateParams", "Params", "SearchParams", "TrainParams", "load"]
+__all__ = [
+    "Arm",
+    "Axes",
+    "Cell",
+    "EvaluateParams",
+    "Params",
+    "SearchParams",
+    "TrainParams",
+    "build",
+    "check",
+    "load",
+    "read_yaml",
+    "typed",
+    "value_text",
+]
+
+Axes: TypeAlias = tuple[tuple[str, Any], ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Arm:
-    """One method with one mechanism: a row of the table for each budget. A reference has its one budget with it."""
+    """One method with one mechanism: a row of the table for each budget. A reference has its one budget with it.
+
+    Attributes:
+        name: the row's.
+        method, mechanism: by their registered names.
+        epsilon: of a reference, its budget.
+        options: in an experiment, further options of the mechanism (`m: 4`).
+        set: in an experiment, what is changed in the method (`denoise.rho: 1.0`).
+        search: in an experiment, the places of the search's space that differ for this arm (`steps: [1, 2]`).
+        vary: in an experiment, which of its axes this arm has; all where it does not say.
+    """
 
     name: str
     method: str
     mechanism: str
     epsilon: float | None = None
+    options: Mapping[str, Any] = field(default_factory=dict)
+    set: Mapping[str, Any] = field(default_factory=dict)
+    search: Mapping[str, Any] = field(default_factory=dict)
+    vary: tuple[str, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cell:
-    """One entry of the table: a data set, an arm and a budget."""
+    """One entry of the table: a data set, an arm and a budget; in an experiment also a place on its axes.
+
+    Attributes:
+        options: the mechanism's further options.
+        changes: what is changed in the method, as `Method.but` takes it.
+        places: what is different in the parameters, by dotted name (`train.train_fraction`).
+        axes: the value on each axis that this cell has, in the experiment's order.
+        setting: those of the axes that every row of the same table shares, floor and ceiling included.
+        data: options of the data set.
+    """
 
     dataset: str
     name: str
     method: str
     mechanism: str
     epsilon: float
+    options: Mapping[str, Any] = field(default_factory=dict)
+    changes: Mapping[str, Any] = field(default_factory=dict)
+    places: Mapping[str, Any] = field(default_factory=dict)
+    axes: Axes = ()
+    setting: Axes = ()
+    data: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def graph(self) -> str:
+        """The name of its graph: one with other options than its data set's own has them in its name."""
+        return "-".join([self.dataset, *(f"{name}{value_text(value)}" for name, value in self.data.items())])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,6 +144,15 @@ class Params:
         """Return every cell of the table: of each data set the commonest class, the references, the arms."""
         return list(self._cells())
 
+    def of(self, cell: Cell) -> Params:
+        """Return the parameters that hold for a cell."""
+        changed: dict[str, dict[str, Any]] = {}
+        for place, value in cell.places.items():
+            part, _, key = place.partition(".")
+            changed.setdefault(part, {})[key] = value
+        parts = {part: dataclasses.replace(getattr(self, part), **values) for part, values in changed.items()}
+        return dataclasses.replace(self, **parts) if parts else self
+
     def _cells(self) -> Iterator[Cell]:
         for dataset in self.datasets:
             yield Cell(dataset=dataset, name="majority", method="majority", mechanism="none", epsilon=0.0)
@@ -102,6 +161,13 @@ class Params:
             for arm, epsilon in pairs:
                 assert epsilon is not None
                 yield Cell(dataset=dataset, name=arm.name, method=arm.method, mechanism=arm.mechanism, epsilon=epsilon)
+
+
+def value_text(value: Any) -> str:
+    """Return an axis's value as tables and file names write it."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return f"{value:.12g}" if isinstance(value, float) else str(value)
 
 
 class _Loader(yaml.SafeLoader):
@@ -119,23 +185,44 @@ class _Loader(yaml.SafeLoader):
 
 def load(path: Path) -> Params:
     """Read and check the file; whatever does not fit is one line that names the key."""
+    raw = read_yaml(path, "run where it is, or name the file with --params")
     try:
-        raw = yaml.load(path.read_text(encoding="utf-8"), _Loader)
-    except FileNotFoundError:
-        raise OptionError(f"{path} does not exist; run where it is, or name the file with --params") from None
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        reason = " ".join(str(error).split())
-        raise OptionError(f"{path} is not YAML: {reason}") from None
-    try:
-        params: Params = _build(Params, raw or {}, "")
-        _check(params)
+        params: Params = build(Params, raw, "")
+        check(params)
+        for place, arms in (("arms", params.arms), ("references", params.references)):
+            for index, arm in enumerate(arms):
+                _check_pipeline(params, arm, f"{place}[{index}]")
     except OptionError as error:
         raise OptionError(f"{path}: {error}") from None
     return params
 
 
-def _build(cls: type[Any], raw: Any, place: str) -> Any:
+def read_yaml(path: Path, remedy: str) -> Any:
+    """Return what a YAML file holds; `remedy` is said where there is no such file."""
+    try:
+        return yaml.load(path.read_text(encoding="utf-8"), _Loader) or {}
+    except FileNotFoundError:
+        raise OptionError(f"{path} does not exist; {remedy}") from None
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        reason = " ".join(str(error).split())
+        raise OptionError(f"{path} is not YAML: {reason}") from None
+
+
+def build(cls: type[Any], raw: Any, place: str) -> Any:
     """Return a dataclass from a mapping; keys are the dataclass's own, values have the field's type."""
+    values = typed(cls, raw, place)
+    missing = [
+        item.name
+        for item in dataclasses.fields(cls)
+        if item.name not in raw and item.default is dataclasses.MISSING and item.default_factory is dataclasses.MISSING
+    ]
+    if missing:
+        raise OptionError(f"{place.rstrip('.') or 'the file'} lacks {', '.join(missing)}")
+    return cls(**values)
+
+
+def typed(cls: type[Any], raw: Any, place: str) -> dict[str, Any]:
+    """Return those of a dataclass's fields that a mapping gives, each with its field's type."""
     if not isinstance(raw, Mapping):
         raise OptionError(f"{place.rstrip('.') or 'the file'} must be a mapping, got {raw!r}")
     known = {item.name: item for item in dataclasses.fields(cls)}
@@ -144,15 +231,7 @@ def _build(cls: type[Any], raw: Any, place: str) -> Any:
             near = difflib.get_close_matches(str(key), known, n=1)
             hint = f"; did you mean {near[0]!r}?" if near else ""
             raise OptionError(f"unknown key {place + str(key)!r}{hint} Valid: {', '.join(known)}")
-    values = {key: _value(str(known[key].type), value, place + key) for key, value in raw.items()}
-    missing = [
-        name
-        for name, item in known.items()
-        if name not in raw and item.default is dataclasses.MISSING and item.default_factory is dataclasses.MISSING
-    ]
-    if missing:
-        raise OptionError(f"{place.rstrip('.') or 'the file'} lacks {', '.join(missing)}")
-    return cls(**values)
+    return {key: _value(str(known[key].type), value, place + key) for key, value in raw.items()}
 
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
@@ -160,14 +239,18 @@ _NESTED: dict[str, type[Any]] = {cls.__name__: cls for cls in (SearchParams, Tra
 
 
 def _value(kind: str, value: Any, place: str) -> Any:
+    if kind.startswith("Mapping["):
+        if not isinstance(value, Mapping) or not all(isinstance(key, str) for key in value):
+            raise OptionError(f"{place} must be a mapping of names to values, got {value!r}")
+        return dict(value)
     if kind in _NESTED:
-        return _build(_NESTED[kind], value, place + ".")
+        return build(_NESTED[kind], value, place + ".")
     if kind.startswith("tuple["):
         if not isinstance(value, list):
             raise OptionError(f"{place} must be a list, got {value!r}")
         inner = kind.removeprefix("tuple[").split(",")[0]
         if inner == "Arm":
-            return tuple(_build(Arm, part, f"{place}[{i}].") for i, part in enumerate(value))
+            return tuple(build(Arm, part, f"{place}[{i}].") for i, part in enumerate(value))
         return tuple(_value(inner, part, f"{place}[{i}]") for i, part in enumerate(value))
     if kind.startswith("float"):
         return _number(value, place)
@@ -193,14 +276,14 @@ def _number(value: Any, place: str) -> float:
     return float(value)
 
 
-def _check(params: Params) -> None:
+def check(params: Params) -> None:
     """Check what one field alone cannot tell."""
     for name, least in (("seeds", 1), ("seed", 0)):
         if getattr(params, name) < least:
             raise OptionError(f"{name} must be at least {least}, got {getattr(params, name)}")
     for place, arms in (("arms", params.arms), ("references", params.references)):
         for index, arm in enumerate(arms):
-            _check_arm(params, arm, f"{place}[{index}]", reference=place == "references")
+            _check_arm(arm, f"{place}[{index}]", reference=place == "references")
     names = ["majority", *(arm.name for arm in (*params.references, *params.arms))]
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
@@ -214,7 +297,7 @@ def _check(params: Params) -> None:
         raise OptionError(f"epsilons must be finite and > 0, got {bad[0]}; 0 and inf belong to the references")
     _check_numbers(params)
     for arm in (*params.references, *params.arms):
-        _check_space(params.search, arm)
+        _check_space(dataclasses.replace(params.search, **typed(SearchParams, arm.search, "search.")), arm)
 
 
 def _check_numbers(params: Params) -> None:
@@ -260,7 +343,24 @@ def _check_space(search: SearchParams, arm: Arm) -> None:
         )
 
 
-def _check_arm(params: Params, arm: Arm, place: str, *, reference: bool) -> None:
+def _check_pipeline(params: Params, arm: Arm, place: str) -> None:
+    """Refuse what `dvc.yaml` cannot run: its stages know a method, a mechanism and a budget."""
+    given = [name for name in ("options", "set", "search") if getattr(arm, name)]
+    given += [] if arm.vary is None else ["vary"]
+    if given:
+        raise OptionError(f"{place}.{given[0]} belongs to an experiment's file: see `ldp experiment --list`")
+    recipe = methods.method(arm.method)
+    if recipe.rounds is not None:
+        raise OptionError(
+            f"{place}: {arm.method} has two rounds, and the pipeline perturbs once; run it with `ldp run --method "
+            f"{arm.method}`, or its stages one by one"
+        )
+    reference = arm in params.references
+    if not reference and arm.mechanism in mechanism_names() and arm.mechanism not in params.mechanisms:
+        raise OptionError(f"{place}.mechanism {arm.mechanism!r} must also stand under mechanisms, which are perturbed")
+
+
+def _check_arm(arm: Arm, place: str, *, reference: bool) -> None:
     if not _NAME.fullmatch(arm.name):
         raise OptionError(f"{place}.name becomes a file's name: letters, digits, '.', '_' or '-', got {arm.name!r}")
     recipe = methods.method(arm.method)
@@ -269,14 +369,7 @@ def _check_arm(params: Params, arm: Arm, place: str, *, reference: bool) -> None
     if arm.mechanism not in mechanism_names():
         raise OptionError(f"{place}.mechanism {arm.mechanism!r} is not one of {', '.join(mechanism_names())}")
     recipe.choose(arm.mechanism)
-    if recipe.rounds is not None:
-        raise OptionError(
-            f"{place}: {arm.method} has two rounds, and the pipeline perturbs once; run it with `ldp run --method "
-            f"{arm.method}`, or its stages one by one"
-        )
     if reference and arm.epsilon is None:
         raise OptionError(f"{place} needs its epsilon (0 for the floor, inf for the ceiling)")
     if not reference and arm.epsilon is not None:
         raise OptionError(f"{place}.epsilon: the arms share `epsilons`; a fixed budget belongs under references")
-    if not reference and arm.mechanism not in params.mechanisms:
-        raise OptionError(f"{place}.mechanism {arm.mechanism!r} must also stand under mechanisms, which are perturbed")

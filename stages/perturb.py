@@ -36,6 +36,7 @@ __all__ = [
     "nodes_hash",
     "perturb_file",
     "perturb_graph",
+    "reports_meta",
     "source_of",
     "write",
 ]
@@ -122,16 +123,19 @@ def perturb_graph(
     given = _given(graph, mechanism, epsilon, options or {}, extras or Extras(), seeds)
     device, directed = given.device, given.directed is not None
     sources = {seed: source_of(root, dataset, device, seed, directed=directed) for seed in seeds}
-    facts = {
-        "dataset": dataset,
-        "input": graph_hash(folder),
-        "nodes_hash": nodes_hash(graph),
-        "random": _addressed(root, directed=directed),
-        **given.facts,
-    }
+    facts = {**_facts(graph, folder, root, directed=directed), **given.facts}
     name = directed_name(mechanism, given.facts["selection"]["score_by"]) if directed else mechanism
     path = output or reports_path(data, dataset, name, device.epsilon)
     return write(path, graph.features, given, sources, facts, progress)
+
+
+def _facts(graph: Graph, folder: Path, root: int, *, directed: bool) -> dict[str, Any]:
+    return {
+        "dataset": graph.name,
+        "input": graph_hash(folder),
+        "nodes_hash": nodes_hash(graph),
+        "random": _addressed(root, directed=directed),
+    }
 
 
 def perturb_file(
@@ -258,6 +262,45 @@ def _release(meta: Mapping[str, Any]) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:32]
 
 
+def reports_meta(
+    graph: Graph,
+    folder: Path,
+    device: VectorMechanism,
+    *,
+    seeds: Sequence[int],
+    root: int,
+    after: Mapping[str, Any] | None = None,
+) -> dict[str, Any]:
+    """Return what the Reports artifact of these devices would say of itself, for who keeps none.
+
+    `after` is the same of the round before, for the second of two.
+    """
+    directed = after is not None
+    ledger = () if after is None else tuple(after["ledger"])
+    facts = _facts(graph, folder, root, directed=directed)
+    return _meta(_Given(device=device, ledger=ledger), graph.nodes, seeds, facts)
+
+
+def _meta(given: _Given, nodes: int, seeds: Sequence[int], facts: Mapping[str, Any]) -> dict[str, Any]:
+    device = given.device
+    meta = {
+        "kind": "reports",
+        **given.meta(),
+        "epsilon_exact": device.privacy_loss(),
+        "nodes": nodes,
+        "seeds": list(seeds)[:1] if device.base.deterministic else list(seeds),
+        "deterministic": device.base.deterministic,
+        "library": __version__,
+        **facts,
+    }
+    if given.level is not None and device.name in PUBLIC_LEVELS:
+        # The levels are public policy, so the users' mean is known exactly and not only by their distribution.
+        meta["epsilon_mean"] = float(np.mean(np.asarray(meta["budgets"])[given.level - 1]))
+    meta["release"] = _release(meta)
+    meta["ledger"] = [*given.ledger, *ledger_from_meta([meta]).as_json()]
+    return meta
+
+
 def write(
     path: Path,
     features: Any,
@@ -268,22 +311,8 @@ def write(
 ) -> Path:
     """Write the artifact, one seed after another."""
     device = given.device
-    stored = list(sources)[:1] if device.base.deterministic else list(sources)
-    meta = {
-        "kind": "reports",
-        **given.meta(),
-        "epsilon_exact": device.privacy_loss(),
-        "nodes": int(features.shape[0]),
-        "seeds": stored,
-        "deterministic": device.base.deterministic,
-        "library": __version__,
-        **facts,
-    }
-    if given.level is not None and device.name in PUBLIC_LEVELS:
-        # The levels are public policy, so the users' mean is known exactly and not only by their distribution.
-        meta["epsilon_mean"] = float(np.mean(np.asarray(meta["budgets"])[given.level - 1]))
-    meta["release"] = _release(meta)
-    meta["ledger"] = [*given.ledger, *ledger_from_meta([meta]).as_json()]
+    meta = _meta(given, int(features.shape[0]), list(sources), facts)
+    stored = meta["seeds"]
 
     def runs() -> Iterator[tuple[int, Reports]]:
         for count, (seed, reports) in enumerate(draw(features, device, sources, given.level, given.directed), start=1):

@@ -24,6 +24,7 @@ from graphldp.stages.tables import (
     footnotes,
     marks,
     number,
+    short,
     signed,
     span,
 )
@@ -43,7 +44,7 @@ def report_page(result: Result) -> str:
     template = Template((_HERE / "report.html").read_text(encoding="utf-8"))
     css = (_HERE / "report.css").read_text(encoding="utf-8") + FIGURE_CSS
     findings = [find(section) for section in result.sections]
-    names = [title(section.dataset) for section in result.sections]
+    names = list(dict.fromkeys(title(section.dataset) for section in result.sections))
     lead = (
         "People perturb their own features before they send them. The question is what those noisy reports add to what "
         "a learner reaches with none of them: the floor."
@@ -51,8 +52,8 @@ def report_page(result: Result) -> str:
     return template.substitute(
         version=escape(result.version),
         seed=result.bootstrap.seed,
-        title=f"What private features add on {_listed(names)}",
-        lead=lead,
+        title=escape(result.title) if result.experiment else f"What private features add on {_listed(names)}",
+        lead=escape(result.about) or lead,
         css=css.strip(),
         jump=_jump(result) if len(result.sections) > 1 else "",
         sections="\n".join(
@@ -67,8 +68,7 @@ def report_page(result: Result) -> str:
 
 def _jump(result: Result) -> str:
     links = "".join(
-        f'<li><a href="#{escape(section.dataset)}">{escape(title(section.dataset))}</a></li>'
-        for section in result.sections
+        f'<li><a href="#{escape(section.slug)}">{escape(title(section.title))}</a></li>' for section in result.sections
     )
     return f'<nav aria-label="Datasets"><ul>{links}</ul></nav>'
 
@@ -80,7 +80,7 @@ def _section(section: Section, finding: Finding, result: Result) -> str:
         for kind, width in _WIDTHS.items()
     )
     return (
-        f'<section class="finding" id="{escape(section.dataset)}">\n<h2>{escape(finding.headline)}</h2>\n'
+        f'<section class="finding" id="{escape(section.slug)}">\n<h2>{escape(finding.headline)}</h2>\n'
         f"{_tiles(section, finding)}\n{sentences}\n"
         f'<div class="framed"><figure>{drawings}'
         f"<figcaption>{_caption(result)}</figcaption></figure></div>\n"
@@ -135,7 +135,7 @@ def _table(section: Section, result: Result) -> str:
             f"{heading}</th></tr>{lines}</tbody>"
         )
     caption = (
-        f"{escape(title(section.dataset))}: means of {section.runs} runs on shared splits, with intervals; the same "
+        f"{escape(title(section.title))}: means of {section.runs} runs on shared splits, with intervals; the same "
         f"search of {section.points} points for every trained row"
     )
     return (
@@ -187,8 +187,9 @@ def _line(row: Row, letters: dict[str, str], limit: float) -> str:
 
 
 def _about(row: Row) -> str:
-    """Return the mechanism and the depth, in small type behind a row's name."""
+    """Return the mechanism, its place on the experiment's axes and the depth, in small type behind a row's name."""
     parts = [] if row.role == "majority" else [row.mechanism]
+    parts += [f"{short(name)} {value}" for name, value in row.axes] if row.role == "private" else []
     parts += [f"K {row.steps_text}"] if row.steps else []
     return f'<span class="about">{escape(", ".join(parts))}</span>' if parts else ""
 
@@ -301,13 +302,25 @@ def _papers(result: Result) -> str:
 
 def _again(result: Result) -> str:
     files = ["tables/main.csv", "tables/main.md", "tables/main.tex", "metrics.json", "plots/accuracy.csv"]
-    files += [f"figures/accuracy-{section.dataset}.svg" for section in result.sections]
+    files += [f"figures/accuracy-{section.slug}.svg" for section in result.sections]
     links = ", ".join(f'<a href="{escape(name)}">{escape(name)}</a>' for name in files)
+    if result.experiment:
+        name = escape(result.experiment)
+        commands = (
+            f"ldp experiment {name}   # every cell that is out of date, then this page\n"
+            f"ldp tables --check --results results/{name}   # which cells left their committed interval"
+        )
+        grid = f"experiments/{name}.yaml"
+    else:
+        commands = (
+            "dvc repro            # every stage that is out of date, then this page\n"
+            "ldp evaluate         # this page and the tables, from runs that are there\n"
+            "ldp tables --check   # which cells left their committed interval"
+        )
+        grid = "params.yaml"
     return (
-        "<pre>dvc repro            # every stage that is out of date, then this page\n"
-        "ldp evaluate         # this page and the tables, from runs that are there\n"
-        "ldp tables --check   # which cells left their committed interval</pre>"
-        "<p>The grid is <code>params.yaml</code>. The same runs give the same bytes, this page included. "
+        f"<pre>{commands}</pre>"
+        f"<p>The grid is <code>{grid}</code>. The same runs give the same bytes, this page included. "
         f"Beside it: {links}.</p>"
     )
 

@@ -41,7 +41,7 @@ from graphldp.stages.graphs import read_graph
 from graphldp.stages.inputs import average_degree
 from graphldp.stages.params import Params
 from graphldp.stages.paths import calibrated_path, directed_name, epsilon_text, graph_dir, reports_path
-from graphldp.stages.perturb import check_nodes, check_options, make_command, source_of
+from graphldp.stages.perturb import check_nodes, check_options, make_command, reports_meta, source_of
 from graphldp.stages.reports import CARRIED, ReportsFile, write_calibrated
 from graphldp.stages.splits import split_of
 
@@ -181,6 +181,20 @@ class TwoRounds:
         """Return the seed's estimate, as the learner gets it."""
         first, second = self.reports(seed)
         return joined(first, second, reuse=self.rounds.reuse, weighting=calibration.weighting)
+
+    def meta(self, folder: Path, seeds: Sequence[int]) -> dict[str, Any]:
+        """Return what the Calibrated artifact of these rounds would say of both, for who keeps none."""
+        graph, root = self.graph, self.params.seed
+        one = reports_meta(graph, folder, self.device, seeds=seeds, root=root)
+        directed = self.second(range(graph.dimensions)).device
+        two = reports_meta(graph, folder, directed, seeds=seeds, root=root, after=one)
+        two["options"] = {**two["options"], "rho": self.rounds.rho}
+        return {
+            **two,
+            "rounds": asdict(self.rounds),
+            "selection": selection_facts(self.rounds.score_by, self.rounds.score_steps, self.params),
+            **_spent(one, two, self.epsilon),
+        }
 
 
 def denoise_rounds(

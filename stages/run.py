@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from graphldp import methods
+from graphldp.client import VectorMechanism
 from graphldp.errors import OptionError
 from graphldp.graph import Graph
 from graphldp.server import Estimate
@@ -18,10 +19,10 @@ from graphldp.stages.inputs import Filters, average_degree, estimate_of
 from graphldp.stages.learning import CellResult, learn_cell, learn_majority
 from graphldp.stages.params import Params
 from graphldp.stages.paths import graph_dir
-from graphldp.stages.perturb import device_for, source_of
+from graphldp.stages.perturb import device_for, reports_meta, source_of
 from graphldp.stages.rounds import TwoRounds
 
-__all__ = ["Outcome", "run"]
+__all__ = ["Outcome", "Prepared", "prepare", "run"]
 
 Progress = Callable[[int, int, str], None]
 
@@ -71,7 +72,7 @@ def run(
             *([(ceiling, ceiling.mechanism, np.inf, {})] if recipe.name != ceiling.name else []),
         ]
     # Whatever is wrong with a cell shows before the first one is trained.
-    cells = [_prepare(graph, one, name, budget, extra, params) for one, name, budget, extra in wanted]
+    cells = [prepare(graph, one, name, budget, extra, params) for one, name, budget, extra in wanted]
     out = [_row("majority", "none", 0.0, None, learn_majority(graph, params))] if references else []
     for count, cell in enumerate(cells):
         result = learn_cell(
@@ -89,25 +90,40 @@ def run(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class _Cell:
+class Prepared:
     """One cell up to the point where it is learned from."""
 
+    graph: Graph
     recipe: methods.Method
     mechanism: str
     epsilon: float
-    m: int
+    params: Params
+    client: VectorMechanism
+    rounds: TwoRounds | None
     filters: Filters
     estimate: Callable[[int], Estimate]
 
+    @property
+    def m(self) -> int:
+        """How many features a device reports, in the second round where there are two."""
+        return self.client.m if self.rounds is None else self.rounds.m
 
-def _prepare(
+    def meta(self, folder: Path, seeds: Sequence[int]) -> dict[str, Any]:
+        """Return what the artifacts that the stages would make of these reports say of themselves."""
+        if self.rounds is not None:
+            return self.rounds.meta(folder, seeds)
+        return reports_meta(self.graph, folder, self.client, seeds=seeds, root=self.params.seed)
+
+
+def prepare(
     graph: Graph,
     recipe: methods.Method,
     mechanism: str,
     epsilon: float,
     options: Mapping[str, Any],
     params: Params,
-) -> _Cell:
+) -> Prepared:
+    """Return a cell with everything that can be wrong in it checked; nothing is drawn yet."""
     rounds = None
     if recipe.rounds is not None:
         rounds = TwoRounds.of(graph, recipe.rounds, mechanism, epsilon, params, options)
@@ -120,8 +136,17 @@ def _prepare(
             return rounds.estimate(seed, first)
         return estimate_of(client.perturb(graph.features, source_of(params.seed, graph.name, client, seed)), first)
 
-    m = client.m if rounds is None else rounds.m
-    return _Cell(recipe=recipe, mechanism=mechanism, epsilon=epsilon, m=m, filters=filters, estimate=estimate)
+    return Prepared(
+        graph=graph,
+        recipe=recipe,
+        mechanism=mechanism,
+        epsilon=epsilon,
+        params=params,
+        client=client,
+        rounds=rounds,
+        filters=filters,
+        estimate=estimate,
+    )
 
 
 def _row(name: str, mechanism: str, epsilon: float, m: int | None, result: CellResult) -> Outcome:

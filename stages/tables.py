@@ -36,6 +36,7 @@ __all__ = [
     "number",
     "plots_text",
     "read_csv",
+    "short",
     "signed",
     "span",
 ]
@@ -77,6 +78,7 @@ class Row:
     gap: Interval | None
     papers: tuple[PaperNumber, ...]
     claim: Claim
+    axes: tuple[tuple[str, str], ...] = ()
 
     @property
     def role(self) -> Literal["majority", "structure", "nonpriv", "private"]:
@@ -134,12 +136,29 @@ class Section:
     train_nodes: int
     validation_nodes: int
     test_nodes: int
+    setting: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def title(self) -> str:
+        """The dataset, and what is set for all of its rows: 'cora, train_fraction 0.05'."""
+        return ", ".join([self.dataset, *(f"{short(name)} {value}" for name, value in self.setting)])
+
+    @property
+    def slug(self) -> str:
+        """The same as part of a file's name or an anchor."""
+        return "-".join([self.dataset, *(f"{short(name)}{value}" for name, value in self.setting)])
+
+    @property
+    def own_axes(self) -> tuple[str, ...]:
+        """The axes on which its rows differ."""
+        shared = dict(self.setting)
+        return tuple(dict.fromkeys(name for row in self.rows for name, _ in row.axes if name not in shared))
 
     @property
     def protocol(self) -> str:
         """One line: how every row of this table was made."""
         return (
-            f"{self.dataset}: every trained row had the same search ({self.points} points, {self.search_seeds} "
+            f"{self.title}: every trained row had the same search ({self.points} points, {self.search_seeds} "
             f"{_plural(self.search_seeds, 'seed')}, chosen by mean validation loss) and then {self.runs} "
             f"{_plural(self.runs, 'run')} on the same splits ({self.train_nodes} nodes to train, "
             f"{self.validation_nodes} to validate, {self.test_nodes} to test)."
@@ -163,12 +182,20 @@ class Result:
     bootstrap: Bootstrap
     notes: tuple[str, ...]
     version: str
+    title: str = "Accuracy, gain over the floor, gap to the ceiling"
+    about: str = ""
+    experiment: str = ""
 
     @property
     def rows(self) -> Iterator[Row]:
         """All rows, in the order of the table."""
         for section in self.sections:
             yield from section.rows
+
+    @property
+    def axes(self) -> tuple[str, ...]:
+        """The axes of the experiment beside epsilon, by full name."""
+        return tuple(dict.fromkeys(name for row in self.rows for name, _ in row.axes))
 
     @property
     def reading(self) -> str:
@@ -179,6 +206,11 @@ class Result:
             "labels, nobody's features) and gap to nonpriv (the features as they are) are means of differences "
             "within the same split, in points. Epsilon is all that one user spends."
         )
+
+
+def short(axis: str) -> str:
+    """Return an axis's name as people read it: `rho` for `denoise.rho`."""
+    return axis.rpartition(".")[2]
 
 
 def number(value: float) -> str:
@@ -207,12 +239,13 @@ def csv_text(result: Result) -> str:
     """Return the record: one line per cell."""
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(COLUMNS)
+    axes = result.axes
+    writer.writerow((COLUMNS[0], *axes, *COLUMNS[1:]))
     for row in result.rows:
         paper = row.papers[0] if row.papers else None
         writer.writerow(
             [
-                *(row.dataset, row.name, row.method, row.mechanism, number(row.epsilon)),
+                *(row.dataset, *_places(row, axes), row.name, row.method, row.mechanism, number(row.epsilon)),
                 *(number(row.mean_epsilon), number(row.max_epsilon), f"{row.total.delta:g}", row.spent),
                 *(row.model, row.steps_text, row.runs),
                 *_ends(row.accuracy),
@@ -225,6 +258,12 @@ def csv_text(result: Result) -> str:
     return out.getvalue()
 
 
+def _places(row: Row, axes: Sequence[str]) -> list[str]:
+    """Return where a row stands on each axis; empty where it has none."""
+    there = dict(row.axes)
+    return [there.get(axis, "") for axis in axes]
+
+
 def read_csv(text: str) -> list[dict[str, str]]:
     """Return the rows of a CSV text."""
     return list(csv.DictReader(io.StringIO(text)))
@@ -234,12 +273,13 @@ def plots_text(result: Result) -> str:
     """Return accuracy against epsilon for `dvc plots`: the references appear at every epsilon, as level lines."""
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(("dataset", "row", "epsilon", "accuracy", "accuracy_low", "accuracy_high"))
+    axes = result.axes
+    writer.writerow(("dataset", *axes, "row", "epsilon", "accuracy", "accuracy_low", "accuracy_high"))
     for section in result.sections:
         epsilons = sorted({row.epsilon for row in section.private})
         for row in section.rows:
             for epsilon in [row.epsilon] if row.role == "private" else epsilons:
-                writer.writerow((row.dataset, row.name, number(epsilon), *_ends(row.accuracy)))
+                writer.writerow((row.dataset, *_places(row, axes), row.name, number(epsilon), *_ends(row.accuracy)))
     return out.getvalue()
 
 
@@ -251,6 +291,8 @@ def metrics(result: Result) -> dict[str, Any]:
         if row.gain is not None and row.role != "majority":
             values["gain"] = round(row.gain.mean, 2) + 0.0
         here = out.setdefault(row.dataset, {})
+        for axis, value in row.axes:
+            here = here.setdefault(f"{axis}={value}", {})
         if row.role == "private":
             here.setdefault(row.name, {})[number(row.epsilon)] = values
         else:
@@ -282,26 +324,28 @@ _HEADINGS = (
 )
 
 
-def _cells(row: Row, letters: Mapping[str, str]) -> tuple[str, ...]:
+def _cells(row: Row, letters: Mapping[str, str], axes: Sequence[str] = ()) -> tuple[str, ...]:
     paper = f"{row.papers[0].text} ({letters[row.papers[0].note]})" if row.papers else ""
     mechanism = "" if row.role == "majority" else row.mechanism
     return (
-        *(row.label, mechanism, number(row.epsilon), row.spent, row.steps_text),
+        *(row.label, mechanism, *_places(row, axes), number(row.epsilon), row.spent, row.steps_text),
         *(span(row.accuracy), span(row.gain, sign=True), span(row.gap, sign=True), paper),
     )
 
 
 def markdown_text(result: Result) -> str:
     """Return the table for a README or a review."""
-    parts = ["# Accuracy, gain over the floor, gap to the ceiling", "", result.reading, ""]
+    parts = [f"# {result.title}", "", *([result.about, ""] if result.about else []), result.reading, ""]
     for section in result.sections:
         letters = marks(section.rows)
-        body = [_HEADINGS, *(_cells(row, letters) for row in section.rows)]
-        widths = [max(len(line[column]) for line in body) for column in range(len(_HEADINGS))]
-        right = [column not in (0, 1, 3) for column in range(len(_HEADINGS))]
+        axes = section.own_axes
+        heads = (*_HEADINGS[:2], *map(short, axes), *_HEADINGS[2:])
+        body = [heads, *(_cells(row, letters, axes) for row in section.rows)]
+        widths = [max(len(line[column]) for line in body) for column in range(len(heads))]
+        right = [head not in ("row", "mechanism", "spent on") for head in heads]
         rule = [("-" * (width - 1) + ":") if flag else "-" * width for width, flag in zip(widths, right, strict=True)]
         lines = [body[0], tuple(rule), *body[1:]]
-        parts += [f"## {section.dataset}", ""]
+        parts += [f"## {section.title}", ""]
         parts += ["| " + " | ".join(_pad(line, widths, right)) + " |" for line in lines]
         parts += ["", section.protocol, ""]
         parts += [f"- ({letters[note]}) {note}" for note, _ in footnotes(section.rows)]
@@ -326,7 +370,7 @@ def latex_text(result: Result) -> str:
             "\\begin{table}",
             "\\centering\\scriptsize\\setlength{\\tabcolsep}{2pt}",
             f"\\caption{{{_tex(section.protocol)} {_tex(result.reading)}}}",
-            f"\\label{{tab:main-{section.dataset}}}",
+            f"\\label{{tab:main-{section.slug}}}",
             "\\smallskip\\begin{tabular}{@{}llrrrrr@{}}",
             "\\toprule",
             " & ".join(("row", "mech.", "K", "accuracy", "gain over structure", "gap to nonpriv", "paper")) + " \\\\",
@@ -338,6 +382,8 @@ def latex_text(result: Result) -> str:
                 parts += ["\\midrule", f"\\multicolumn{{7}}{{@{{}}l}}{{\\emph{{{_tex(group)}}}}} \\\\"]
                 before = group
             cells = _cells(row, letters)
+            there = [f"{short(name)} {value}" for name, value in row.axes if name in section.own_axes]
+            cells = (", ".join([cells[0], *there]), *cells[1:])
             paper = (
                 f"{_tex(row.papers[0].text)}\\textsuperscript{{{letters[row.papers[0].note]}}}" if row.papers else ""
             )

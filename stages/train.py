@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -33,7 +33,7 @@ from graphldp.stages.perturb import make_command as perturb_command
 from graphldp.stages.reports import CalibratedFile
 from graphldp.stages.rounds import check_selection
 
-__all__ = ["RUNS_SCHEMA", "make_command", "train"]
+__all__ = ["CARRIED", "RUNS_SCHEMA", "make_command", "record_of", "runs_meta", "train", "write_runs"]
 
 Progress = Callable[[int, int, str], None]
 
@@ -46,6 +46,10 @@ RUNS_SCHEMA = pa.schema(
     + [(name, pa.float64()) for name in _SCORES]
     + [(name, pa.int32()) for name in ("train_nodes", "validation_nodes", "test_nodes")]
 )
+
+
+# What runs say of the reports that they were learned from.
+CARRIED = ("options", "epsilon_exact", "delta", "claim", "m", "ledger", "random")
 
 
 def make_command(dataset: str, method: str, mechanism: str, epsilon: float) -> str:
@@ -79,8 +83,8 @@ def train(
         if epsilon:
             raise OptionError(f"method {method!r} spends nothing: epsilon must be 0, got {epsilon}")
         target = output or runs_path(data, dataset, name or method, 0.0)
-        meta = _meta(graph, folder, recipe, "none", 0.0, name or method, params)
-        return _write(target, learn_majority(graph, params), meta)
+        meta = runs_meta(graph, folder, recipe, "none", 0.0, name or method, params)
+        return write_runs(target, learn_majority(graph, params), meta)
     name = name or recipe.cell_name(mechanism)
     source = _calibrated(dataset, method, mechanism, epsilon, data, calibrated, name)
     remedy = f"make them again with `{perturb_command(dataset, mechanism, epsilon)}`, then `{source.make}`"
@@ -109,18 +113,9 @@ def train(
         fingerprint=mark,
         progress=progress,
     )
-    meta = _meta(graph, folder, recipe, mechanism, epsilon, name, params)
-    meta |= {key: source.meta[key] for key in ("options", "epsilon_exact", "delta", "claim", "m", "ledger", "random")}
-    meta |= {key: source.meta[key] for key in ("rounds", "selection") if key in source.meta}
-    claim = source.meta["claim"]
-    meta["mechanism_claim"] = {
-        "claimed": claim["epsilon"],
-        "exact": source.meta["epsilon_exact"],
-        "keeps": claim["keeps"],
-        "text": claim["reason"],
-    }
-    meta |= {"calibrated": file_hash(source.path), "chosen_point": result.chosen, "record": _record(result)}
-    _write(target, result, meta)
+    meta = runs_meta(graph, folder, recipe, mechanism, epsilon, name, params, source.meta)
+    meta |= {"calibrated": file_hash(source.path), "chosen_point": result.chosen, "record": record_of(result)}
+    write_runs(target, result, meta)
     # Wall time belongs to a machine, not to the result: it stands beside the artifact, so that this stays reproducible.
     write_json(target.with_suffix(".time.json"), {"seconds": round(time.perf_counter() - start, 3), "device": device})
     if models is not None:
@@ -139,10 +134,18 @@ def _calibrated(
     return source
 
 
-def _meta(
-    graph: Graph, folder: Path, recipe: methods.Method, mechanism: str, epsilon: float, name: str, params: Params
+def runs_meta(
+    graph: Graph,
+    folder: Path,
+    recipe: methods.Method,
+    mechanism: str,
+    epsilon: float,
+    name: str,
+    params: Params,
+    reports: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
-    return {
+    """Return what a cell's runs say of themselves; `reports` is the metadata of what they were learned from."""
+    meta = {
         "kind": "runs",
         "dataset": graph.name,
         "method": recipe.name,
@@ -162,13 +165,26 @@ def _meta(
         "input": graph_hash(folder),
         "library": __version__,
     }
+    if reports is not None:
+        meta |= {key: reports[key] for key in CARRIED}
+        meta |= {key: reports[key] for key in ("rounds", "selection") if key in reports}
+        claim = reports["claim"]
+        meta["mechanism_claim"] = {
+            "claimed": claim["epsilon"],
+            "exact": reports["epsilon_exact"],
+            "keeps": claim["keeps"],
+            "text": claim["reason"],
+        }
+    return meta
 
 
-def _record(result: CellResult) -> dict[str, Any]:
+def record_of(result: CellResult) -> dict[str, Any]:
+    """Return what the trainer notes of its final runs."""
     return {} if result.outcome is None else dict(result.outcome.record)
 
 
-def _write(path: Path, result: CellResult, meta: dict[str, Any]) -> Path:
+def write_runs(path: Path, result: CellResult, meta: Mapping[str, Any]) -> Path:
+    """Write a cell's runs with their metadata, and return where."""
     columns = {field.name: [row[field.name] for row in result.rows] for field in RUNS_SCHEMA}
     write_table(path, pa.table(columns, schema=RUNS_SCHEMA), meta)
     return path

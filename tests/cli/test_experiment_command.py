@@ -1,0 +1,107 @@
+"""`ldp experiment`: what it prints, what it writes, and what it refuses."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from cell_factory import NAME, files, store
+
+FILE = f"""\
+title: A small grid
+about: What the tests look at.
+datasets: [{NAME}]
+epsilons: [1, 3]
+seeds: 2
+arms:
+  - {{name: lpgnn, method: lpgnn, mechanism: mb}}
+  - {{name: base, method: base, mechanism: mb}}
+search: {{points: 1, seeds: 1, learning_rate: [0.05], weight_decay: [0.001], dropout: [0.25], steps: [2]}}
+train: {{hidden: 4, epochs: 8, patience: 8}}
+evaluate: {{resamples: 100}}
+"""
+
+
+@pytest.fixture(autouse=True)
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with a graph and an experiment, in which the commands run."""
+    store(tmp_path / "data")
+    (tmp_path / "experiments").mkdir()
+    (tmp_path / "experiments" / "small.yaml").write_text(FILE, encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def test_the_whole_grid_is_written_and_printed(ldp, here: Path) -> None:
+    answer = ldp("experiment", "small")
+    assert answer.code == 0, answer.err
+    rows = [line.split()[0] for line in answer.out.splitlines()[1:9]]
+    assert rows == ["row", "majority", "structure", "lpgnn", "base", "lpgnn", "base", "nonpriv"]
+    assert "page:  results/small/report.html" in answer.out
+    for name in ("tables/main.csv", "metrics.json", "time.json", "report.html", f"figures/accuracy-{NAME}.svg"):
+        assert (here / "results" / "small" / name).is_file(), name
+    before = {name: (here / name).read_bytes() for name in files(here)}
+    assert ldp("experiment", "small", "--quiet").err == ""
+    assert {name: (here / name).read_bytes() for name in files(here)} == before
+
+
+def test_a_part_is_printed_and_leaves_the_results_alone(ldp, here: Path) -> None:
+    answer = ldp("experiment", "small", "--only", "arm=base", "--only", "epsilon=3")
+    assert answer.code == 0
+    rows = [line.split()[0] for line in answer.out.splitlines()[1:6]]
+    assert rows == ["row", "majority", "structure", "base", "nonpriv"]
+    assert answer.line == "a part of small: results/small stays as it is"
+    assert not (here / "results").exists()
+    plan = json.loads(ldp("experiment", "small", "--dry", "--json").out)
+    done = {row["cell"]: row["done"] for row in plan}
+    assert {cell.removeprefix(f"{NAME}, ") for cell, there in done.items() if there} == {
+        "majority, epsilon 0",
+        "structure, epsilon 0",
+        "nonpriv, epsilon inf",
+        "base, epsilon 3",
+    }
+
+
+def test_dry_computes_nothing(ldp, here: Path) -> None:
+    before = files(here)
+    answer = ldp("experiment", "small", "--dry")
+    assert answer.out.splitlines()[0] == f"to do  {NAME}, majority, epsilon 0"
+    assert answer.line == "7 of 7 cells are to be computed"
+    assert files(here) == before
+
+
+def test_the_list_says_what_each_shows(ldp, here: Path) -> None:
+    out = ldp("experiment", "--list").out
+    assert " ".join(out.split()) == "small 7 cells A small grid What the tests look at."
+    (one,) = json.loads(ldp("experiment", "--list", "--json").out)
+    assert one == {"name": "small", "title": "A small grid", "about": "What the tests look at.", "cells": 7}
+
+
+def test_json_is_for_scripts(ldp) -> None:
+    found = json.loads(ldp("experiment", "small", "--json").out)
+    assert set(found["metrics"][NAME]) == {"majority", "structure", "nonpriv", "lpgnn", "base"}
+    assert "results/small/time.json" in found["files"]
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ((), "which experiment? `ldp experiment --list` says which there are"),
+        (("smal",), "unknown experiment 'smal'; did you mean 'small'? Valid: small"),
+        (("small", "--list"), "leave 'small' out"),
+        (("other.yaml",), "other.yaml does not exist; see `ldp experiment --list`"),
+        (("small", "--only", "arm=x"), "unknown arm 'x'"),
+    ],
+)
+def test_what_cannot_be_is_one_line(given: tuple[str, ...], words: str, ldp, here: Path) -> None:
+    before = files(here)
+    answer = ldp("experiment", *given)
+    assert answer.code == 2
+    assert words in answer.line
+    assert files(here) == before
+
+
+def test_without_a_folder_of_experiments(ldp, here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(here / "data")
+    assert "the folder experiments holds no experiment" in ldp("experiment", "--list").line

@@ -1,0 +1,294 @@
+"""A grid in one process: the pipeline's numbers, made once, and everything that is said of them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import yaml
+from cell_factory import NAME, accuracies, files, learn, small_params, store
+
+from graphldp.errors import OptionError
+from graphldp.stages import experiment as stage
+from graphldp.stages.artifacts import read_meta
+from graphldp.stages.experiment import Plan, cell_path, home, plan, results_of, run_cells, write_results
+from graphldp.stages.grids import Experiment, load_experiment
+from graphldp.stages.tables import read_csv
+from graphldp.stages.train import RUNS_SCHEMA
+
+PARAMS = small_params(seeds=2)
+GRID: dict[str, Any] = {
+    "title": "A small grid",
+    "about": "What the tests look at.",
+    "datasets": [NAME],
+    "epsilons": [1, 3],
+    "seeds": PARAMS.seeds,
+    "arms": [
+        {"name": "lpgnn", "method": "lpgnn", "mechanism": "mb"},
+        {"name": "togl", "method": "togl-fda", "mechanism": "pm", "set": {"denoise.rho": 1.0}},
+    ],
+    "search": {
+        "points": 3,
+        "seeds": 2,
+        "learning_rate": [0.05, 0.02],
+        "weight_decay": [0.001],
+        "dropout": [0.25, 0.5],
+        "steps": [0, 2],
+    },
+    "train": {"hidden": 4, "epochs": 15, "patience": 8},
+    "evaluate": {"resamples": 100},
+}
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    store(tmp_path)
+    return tmp_path
+
+
+def grid(folder: Path, **changes: Any) -> Experiment:
+    path = folder / "small.yaml"
+    path.write_text(yaml.safe_dump({**GRID, **changes}, sort_keys=False), encoding="utf-8")
+    return load_experiment(path)
+
+
+def whole(experiment: Experiment, data: Path, *only: str) -> Plan:
+    what = plan(experiment, data, only)
+    run_cells(what, data, "cpu")
+    return what
+
+
+def by_name(what: Plan) -> dict[str, Path]:
+    return {f"{cell.name} {cell.epsilon:g}": path for cell, path in zip(what.cells, what.paths, strict=True)}
+
+
+def test_the_runs_are_those_of_the_pipeline(data: Path) -> None:
+    arms = [GRID["arms"][0], {"name": "ppgnn", "method": "ppgnn", "mechanism": "ppm-safe"}]
+    found = by_name(whole(grid(data, arms=arms, epsilons=[1]), data))
+    for name, method, mechanism, epsilon in (
+        ("structure 0", "structure", "null", 0.0),
+        ("nonpriv inf", "nonpriv", "identity", np.inf),
+        ("lpgnn 1", "lpgnn", "mb", 1.0),
+        ("ppgnn 1", "ppgnn", "ppm-safe", 1.0),
+    ):
+        theirs = learn(data, PARAMS, method, mechanism, epsilon, name=NAME)
+        np.testing.assert_array_equal(accuracies(found[name]), accuracies(theirs), err_msg=name)
+        ours, other = (read_meta(path, "") for path in (found[name], theirs))
+        assert set(other) - set(ours) == {"calibrated"}  # there is no such file
+        for key in set(other) - {"calibrated", "arm", "record"}:
+            assert ours[key] == other[key], key
+        assert set(ours) - set(other) == {"axes", "changes", "experiment", "fingerprint"}
+
+
+def test_the_schema_is_that_of_training(data: Path) -> None:
+    import pyarrow.parquet as pq
+
+    what = whole(grid(data, epsilons=[1]), data)
+    for path in what.paths:
+        assert pq.read_schema(path).remove_metadata().equals(RUNS_SCHEMA)
+        facts = json.loads(path.with_suffix(".time.json").read_text())
+        assert facts["seconds"] > 0
+
+
+def test_two_rounds_are_in_the_ledger(data: Path) -> None:
+    meta = read_meta(by_name(whole(grid(data, epsilons=[3]), data))["togl 3"], "")
+    assert [spend["epsilon"] for spend in meta["ledger"]] == [1.5, 1.5]
+    assert len({spend["source"] for spend in meta["ledger"]}) == 2
+    assert (meta["rounds"]["rho"], meta["changes"], meta["epsilon_exact"]) == (1.0, {"rho": 1.0}, pytest.approx(3.0))
+    assert meta["selection"]["score_by"] == "fda"
+
+
+def test_what_is_there_is_not_made_again(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    experiment = grid(data)
+    first = whole(experiment, data)
+    assert not any(first.done)
+    before = {path: path.read_bytes() for path in first.paths}
+    again = plan(experiment, data)
+    assert all(again.done)
+    assert not again.todo
+    monkeypatch.setattr(stage, "learn_cell", None)  # whoever computes anything fails
+    run_cells(again, data, "cpu")
+    assert {path: path.read_bytes() for path in again.paths} == before
+
+
+def test_every_part_of_what_decides_a_number_makes_it_anew(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    whole(grid(data), data)
+
+    def todo(**changes: Any) -> list[str]:
+        return [f"{cell.name} {cell.epsilon:g}" for cell in plan(grid(data, **changes), data).todo]
+
+    everything = todo(seed=1)
+    assert len(everything) == len(grid(data).cells())
+    assert todo(train={**GRID["train"], "epochs": 16}) == everything
+    assert todo(search={**GRID["search"], "points": 4}) == everything
+    assert todo(epsilons=[1, 3, 4]) == ["lpgnn 4", "togl 4"]
+    assert todo(arms=[{**GRID["arms"][0], "options": {"m": 2}}, GRID["arms"][1]]) == ["lpgnn 1", "lpgnn 3"]
+    assert todo(arms=[GRID["arms"][0], {**GRID["arms"][1], "set": {"denoise.rho": 0.5}}]) == ["togl 1", "togl 3"]
+    assert todo(title="Other words", evaluate={"resamples": 101}) == []
+    store(data, words=5.0)
+    assert todo() == everything
+    store(data)
+    assert todo() == []
+    monkeypatch.setattr(stage, "code_hash", lambda: "another version")
+    assert todo() == everything
+
+
+def test_a_damaged_cell_is_made_again(data: Path) -> None:
+    experiment = grid(data, epsilons=[1])
+    what = whole(experiment, data)
+    before = what.paths[-1].read_bytes()
+    what.paths[-1].write_bytes(before[: len(before) // 2])
+    assert plan(experiment, data).todo == what.cells[-1:]
+    whole(experiment, data)
+    assert what.paths[-1].read_bytes() == before
+
+
+def test_stopped_it_goes_on_with_the_cell_that_it_was_in(data: Path, tmp_path: Path) -> None:
+    experiment = grid(data, epsilons=[1])
+
+    def stop(done: int, total: int, text: str) -> None:
+        if text.startswith("3 of 5"):
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        run_cells(plan(experiment, data), data, "cpu", progress=stop)
+    left = plan(experiment, data)
+    assert left.done == (True, True, False, False, False)
+    assert not [name for name in files(home(data, experiment)) if "partial" in name]
+    run_cells(left, data, "cpu")
+    stopped = {name: accuracies(path) for name, path in by_name(left).items()}
+    other = tmp_path / "other"
+    store(other)
+    for name, path in by_name(whole(experiment, other)).items():
+        np.testing.assert_array_equal(stopped[name], accuracies(path), err_msg=name)
+
+
+def test_progress_goes_once_from_nothing_to_all(data: Path) -> None:
+    calls: list[tuple[int, int, str]] = []
+    run_cells(plan(grid(data), data), data, "cpu", progress=lambda *call: calls.append(call))
+    assert len({total for _, total, _ in calls}) == 1
+    counts = [done for done, _, _ in calls]
+    assert counts == sorted(counts)
+    assert counts[-1] == calls[-1][1]
+    assert calls[-1][2] == f"7 of 7: {NAME}, togl, epsilon 3"
+
+
+def test_a_part_keeps_its_floor_and_ceiling(data: Path) -> None:
+    experiment = grid(data, vary={"denoise.rho": [0.0, 1.0]}, arms=[{**GRID["arms"][0], "vary": []}, TOGL])
+
+    def left(*only: str) -> list[str]:
+        return [stage.cell_title(cell) for cell in plan(experiment, data, only).cells]
+
+    ends = [f"{NAME}, majority, epsilon 0", f"{NAME}, structure, epsilon 0", f"{NAME}, nonpriv, epsilon inf"]
+    assert left("arm=lpgnn", "epsilon=1") == [*ends, f"{NAME}, lpgnn, epsilon 1"]
+    assert left("arm=togl", "rho=1", "epsilon=1,3") == [
+        *ends,
+        f"{NAME}, togl, rho 1, epsilon 1",
+        f"{NAME}, togl, rho 1, epsilon 3",
+    ]
+    assert left("dataset=synthetic") == left()
+    for only, words in (
+        (("arms=lpgnn",), "unknown key of --only 'arms'; did you mean 'arm'?"),
+        (("arm=togll",), "unknown arm 'togll'; did you mean 'togl'?"),
+        (("epsilon=2",), "unknown epsilon '2'. Valid: 1, 3"),
+        (("arm",), "--only takes KEY=VALUE, got 'arm'"),
+        (("arm=lpgnn", "arm=togl"), "leaves no arm"),
+    ):
+        with pytest.raises(OptionError) as error:
+            plan(experiment, data, only)
+        assert words in str(error.value)
+
+
+TOGL = {"name": "togl", "method": "togl-fda", "mechanism": "pm"}
+
+
+def test_everything_that_is_said_of_them(data: Path, tmp_path: Path) -> None:
+    experiment = grid(data)
+    what = whole(experiment, data)
+    found = results_of(what, data, tmp_path / "none")
+    written = write_results(what, found, tmp_path / "results")
+    folder = tmp_path / "results" / "small"
+    assert {str(path.relative_to(folder)) for path in written} == set(files(folder))
+    rows = read_csv((folder / "tables" / "main.csv").read_text(encoding="utf-8"))
+    assert len(rows) == len(what.cells)
+    for cell, path in zip(what.cells, what.paths, strict=True):
+        (row,) = [one for one in rows if (one["row"], float(one["epsilon"])) == (cell.name, cell.epsilon)]
+        assert float(row["accuracy"]) == pytest.approx(100 * accuracies(path).mean(), abs=0.006)
+    text = (folder / "tables" / "main.md").read_text(encoding="utf-8")
+    assert text.startswith("# A small grid\n\nWhat the tests look at.\n")
+    took = json.loads((folder / "time.json").read_text())
+    assert took["cells"] == 7
+    assert took["seconds"] > 0
+    assert f"The 7 cells took {took['seconds']:.1f} seconds in all" in text
+    page = (folder / "report.html").read_text(encoding="utf-8")
+    assert "<h1>A small grid</h1>" in page
+    assert "ldp experiment small" in page
+    assert "dvc repro" not in page
+
+
+def test_an_axis_is_a_column_and_has_its_own_floor(data: Path, tmp_path: Path) -> None:
+    vary = {"train.train_fraction": [0.2, 0.5], "denoise.rho": [0.0, 1.0]}
+    arms = [{**GRID["arms"][0], "vary": []}, TOGL]
+    experiment = grid(data, vary=vary, arms=arms, epsilons=[3])
+    what = whole(experiment, data)
+    assert len(set(what.paths)) == len(what.cells) == 2 * (3 + 1 + 2)
+    found = results_of(what, data, tmp_path / "none")
+    assert [section.title for section in found.sections] == [
+        f"{NAME}, train_fraction 0.2",
+        f"{NAME}, train_fraction 0.5",
+    ]
+    assert found.sections[0].train_nodes < found.sections[1].train_nodes
+    write_results(what, found, tmp_path / "results")
+    rows = read_csv((tmp_path / "results" / "small" / "tables" / "main.csv").read_text(encoding="utf-8"))
+    assert [row["train.train_fraction"] for row in rows] == ["0.2"] * 6 + ["0.5"] * 6
+    assert [row["denoise.rho"] for row in rows if row["row"] == "togl"] == ["0", "1"] * 2
+    assert {row["denoise.rho"] for row in rows if row["row"] != "togl"} == {""}
+    floors = [row["accuracy"] for row in rows if row["row"] == "structure"]
+    assert floors[0] != floors[1]
+
+
+def test_a_data_sets_options_are_made_where_they_are_asked_for(tmp_path: Path) -> None:
+    arms = [GRID["arms"][0]]
+    ask: dict[str, Any] = {"arms": arms, "epsilons": [1], "data": {"nodes": 90, "degree": 6.0}}
+    experiment = grid(tmp_path, vary={"data.features": [0.1, 0.9]}, **ask)
+    what = whole(experiment, tmp_path)
+    assert len(what.cells) == 8
+    names = {path.parent.parent.name for path in what.paths}
+    assert names == {f"{NAME}-nodes90-degree6-features{value}" for value in ("0.1", "0.9")}
+    assert len({read_meta(path, "")["input"] for path in what.paths}) == 2
+    assert all(plan(experiment, tmp_path).done)
+
+
+def test_what_a_mechanism_does_not_have_shows_before_anything_is_trained(data: Path) -> None:
+    arms = [GRID["arms"][0], {"name": "wrong", "method": "lpgnn", "mechanism": "pm", "options": {"mm": 3}}]
+    experiment = grid(data, arms=arms)
+    with pytest.raises(OptionError, match=f"small: {NAME}, wrong, epsilon 1: .*mm"):
+        run_cells(plan(experiment, data), data, "cpu")
+    assert not home(data, experiment).exists()
+
+
+def test_words_do_not_change_the_code(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import graphldp
+
+    (tmp_path / "methods.py").write_text('"""Words."""\n\n\ndef one() -> int:\n    """More."""\n    return 1  # why\n')
+    monkeypatch.setattr(stage, "_CODE", ("methods.py",))
+    monkeypatch.setattr(graphldp, "__file__", str(tmp_path / "__init__.py"))
+
+    def now() -> str:
+        stage.code_hash.cache_clear()
+        return stage.code_hash()
+
+    first = now()
+    (tmp_path / "methods.py").write_text('"""Others."""\ndef one() -> int:\n    return 1\n')
+    assert now() == first
+    (tmp_path / "methods.py").write_text("def one() -> int:\n    return 2\n")
+    assert now() != first
+    stage.code_hash.cache_clear()
+
+
+def test_the_file_of_a_cell_says_where_it_stands(data: Path) -> None:
+    experiment = grid(data, vary={"m": [2]}, arms=[GRID["arms"][0]], epsilons=[0.1])
+    assert cell_path(Path("x"), experiment.cells()[-1]) == Path(f"x/runs/{NAME}/lpgnn/mechanism.m=2,eps=0.1.parquet")
