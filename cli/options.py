@@ -18,6 +18,7 @@ __all__ = [
     "Dataset",
     "Device",
     "Epsilon",
+    "MaxMemory",
     "Mechanism",
     "Method",
     "Seed",
@@ -107,6 +108,15 @@ Device: TypeAlias = Annotated[
     str,
     typer.Option(
         "--device", help="auto, cpu, cuda or mps.", callback=_device, autocompletion=_complete(lambda: _DEVICES)
+    ),
+]
+MaxMemory: TypeAlias = Annotated[
+    float | None,
+    typer.Option(
+        "--max-memory",
+        help="GB that training may take beside the data, by estimate: runs that would take more train in waves.",
+        min=0.001,
+        show_default=False,
     ),
 ]
 AsJson: TypeAlias = Annotated[bool, typer.Option("--json", help="Print JSON for a script instead of a table.")]

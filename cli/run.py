@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from graphldp.cli import console
-from graphldp.cli.options import DATA, AsJson, Data, Dataset, Device, Epsilon, Method
+from graphldp.cli.options import DATA, AsJson, Data, Dataset, Device, Epsilon, MaxMemory, Method
 from graphldp.cli.settings import Settings, parse, parts
 from graphldp.cli.train import ParamsFile, choose_params
 
@@ -36,6 +36,7 @@ def run(
         bool, typer.Option("--references/--no-references", help="Also train the floor and the ceiling.")
     ] = True,
     device: Device = "auto",
+    max_memory: MaxMemory = None,
     params: ParamsFile = Path("params.yaml"),
     data: Data = DATA,
     as_json: AsJson = False,
@@ -47,6 +48,7 @@ def run(
     """
     from graphldp.stages import run as stage
     from graphldp.stages.paths import graph_dir
+    from graphldp.stages.resources import Resources, memory_bytes
 
     chosen = choose_params(
         params, dataset, seeds=seeds, seed=seed, search_points=search_points, search_seeds=search_seeds,
@@ -55,9 +57,11 @@ def run(
     if not graph_dir(data, dataset).exists():
         _fetch(dataset, data)
     options, changes = parts(parse(settings))
+    resources = Resources(max_memory=memory_bytes(max_memory), note=console.note)
     with console.progress(f"run {dataset} {method}", None, "epochs") as bar:
         rows = stage.run(
-            dataset, method, mechanism, epsilon, data=data, params=chosen, device=device, options=options,
+            dataset, method, mechanism, epsilon, data=data, params=chosen, device=device,
+            resources=resources, options=options,
             changes=changes, references=references, progress=bar,
         )  # fmt: skip
     _show(rows, dataset, chosen, as_json=as_json)

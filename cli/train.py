@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from graphldp.cli import console
-from graphldp.cli.options import DATA, AsJson, Data, Dataset, Device, Method
+from graphldp.cli.options import DATA, AsJson, Data, Dataset, Device, MaxMemory, Method
 from graphldp.errors import OptionError
 
 __all__ = ["ParamsFile", "choose_params", "register"]
@@ -67,6 +67,7 @@ def train(
         int | None, typer.Option("--seed", help="The root of all randomness of an experiment.", min=0)
     ] = None,
     device: Device = "auto",
+    max_memory: MaxMemory = None,
     params: ParamsFile = _PARAMS,
     name: Annotated[
         str | None, typer.Option(help="The row's name in tables; method and mechanism if left out.")
@@ -90,6 +91,7 @@ def train(
     """
     from graphldp import methods
     from graphldp.stages import train as stage
+    from graphldp.stages.resources import Resources, memory_bytes
 
     if epsilon is None:
         if methods.method(method).model:
@@ -99,10 +101,11 @@ def train(
         params, dataset, seeds=seeds, seed=seed, search_points=search_points, search_seeds=search_seeds,
         epochs=epochs, hidden=hidden, patience=patience, model=model,
     )  # fmt: skip
+    resources = Resources(max_memory=memory_bytes(max_memory), note=console.note)
     with console.progress(f"train {dataset} {method}", None, "epochs") as bar:
         path = stage.train(
             dataset, method, mechanism, epsilon, data=data, params=chosen, name=name, device=device,
-            calibrated=calibrated, output=output, models=save_model, progress=bar,
+            resources=resources, calibrated=calibrated, output=output, models=save_model, progress=bar,
         )  # fmt: skip
     _show(path, save_model, as_json=as_json)
 

@@ -39,6 +39,7 @@ from graphldp.randomness import seed_of
 from graphldp.server import Estimate, kprop, shift
 from graphldp.stages.inputs import Filters, centred, filtered_inputs, plain_inputs, shared, unit_scale
 from graphldp.stages.params import Params, TrainParams
+from graphldp.stages.resources import Resources
 from graphldp.stages.splits import split_of
 
 __all__ = ["CellResult", "Checkpoint", "learn_cell", "learn_majority"]
@@ -109,6 +110,7 @@ def learn_cell(
     *,
     filters: Filters | None = None,
     device: str = "auto",
+    resources: Resources | None = None,
     checkpoint: Checkpoint | None = None,
     on_stop: Callable[[Checkpoint], None] | None = None,
     fingerprint: str = "",
@@ -122,7 +124,7 @@ def learn_cell(
     """
     if filters is None:
         filters = {k: kprop(k) for k in recipe.steps(params.search.steps)}
-    cell = _Cell(graph, estimate_of, recipe, params, filters, device, progress)
+    cell = _Cell(graph, estimate_of, recipe, params, filters, device, resources or Resources(), progress)
     phase, rows, state = "search", [], None
     if checkpoint is not None:
         phase, rows = checkpoint.phase, checkpoint.rows
@@ -148,6 +150,7 @@ class _Cell:
     params: Params
     filters: Filters
     device: str
+    resources: Resources
     progress: Progress | None
 
     def candidates(self) -> tuple[Point, ...]:
@@ -164,7 +167,12 @@ class _Cell:
     def options(self) -> Options:
         """Return the backbone and the loop's options."""
         train = self.params.train
-        return Options(model=backbone_of(self.recipe, train), epochs=train.epochs, patience=train.patience)
+        return Options(
+            model=backbone_of(self.recipe, train),
+            epochs=train.epochs,
+            patience=train.patience,
+            max_memory=self.resources.max_memory,
+        )
 
     def fit(
         self, candidates: Sequence[Point], seeds: Sequence[int], phase: str, state: State | None
@@ -199,6 +207,7 @@ class _Cell:
             which = [place[point.steps] for point in candidates for _ in seeds]
             runs = [replace(run, inputs=run.inputs + start) for run, start in zip(runs, which, strict=True)]
         outcome = fit(problem, runs, self.options(), device=self.device, progress=self._say(phase), state=state)
+        self.resources.tell(phase, outcome)
         return problem, runs, outcome
 
     def replica(self, place: int, seed: int) -> Replica:

@@ -20,6 +20,7 @@ from graphldp.stages.learning import CellResult, learn_cell, learn_majority
 from graphldp.stages.params import Params
 from graphldp.stages.paths import graph_dir
 from graphldp.stages.perturb import device_for, reports_meta, source_of
+from graphldp.stages.resources import Resources
 from graphldp.stages.rounds import TwoRounds
 
 __all__ = ["Outcome", "Prepared", "prepare", "run"]
@@ -48,6 +49,7 @@ def run(
     data: Path,
     params: Params,
     device: str = "auto",
+    resources: Resources | None = None,
     options: Mapping[str, Any] | None = None,
     changes: Mapping[str, Any] | None = None,
     references: bool = True,
@@ -82,6 +84,7 @@ def run(
             params,
             filters=cell.filters,
             device=device,
+            resources=resources,
             progress=_part(progress, count, len(cells)),
         )
         name = cell.recipe.cell_name(cell.mechanism)

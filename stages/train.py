@@ -31,6 +31,7 @@ from graphldp.stages.paths import calibrated_path, epsilon_text, graph_dir, resu
 from graphldp.stages.perturb import check_nodes
 from graphldp.stages.perturb import make_command as perturb_command
 from graphldp.stages.reports import CalibratedFile
+from graphldp.stages.resources import Resources
 from graphldp.stages.rounds import check_selection
 
 __all__ = ["CARRIED", "RUNS_SCHEMA", "make_command", "record_of", "runs_meta", "train", "write_runs"]
@@ -67,6 +68,7 @@ def train(
     params: Params,
     name: str | None = None,
     device: str = "auto",
+    resources: Resources | None = None,
     calibrated: Path | None = None,
     output: Path | None = None,
     models: Path | None = None,
@@ -108,6 +110,7 @@ def train(
         params,
         filters=source.filters(),
         device=device,
+        resources=resources,
         checkpoint=keeper.load(mark),
         on_stop=keeper.save,
         fingerprint=mark,

@@ -104,6 +104,7 @@ class Trainer:
                 parameters=size,
                 materialised=self.order.order == "materialise",
                 outputs=outputs,
+                model=self.model,
             )
 
         self.waves = waves(position, estimate, options.max_memory)

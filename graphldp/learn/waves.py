@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 
 from graphldp.errors import OptionError
 from graphldp.learn.chain import distinct
+from graphldp.learn.models.base import Backbone
 from graphldp.learn.problem import Problem, Run
 
 __all__ = ["estimate_memory", "waves"]
@@ -22,6 +24,7 @@ def estimate_memory(
     parameters: int,
     materialised: bool,
     outputs: int | None = None,
+    model: Backbone | None = None,
 ) -> int:
     """Return the bytes that training these runs together takes, beside the problem itself; an estimate.
 
@@ -32,12 +35,15 @@ def estimate_memory(
         parameters: numbers in one run's parameters.
         materialised: whether the inputs are filtered first.
         outputs: how many outputs a node has; the number of classes if not given.
+        model: the backbone, which may keep something for each edge.
     """
     last = problem.classes if outputs is None else outputs
     nodes, dimensions = problem.nodes, problem.dimensions
     per_run = 4 * (NODE_ARRAYS * nodes * width + CLASS_ARRAYS * nodes * last + PARAMETER_ARRAYS * parameters)
     graphs = [problem.graph(index) for index in {run.graph for run in runs}]
     total: int = per_run * len(runs) + sum(16 * (2 * one.shift.nnz + 2 * one.adjacency.nnz) for one in graphs)
+    if model is not None:
+        total += sum(model.memory(problem.graph(run.graph).adjacency.nnz + nodes, last) for run in runs)
     if materialised:
         return total + 4 * nodes * dimensions * len(distinct(problem.inputs, runs))
     for run in runs:
@@ -54,9 +60,10 @@ def waves(runs: Sequence[int], estimate: Callable[[list[int]], int], limit: int 
         if out and (limit is None or estimate([*out[-1], run]) <= limit):
             out[-1].append(run)
             continue
-        if limit is not None and estimate([run]) > limit:
+        if limit is not None and (need := estimate([run])) > limit:
             raise OptionError(
-                f"max_memory {limit} bytes is too little for a single run; raise it to {estimate([run])} or more"
+                f"max_memory {limit} bytes is too little for a single run; raise it to {need} or more "
+                f"({math.ceil(need / 1e6) / 1e3:g} GB)"
             )
         out.append([run])
     return out

@@ -54,6 +54,14 @@ def test_json_holds_what_the_stages_would_have_measured(ldp, here: Path) -> None
     assert [row["gain"] is None for row in found] == [True, True, False, False]
 
 
+def test_a_limit_of_memory_splits_the_runs_and_says_so(ldp, here: Path) -> None:
+    text = (here / "small.yaml").read_text(encoding="utf-8").replace("hidden: 4", "hidden: 64")
+    (here / "small.yaml").write_text(text, encoding="utf-8")
+    answer = ldp(*GIVEN, "--no-references", "--max-memory", 0.001)
+    assert answer.code == 0
+    assert answer.err.splitlines()[0].startswith("search: 6 runs in 2 waves of at most")
+
+
 def test_nothing_is_written(ldp, here: Path) -> None:
     before = files(here)
     assert ldp(*GIVEN, "--no-references").code == 0

@@ -61,6 +61,25 @@ def test_quiet_is_silent(ldp) -> None:
     assert (answer.code, answer.err) == (0, "")
 
 
+def test_a_limit_of_memory_splits_the_runs_and_says_so(ldp) -> None:
+    given = (*GIVEN, "--hidden", 64)
+    ldp(*given)
+    whole = accuracies(MADE)
+    answer = ldp(*given, "--max-memory", 0.1)
+    assert (answer.code, answer.err) == (0, "")
+    answer = ldp(*given, "--max-memory", 0.001)
+    assert answer.err == "search: 4 runs in 2 waves of at most 3, to stay within 0.001 GB\n"
+    assert read_meta(MADE, "x")["record"]["waves"] == [3]
+    assert accuracies(MADE).tolist() == whole.tolist()
+    assert ldp(*given, "--max-memory", 0.001, "--quiet").err == ""
+
+
+def test_a_limit_below_one_run_is_refused(ldp) -> None:
+    answer = ldp(*GIVEN, "--max-memory", 0.001, "--hidden", 256)
+    assert answer.code == 2
+    assert answer.line.startswith("error: max_memory 1000000 bytes is too little for a single run; raise it to ")
+
+
 # parameters -----------------------------------------------------------------------------------------------------------
 
 

@@ -1,11 +1,14 @@
 from __future__ import annotations
 
+import math
+
+import numpy as np
 import pytest
 import torch
 from learn_factory import make_run, small_problem
 
 from graphldp.errors import OptionError
-from graphldp.learn import Options, resolve_device
+from graphldp.learn import Options, fit, model, resolve_device
 from graphldp.learn.waves import estimate_memory, waves
 
 
@@ -31,7 +34,7 @@ def test_waves_keep_the_order_and_the_limit() -> None:
     assert waves(range(5), estimate, None) == [[0, 1, 2, 3, 4]]
     assert waves([3, 1, 4, 0, 2], estimate, 25) == [[3, 1], [4, 0], [2]]
     assert waves(range(3), estimate, 15) == [[0], [1], [2]]
-    with pytest.raises(OptionError, match="raise it to 15 or more"):
+    with pytest.raises(OptionError, match=r"raise it to 15 or more \(0.001 GB\)"):
         waves(range(3), estimate, 14)
 
 
@@ -46,6 +49,42 @@ def test_the_estimate_grows_with_runs_and_with_filtered_inputs() -> None:
     # Two inputs, one filter.
     assert estimate(4, True) - estimate(3, True) == estimate(3, True) - estimate(2, True)
     assert estimate(2, True) - estimate(1, True) > estimate(3, True) - estimate(2, True)
+
+
+def test_attention_is_counted_edge_by_edge() -> None:
+    """GAT keeps a share for each edge, head and run; with as few nodes the other backbones keep nothing more."""
+    problem, labels = small_problem()
+    edges = problem.adjacency.nnz + problem.nodes
+    runs = [make_run(problem, labels, seed) for seed in range(3)]
+
+    def more(name: str, **options: object) -> int:
+        backbone = model(name, **options)
+        sizes = [
+            estimate_memory(problem, runs, width=16, parameters=1000, materialised=False, model=one)
+            for one in (None, backbone)
+        ]
+        return sizes[1] - sizes[0]
+
+    assert more("gat", heads=4) == 3 * 4 * edges * (4 + 1)
+    assert more("gat", heads=2, layers=3, output_heads=3) == 3 * 4 * edges * (2 + 2 + 3)
+    assert more("gat", heads=4, attention_dropout=True) > 2 * more("gat", heads=4)
+    assert [more(name) for name in ("gcn", "sage", "gin", "sgc")] == [0, 0, 0, 0]
+
+
+def test_gat_in_waves_equals_one_batch() -> None:
+    """The limit lets all runs train at once but for their shares of attention."""
+    problem, labels = small_problem()
+    runs = [make_run(problem, labels, seed, dropout=0.25) for seed in range(6)]
+    backbone = model("gat", hidden=2, heads=8)
+    size = sum(math.prod(one.shape) for one in backbone.parameters(problem.dimensions, problem.classes).values())
+    plain = estimate_memory(problem, runs, width=16, parameters=size, materialised=False)
+    whole = fit(problem, runs, Options(model=backbone, epochs=12), device="cpu")
+    split = fit(problem, runs, Options(model=backbone, epochs=12, max_memory=plain), device="cpu")
+    assert whole.record["waves"] == [6]
+    assert len(split.record["waves"]) > 1
+    np.testing.assert_array_equal(whole.best_epoch, split.best_epoch)
+    np.testing.assert_allclose(whole.validation_loss, split.validation_loss, rtol=1e-4)
+    np.testing.assert_array_equal(whole.predictions, split.predictions)
 
 
 @pytest.mark.parametrize(

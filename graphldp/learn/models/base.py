@@ -83,6 +83,10 @@ class Backbone(ABC):
     def width(self, classes: int) -> int:
         """Return how wide `trunk` projects the inputs: the chain's order is chosen by it."""
 
+    def memory(self, edges: int, classes: int) -> int:
+        """Return the bytes that a run keeps for each edge, self-loops counted; an estimate."""
+        return 0
+
     @abstractmethod
     def trunk(self, parameters: Mapping[str, Tensor], batch: Batch) -> Tensor:
         """Return what comes before the first dropout, for all runs: [nodes, runs, width]."""

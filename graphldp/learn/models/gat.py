@@ -19,6 +19,9 @@ from graphldp.learn.models.registry import register
 
 __all__ = ["GAT"]
 
+# Arrays like the shares that are kept where dropout strikes them, by measurement.
+STRUCK_ARRAYS = 2
+
 
 @register("gat")
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,6 +79,11 @@ class GAT(Backbone):
         """Return the width of the first layer, all heads together."""
         heads, width = self._shape(1, classes)
         return heads * width
+
+    def memory(self, edges: int, classes: int) -> int:
+        """Return the bytes of all layers' shares, and of what strikes them."""
+        heads = sum(self._shape(layer, classes)[0] for layer in range(1, self.layers + 1))
+        return 4 * edges * heads * (1 + STRUCK_ARRAYS * self.attention_dropout)
 
     def trunk(self, parameters: Mapping[str, Tensor], batch: Batch) -> Tensor:
         """Return the first layer, activated; if dropout strikes its attention, what comes before."""

@@ -1,0 +1,47 @@
+"""What a machine gives a training: it changes how the work is done, never what is computed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from graphldp.errors import OptionError
+
+if TYPE_CHECKING:
+    from graphldp.learn import Outcome
+
+__all__ = ["Resources", "memory_bytes"]
+
+GIGABYTE = 10**9
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Resources:
+    """Within which bounds a cell is trained.
+
+    Attributes:
+        max_memory: bytes that training may take beside the data, by estimate; None is no bound.
+        note: is told, in one line, what the bound has changed.
+    """
+
+    max_memory: int | None = None
+    note: Callable[[str], None] | None = None
+
+    def __post_init__(self) -> None:
+        if self.max_memory is not None and self.max_memory < 1:
+            raise OptionError(f"max_memory must be at least 1 byte, got {self.max_memory}")
+
+    def tell(self, phase: str, outcome: Outcome) -> None:
+        """Say what a phase was split into, if it was."""
+        waves: list[Any] = outcome.record["waves"]
+        if self.note is not None and len(waves) > 1 and self.max_memory is not None:
+            self.note(
+                f"{phase}: {sum(waves)} runs in {len(waves)} waves of at most {max(waves)}, to stay within "
+                f"{self.max_memory / GIGABYTE:.3g} GB"
+            )
+
+
+def memory_bytes(gigabytes: float | None) -> int | None:
+    """Return a limit in bytes from one in GB, as the command line takes it."""
+    return None if gigabytes is None else int(gigabytes * GIGABYTE)
