@@ -20,7 +20,7 @@ from graphldp.audit.ledger import ledger_from_meta
 from graphldp.errors import ArtifactError, DataError
 from graphldp.evaluation import Bootstrap, Interval, mean_interval, paired_difference
 from graphldp.stages.artifacts import read_meta, read_table, write_json, write_text
-from graphldp.stages.figures import accuracy_figure
+from graphldp.stages.figures import accuracy_figure, pictures
 from graphldp.stages.paper_numbers import PaperNumbers, load_papers
 from graphldp.stages.params import Axes, Cell, Params, value_text
 from graphldp.stages.paths import epsilon_text
@@ -114,7 +114,7 @@ def write(result: Result, results: Path) -> list[Path]:
         "tables/main.md": markdown_text(result),
         "tables/main.tex": latex_text(result),
         "plots/accuracy.csv": plots_text(result),
-        **{f"figures/accuracy-{section.slug}.svg": accuracy_figure(section, width=760) for section in result.sections},
+        **{f"figures/accuracy-{one.slug}.svg": accuracy_figure(one, width=760) for one in pictures(result)},
         "report.html": report_page(result),
     }
     for name, text in texts.items():

@@ -1,7 +1,9 @@
 """The accuracy figure as SVG, written directly: same bytes everywhere, light and dark, legible at phone width.
 
 Methods are points with their intervals, joined over the budget and moved a little sideways so that they do not hide
-each other. The floor (`structure`) and the ceiling (`nonpriv`) are level lines in a band of their interval.
+each other. The floor (`structure`) and the ceiling (`nonpriv`) are level lines in a band of their interval. An
+experiment with an axis of its own has that axis in place of the budget; where floor and ceiling move along it, they
+are lines too.
 """
 
 from __future__ import annotations
@@ -12,9 +14,9 @@ from dataclasses import dataclass
 from html import escape
 
 from graphldp.evaluation import Interval
-from graphldp.stages.tables import Row, Section, number
+from graphldp.stages.tables import Result, Row, Section, number, short
 
-__all__ = ["FIGURE_CSS", "accuracy_figure", "gain_bar", "nice_ticks"]
+__all__ = ["FIGURE_CSS", "Picture", "accuracy_figure", "gain_bar", "nice_ticks", "pictures"]
 
 # Okabe and Ito's colours, which people with colour-blindness can tell apart, darkened for white and lightened for
 # black paper. Markers differ too, so nothing rests on colour alone.
@@ -40,6 +42,78 @@ _MARKERS = (
 _DASHES = {"structure": "", "nonpriv": "7 4", "majority": "2 4"}
 
 
+_EPSILON = "epsilon"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Picture:
+    """What one figure shows: the tables that it draws together, and what runs along its foot.
+
+    Attributes:
+        slug: for file names and anchors.
+        axis: `epsilon`, or an axis of the experiment by its full name.
+        sections: one table, or one for each value of an axis that floor and ceiling share.
+    """
+
+    slug: str
+    sections: tuple[Section, ...]
+    axis: str = _EPSILON
+
+    @property
+    def values(self) -> tuple[str, ...]:
+        """The places along the foot, as texts."""
+        if self.axis == _EPSILON:
+            found = sorted({row.epsilon for section in self.sections for row in section.private})
+            return tuple(map(number, found)) or ("1",)
+        rows = (row for section in self.sections for row in section.rows)
+        return tuple(dict.fromkeys(value for row in rows for name, value in row.axes if name == self.axis))
+
+    @property
+    def shared(self) -> bool:
+        """Whether floor and ceiling have a value of their own at every place."""
+        return self.axis in dict(self.sections[0].setting)
+
+    def places(self, row: Row) -> tuple[str, ...]:
+        """Return where a row is drawn: at its own place, or everywhere if it has none."""
+        own = number(row.epsilon) if self.axis == _EPSILON else dict(row.axes).get(self.axis)
+        return self.values if own is None else (own,)
+
+    def series(self) -> dict[str, list[tuple[str, Row]]]:
+        """Return the private rows by what they are called here, each as its points from left to right."""
+        rows = [row for section in self.sections for row in section.private]
+        budgets = len({row.epsilon for row in rows}) > 1 and self.axis != _EPSILON
+        fixed = {name for name, _ in self.sections[0].setting} | {self.axis}
+        out: dict[str, list[tuple[str, Row]]] = {}
+        for row in rows:
+            parts = [row.name, *(f"{short(name)} {value}" for name, value in row.axes if name not in fixed)]
+            parts += [f"epsilon {number(row.epsilon)}"] if budgets else []
+            out.setdefault(", ".join(parts), []).extend((place, row) for place in self.places(row))
+        order = self.values.index
+        for points in out.values():
+            points.sort(key=lambda point: order(point[0]))
+        return {name + points[-1][1].mark: points for name, points in out.items()}
+
+    def reference(self, method: str) -> list[tuple[str, Row]]:
+        """Return the floor, the ceiling or the commonest class at every place."""
+        if self.shared:
+            return [(dict(one.setting)[self.axis], one.reference(method)) for one in self.sections]
+        return [(place, self.sections[0].reference(method)) for place in self.values]
+
+
+def pictures(result: Result) -> list[Picture]:
+    """Return the figures of a result: one for each table, or for all the tables along an axis that they share."""
+    groups: dict[tuple[str, ...], list[Section]] = {}
+    for section in result.sections:
+        rest = section.setting[1:]
+        groups.setdefault((section.dataset, *(f"{short(name)}{value}" for name, value in rest)), []).append(section)
+    out = []
+    for key, sections in groups.items():
+        first = sections[0]
+        axes = [*(name for name, _ in first.setting[:1]), *first.own_axes, _EPSILON]
+        out.append(Picture(slug="-".join(key), sections=tuple(sections), axis=axes[0]))
+    return out
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Frame:
     """The plot's rectangle and its two scales."""
@@ -50,15 +124,26 @@ class _Frame:
     bottom: float
     low: float
     high: float
-    epsilons: tuple[float, ...]
+    axis: str
+    values: tuple[str, ...]
 
-    def x(self, epsilon: float) -> float:
-        first, last = math.log10(self.epsilons[0]), math.log10(self.epsilons[-1])
+    def x(self, value: str) -> float:
         inset = 0.09 * (self.right - self.left)
-        if first == last:
+        if len(self.values) == 1:
             return (self.left + self.right) / 2
-        share = (math.log10(epsilon) - first) / (last - first)
+        if self.axis == _EPSILON:
+            first, last = math.log10(float(self.values[0])), math.log10(float(self.values[-1]))
+            share = (math.log10(float(value)) - first) / (last - first)
+        else:
+            share = self.values.index(value) / (len(self.values) - 1)
         return self.left + inset + share * (self.right - self.left - 2 * inset)
+
+    @property
+    def foot(self) -> str:
+        """What stands under the axis."""
+        if self.axis == _EPSILON:
+            return f"epsilon of one user{' (log scale)' if len(self.values) > 1 else ''}"
+        return f"{short(self.axis)}{' (values evenly spaced)' if len(self.values) > 2 else ''}"
 
     def y(self, value: float) -> float:
         return self.bottom - (value - self.low) / (self.high - self.low) * (self.bottom - self.top)
@@ -78,35 +163,46 @@ class _Label:
     marker: str = ""
 
 
-def accuracy_figure(section: Section, *, width: int, standalone: bool = True) -> str:
-    """Return accuracy against epsilon for one dataset; `standalone` brings the style with it."""
-    series = _series(section)
-    epsilons = tuple(sorted({row.epsilon for row in section.private})) or (1.0,)
-    low, high, hidden = _range(section)
+def accuracy_figure(shown: Section | Picture, *, width: int, standalone: bool = True) -> str:
+    """Return accuracy against epsilon for one table, or what a picture asks for; `standalone` brings the style too."""
+    picture = shown if isinstance(shown, Picture) else Picture(slug=shown.slug, sections=(shown,))
+    section, series = picture.sections[0], picture.series()
+    low, high, hidden = _range(picture)
     height = 420 if width >= 600 else 380
     wide = width >= 600
-    longest = max(len(row.label) for row in section.rows if row.role != "majority")
+    longest = max(len(name) for name in (*series, "structure"))
     margin = 34 + 7.6 * (longest + (5 if wide else 0))
-    frame = _Frame(left=38, right=width - margin, top=34, bottom=height - 50, low=low, high=high, epsilons=epsilons)
+    frame = _Frame(
+        left=38,
+        right=width - margin,
+        top=34,
+        bottom=height - 50,
+        low=low,
+        high=high,
+        axis=picture.axis,
+        values=picture.values,
+    )
     parts = _axes(frame, section.reference("majority") if hidden else None)
     labels = []
     for method in ("nonpriv", "structure", "majority"):
         if method not in hidden:
-            drawn, label = _level(section.reference(method), frame)
+            points = picture.reference(method)
+            drawn, label = _moving(points, frame) if picture.shared else _level(points[0][1], frame)
             parts += drawn
             labels.append(label)
-    for place, rows in enumerate(series):
-        drawn, label = _line(rows, place, len(series), frame)
+    for place, (name, points) in enumerate(series.items()):
+        drawn, label = _line(name, points, place, len(series), frame)
         parts += drawn
         labels.append(label)
     parts += _margin(_spread(labels, frame.top, frame.bottom), frame, values=wide)
-    name = f"figure-{escape(section.dataset)}-{width}"
+    name = f"figure-{escape(picture.slug)}-{width}"
+    against = short(picture.axis)
     style = f"<style>{FIGURE_CSS}</style>" if standalone else ""
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" class="figure" viewBox="0 0 {width} {height}" width="{width}" '
         f'height="{height}" role="img" aria-labelledby="{name}-title {name}-text">{style}'
-        f'<title id="{name}-title">Accuracy against epsilon on {escape(section.dataset)}</title>'
-        f'<desc id="{name}-text">{escape(_description(section))}</desc>\n' + "\n".join(parts) + "\n</svg>\n"
+        f'<title id="{name}-title">Accuracy against {escape(against)} on {escape(section.dataset)}</title>'
+        f'<desc id="{name}-text">{escape(_description(picture))}</desc>\n' + "\n".join(parts) + "\n</svg>\n"
     )
 
 
@@ -143,19 +239,14 @@ def nice_ticks(low: float, high: float, count: int = 6) -> list[float]:
     return [round(place * step, 10) for place in range(first, math.floor(high / step + 1e-9) + 1)]
 
 
-def _series(section: Section) -> list[list[Row]]:
-    """Return the private rows by name, each in the order of its budgets."""
-    names = dict.fromkeys(row.name for row in section.private)
-    return [sorted((row for row in section.private if row.name == name), key=lambda row: row.epsilon) for name in names]
-
-
-def _range(section: Section) -> tuple[float, float, set[str]]:
+def _range(picture: Picture) -> tuple[float, float, set[str]]:
     """Return the axis and what it leaves out: a majority far below would flatten everything that matters."""
-    drawn = [row for row in section.rows if row.role != "majority"]
+    drawn = [row for section in picture.sections for row in section.rows if row.role != "majority"]
     low = min(_reach(row)[0] for row in drawn)
     high = max(_reach(row)[1] for row in drawn)
     pad = max(0.08 * (high - low), 0.5)
-    majority = _reach(section.reference("majority"))
+    ends = [_reach(row) for _, row in picture.reference("majority")]
+    majority = min(end for end, _ in ends), max(end for _, end in ends)
     hidden = majority[0] < low - 0.5 * (high - low) - pad
     if not hidden:
         low, high = min(low, majority[0]), max(high, majority[1])
@@ -178,19 +269,19 @@ def _axes(frame: _Frame, below: Row | None) -> list[str]:
             f'dy="4">{number(tick)}</text>'
         )
     room = -math.inf
-    for epsilon in frame.epsilons:
-        x = frame.x(epsilon)
+    for value in frame.values:
+        x, need = frame.x(value), max(30.0, 7.2 * len(value))
         parts.append(f'<path stroke="var(--muted)" d="M{_n(x)} {_n(frame.bottom)}v5"/>')
-        if x - room >= 30:  # a label that would touch its neighbour is left out, its tick stays
+        if x - room >= need:  # a label that would touch its neighbour is left out, its tick stays
             room = x
             parts.append(
                 f'<text font-size="12.5" text-anchor="middle" x="{_n(x)}" y="{_n(frame.bottom + 20)}">'
-                f"{number(epsilon)}</text>"
+                f"{escape(value)}</text>"
             )
     parts.append(f'<path stroke="var(--muted)" d="M{_n(frame.left)} {_n(frame.bottom)}H{_n(frame.right)}"/>')
     parts.append(
         f'<text class="muted" font-size="12.5" text-anchor="middle" x="{_n((frame.left + frame.right) / 2)}" '
-        f'y="{_n(frame.bottom + 41)}">epsilon of one user{" (log scale)" if len(frame.epsilons) > 1 else ""}</text>'
+        f'y="{_n(frame.bottom + 41)}">{escape(frame.foot)}</text>'
     )
     return parts
 
@@ -215,13 +306,39 @@ def _level(row: Row, frame: _Frame) -> tuple[list[str], _Label]:
     )
 
 
-def _line(rows: Sequence[Row], place: int, count: int, frame: _Frame) -> tuple[list[str], _Label]:
+def _moving(points: Sequence[tuple[str, Row]], frame: _Frame) -> tuple[list[str], _Label]:
+    """Draw a reference that is measured anew at every place: a line in the band of its intervals."""
+    spots = [(frame.x(place), row) for place, row in points]
+    last = spots[-1][1]
+    dashes = f' stroke-dasharray="{_DASHES[last.role]}"' if _DASHES[last.role] else ""
+    highs = [f"{_n(x)} {_n(frame.y(_reach(row)[1]))}" for x, row in spots]
+    lows = [f"{_n(x)} {_n(frame.y(_reach(row)[0]))}" for x, row in reversed(spots)]
+    trail = "L".join(f"{_n(x)} {_n(frame.y(row.accuracy.mean))}" for x, row in spots)
+    parts = [
+        f'<path fill="var(--band)" opacity="0.16" d="M{"L".join([*highs, *lows])}Z"/>',
+        f'<path fill="none" stroke="var(--ink)" stroke-width="1.6"{dashes} d="M{trail}"/>',
+    ]
+    y = frame.y(last.accuracy.mean)
+    return parts, _Label(
+        text=last.name,
+        value=f"{last.accuracy.mean:.1f}",
+        colour="var(--ink)",
+        from_x=spots[-1][0],
+        from_y=y,
+        y=y,
+        strong=True,
+    )
+
+
+def _line(
+    name: str, spots: Sequence[tuple[str, Row]], place: int, count: int, frame: _Frame
+) -> tuple[list[str], _Label]:
     colour = f"var(--s{place % _SERIES})"
     marker = _MARKERS[place % len(_MARKERS)]
-    gaps = [frame.x(b) - frame.x(a) for a, b in zip(frame.epsilons, frame.epsilons[1:], strict=False)]
+    gaps = [frame.x(b) - frame.x(a) for a, b in zip(frame.values, frame.values[1:], strict=False)]
     room = min([8.0 * max(count - 1, 1), *(0.6 * gap for gap in gaps)])
     shift = (place - (count - 1) / 2) * room / max(count - 1, 1)
-    points = [(frame.x(row.epsilon) + shift, frame.y(row.accuracy.mean), row) for row in rows]
+    points = [(frame.x(value) + shift, frame.y(row.accuracy.mean), row) for value, row in spots]
     parts = [f'<g fill="{colour}" stroke="{colour}">']
     trail = "L".join(f"{_n(x)} {_n(y)}" for x, y, _ in points)
     parts.append(f'<path fill="none" stroke-width="1.4" opacity="0.75" d="M{trail}"/>')
@@ -236,7 +353,7 @@ def _line(rows: Sequence[Row], place: int, count: int, frame: _Frame) -> tuple[l
     parts.append("</g>")
     x, y, last = points[-1]
     return parts, _Label(
-        text=last.label,
+        text=name,
         value=f"{last.accuracy.mean:.1f}",
         colour=colour,
         from_x=x + 6,
@@ -284,12 +401,19 @@ def _margin(labels: Sequence[_Label], frame: _Frame, *, values: bool) -> list[st
     return parts
 
 
-def _description(section: Section) -> str:
+def _description(picture: Picture) -> str:
     """Say the figure in words, for people who do not see it."""
-    words = [f"{row.name} {row.accuracy.mean:.1f}" for row in section.rows if row.role != "private"]
+    at = short(picture.axis)
+    lines = {row.name: picture.reference(row.method) for row in picture.sections[0].rows if row.role != "private"}
+    if picture.shared:
+        lines |= picture.series()
+        words = []
+    else:
+        words = [f"{name} {points[0][1].accuracy.mean:.1f}" for name, points in lines.items()]
+        lines = picture.series()
     words += [
-        f"{rows[0].name} " + ", ".join(f"{row.accuracy.mean:.1f} at epsilon {number(row.epsilon)}" for row in rows)
-        for rows in _series(section)
+        f"{name} " + ", ".join(f"{row.accuracy.mean:.1f} at {at} {place}" for place, row in points)
+        for name, points in lines.items()
     ]
     return "; ".join(words) + "."
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from string import Template
 
 from graphldp.evaluation import Interval
-from graphldp.stages.figures import FIGURE_CSS, accuracy_figure, gain_bar
+from graphldp.stages.figures import FIGURE_CSS, Picture, accuracy_figure, gain_bar, pictures
 from graphldp.stages.findings import Finding, find, title
 from graphldp.stages.tables import (
     DAGGER,
@@ -44,6 +44,7 @@ def report_page(result: Result) -> str:
     template = Template((_HERE / "report.html").read_text(encoding="utf-8"))
     css = (_HERE / "report.css").read_text(encoding="utf-8") + FIGURE_CSS
     findings = [find(section) for section in result.sections]
+    drawn = {picture.sections[0].slug: picture for picture in pictures(result)}
     names = list(dict.fromkeys(title(section.dataset) for section in result.sections))
     lead = (
         "People perturb their own features before they send them. The question is what those noisy reports add to what "
@@ -57,7 +58,8 @@ def report_page(result: Result) -> str:
         css=css.strip(),
         jump=_jump(result) if len(result.sections) > 1 else "",
         sections="\n".join(
-            _section(section, finding, result) for section, finding in zip(result.sections, findings, strict=True)
+            _section(section, finding, result, drawn.get(section.slug))
+            for section, finding in zip(result.sections, findings, strict=True)
         ),
         measured=_measured(result),
         privacy=_privacy(result),
@@ -73,17 +75,20 @@ def _jump(result: Result) -> str:
     return f'<nav aria-label="Datasets"><ul>{links}</ul></nav>'
 
 
-def _section(section: Section, finding: Finding, result: Result) -> str:
+def _section(section: Section, finding: Finding, result: Result, picture: Picture | None) -> str:
+    """Return a table's section; the picture of several tables stands in the first one's."""
     sentences = "".join(f"<p>{escape(sentence)}</p>" for sentence in finding.sentences)
-    drawings = "".join(
-        f'<div class="{kind}">{accuracy_figure(section, width=width, standalone=False)}</div>'
-        for kind, width in _WIDTHS.items()
-    )
+    figure = ""
+    if picture is not None:
+        drawings = "".join(
+            f'<div class="{kind}">{accuracy_figure(picture, width=width, standalone=False)}</div>'
+            for kind, width in _WIDTHS.items()
+        )
+        caption = f"<figcaption>{_caption(result)}</figcaption>"
+        figure = f'<div class="framed"><figure>{drawings}{caption}</figure></div>\n'
     return (
         f'<section class="finding" id="{escape(section.slug)}">\n<h2>{escape(finding.headline)}</h2>\n'
-        f"{_tiles(section, finding)}\n{sentences}\n"
-        f'<div class="framed"><figure>{drawings}'
-        f"<figcaption>{_caption(result)}</figcaption></figure></div>\n"
+        f"{_tiles(section, finding)}\n{sentences}\n{figure}"
         f"<h3>Every result</h3>\n{_table(section, result)}\n{_notes(section)}\n</section>"
     )
 
@@ -103,7 +108,9 @@ def _tiles(section: Section, finding: Finding) -> str:
     tiles = [("floor", "Nobody’s features", "the floor, epsilon 0", floor)]
     if finding.best is not None:
         best = finding.best
-        tiles.append(("best", "Best private result", f"{best.label}, epsilon {number(best.epsilon)}", best))
+        tiles.append(
+            ("best", "Best private result", f"{section.called(best)}{best.mark}, epsilon {number(best.epsilon)}", best)
+        )
     tiles.append(("ceiling", "Everybody’s true features", "the ceiling, no privacy", ceiling))
     parts = []
     for kind, label, what, row in tiles:
@@ -129,7 +136,7 @@ def _table(section: Section, result: Result) -> str:
     limit = _limit(section)
     bodies = []
     for heading, rows in groupby(section.rows, key=_group):
-        lines = "".join(_line(row, letters, limit) for row in rows)
+        lines = "".join(_line(row, letters, limit, section) for row in rows)
         bodies.append(
             f'<tbody role="rowgroup"><tr role="row" class="group"><th role="rowheader" scope="rowgroup" colspan="7">'
             f"{heading}</th></tr>{lines}</tbody>"
@@ -162,7 +169,7 @@ def _group(row: Row) -> str:
     return "<b>epsilon 0</b>: no features, nothing spent"
 
 
-def _line(row: Row, letters: dict[str, str], limit: float) -> str:
+def _line(row: Row, letters: dict[str, str], limit: float, section: Section) -> str:
     gain = row.gain
     judged = gain is not None and row.role == "private"
     side = gain.against(0.0) if gain is not None else "unknown"
@@ -176,7 +183,7 @@ def _line(row: Row, letters: dict[str, str], limit: float) -> str:
     if row.papers:
         paper = f"<span>{escape(row.papers[0].text)}<sup>{letters[row.papers[0].note]}</sup></span>"
     return (
-        f'<tr role="row"><th role="rowheader" scope="row">{escape(row.label)}{_about(row)}</th>'
+        f'<tr role="row"><th role="rowheader" scope="row">{escape(row.label)}{_about(row, section)}</th>'
         f'<td role="cell" class="num">{_number(row.accuracy)}</td>'
         f'<td role="cell" class="num gain-cell">{_number(gain, sign=True)}</td>'
         f'<td role="cell" class="bars">{bar}</td>'
@@ -186,10 +193,10 @@ def _line(row: Row, letters: dict[str, str], limit: float) -> str:
     )
 
 
-def _about(row: Row) -> str:
+def _about(row: Row, section: Section) -> str:
     """Return the mechanism, its place on the experiment's axes and the depth, in small type behind a row's name."""
     parts = [] if row.role == "majority" else [row.mechanism]
-    parts += [f"{short(name)} {value}" for name, value in row.axes] if row.role == "private" else []
+    parts += [f"{short(name)} {value}" for name, value in row.axes if name in section.own_axes]
     parts += [f"K {row.steps_text}"] if row.steps else []
     return f'<span class="about">{escape(", ".join(parts))}</span>' if parts else ""
 
@@ -302,7 +309,7 @@ def _papers(result: Result) -> str:
 
 def _again(result: Result) -> str:
     files = ["tables/main.csv", "tables/main.md", "tables/main.tex", "metrics.json", "plots/accuracy.csv"]
-    files += [f"figures/accuracy-{section.slug}.svg" for section in result.sections]
+    files += [f"figures/accuracy-{picture.slug}.svg" for picture in pictures(result)]
     links = ", ".join(f'<a href="{escape(name)}">{escape(name)}</a>' for name in files)
     if result.experiment:
         name = escape(result.experiment)

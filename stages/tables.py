@@ -121,7 +121,12 @@ class Row:
     @property
     def label(self) -> str:
         """The row's name, with a dagger where the mechanism does not keep its claim."""
-        return self.name if self.claim.keeps else f"{self.name} {DAGGER}"
+        return f"{self.name}{self.mark}"
+
+    @property
+    def mark(self) -> str:
+        """The dagger, where the mechanism does not keep its claim."""
+        return "" if self.claim.keeps else f" {DAGGER}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -153,6 +158,10 @@ class Section:
         """The axes on which its rows differ."""
         shared = dict(self.setting)
         return tuple(dict.fromkeys(name for row in self.rows for name, _ in row.axes if name not in shared))
+
+    def called(self, row: Row) -> str:
+        """Return what one of its rows is called, with its place on the axes on which they differ."""
+        return ", ".join([row.name, *(f"{short(name)} {value}" for name, value in row.axes if name in self.own_axes)])
 
     @property
     def protocol(self) -> str:

@@ -15,6 +15,8 @@ from graphldp.errors import OptionError
 from graphldp.stages import experiment as stage
 from graphldp.stages.artifacts import read_meta
 from graphldp.stages.experiment import Plan, cell_path, home, plan, results_of, run_cells, write_results
+from graphldp.stages.figures import accuracy_figure, pictures
+from graphldp.stages.findings import find
 from graphldp.stages.grids import Experiment, load_experiment
 from graphldp.stages.tables import read_csv
 from graphldp.stages.train import RUNS_SCHEMA
@@ -248,6 +250,43 @@ def test_an_axis_is_a_column_and_has_its_own_floor(data: Path, tmp_path: Path) -
     assert {row["denoise.rho"] for row in rows if row["row"] != "togl"} == {""}
     floors = [row["accuracy"] for row in rows if row["row"] == "structure"]
     assert floors[0] != floors[1]
+    metrics = json.loads((tmp_path / "results" / "small" / "metrics.json").read_text())
+    here = metrics[NAME]["train.train_fraction=0.2"]
+    assert set(here) == {"majority", "structure", "nonpriv", "lpgnn", "denoise.rho=0", "denoise.rho=1"}
+    assert here["denoise.rho=0"]["togl"]["3"]["accuracy"] == pytest.approx(float(rows[3]["accuracy"]), abs=0.01)
+
+    (picture,) = pictures(found)  # both tables in one, along what floor and ceiling share
+    assert (picture.axis, picture.values, picture.slug) == ("train.train_fraction", ("0.2", "0.5"), NAME)
+    assert {name: [place for place, _ in points] for name, points in picture.series().items()} == {
+        "togl, rho 0": ["0.2", "0.5"],
+        "togl, rho 1": ["0.2", "0.5"],
+        "lpgnn": ["0.2", "0.5"],
+    }
+    assert [f"{row.accuracy.mean:.2f}" for _, row in picture.reference("structure")] == floors
+    page = (tmp_path / "results" / "small" / "report.html").read_text(encoding="utf-8")
+    assert page.count("<figure>") == 1
+    assert page.count('<section class="finding"') == 2
+
+
+def test_a_methods_axis_is_the_foot_of_the_figure(data: Path, tmp_path: Path) -> None:
+    arms = [{**GRID["arms"][0], "vary": []}, TOGL]
+    what = whole(grid(data, vary={"denoise.rho": [1.0, 0.0]}, arms=arms), data)
+    found = results_of(what, data, tmp_path / "none")
+    (picture,) = pictures(found)
+    points = picture.series()
+    assert set(points) == {"lpgnn, epsilon 1", "lpgnn, epsilon 3", "togl, epsilon 1", "togl, epsilon 3"}
+    assert [place for place, _ in points["togl, epsilon 1"]] == ["1", "0"]  # in the file's order
+    first, second = points["lpgnn, epsilon 1"]  # without the axis: the same everywhere
+    assert first[0] != second[0]
+    assert first[1] is second[1]
+    assert not picture.shared
+    drawing = accuracy_figure(picture, width=760)
+    assert "Accuracy against rho on synthetic" in drawing
+    assert ">rho</text>" in drawing
+    assert f"togl, epsilon 1 {points['togl, epsilon 1'][0][1].accuracy.mean:.1f} at rho 1" in drawing
+    best = find(found.sections[0]).best
+    assert best is not None
+    assert found.sections[0].called(best) in " ".join(find(found.sections[0]).sentences)
 
 
 def test_a_data_sets_options_are_made_where_they_are_asked_for(tmp_path: Path) -> None:
