@@ -102,8 +102,8 @@ def _best(best: Row, section: Section) -> str:
     gain = best.gain
     assert gain is not None  # only the floor has no gain over itself
     first = (
-        f"The best private result is {section.called(best)} at epsilon {number(best.epsilon)} with {best.accuracy.mean:.1f} %, "
-        f"{span(gain, sign=True)} points against the floor"
+        f"The best private result is {section.called(best)} at epsilon {number(best.epsilon)} with "
+        f"{best.accuracy.mean:.1f} %, {span(gain, sign=True)} points against the floor"
     )
     side = gain.against(0.0)
     if side == "unknown":
