@@ -13,6 +13,7 @@ from graphldp.audit import AuditOptions, audit_rows
 from graphldp.audit.mechanisms import budgets
 from graphldp.audit.subject import subject_of
 from graphldp.client import Randomiser, lookup, names
+from graphldp.client.sets import SetValued
 from graphldp.client.vector import VectorMechanism
 from graphldp.errors import OptionError
 from graphldp.stages.artifacts import write_text
@@ -122,10 +123,13 @@ def mechanism_page(name: str) -> str:
     if missing:
         raise OptionError(f"the docstring of {name} ({cls.__name__}) has no {', '.join(missing)}: its page needs them")
     lines = [f"# `{name}`", "", _NOTE, "", told["summary"], "", "## Law", "", told["Formula"], ""]
+    inputs = "two" if issubclass(cls, SetValued) else "three"
     if name != "identity":
-        lines += [f"![Law for three inputs at epsilon {0 if name == 'null' else 1}]({name}-law.svg)", ""]
+        lines += [f"![Law for {inputs} inputs at epsilon {0 if name == 'null' else 1}]({name}-law.svg)", ""]
         if name in ("ppm", "ppm-safe"):
             lines += ["Shown: the perturbed level, with its share gamma of epsilon 1.", ""]
+        elif issubclass(cls, SetValued):
+            lines += ["Shown: whether a report supports a feature that is there (1) or not (-1), if d is 1.", ""]
         elif cls.kind == "vector":
             lines += ["Shown: one value, with the whole budget of the lowest level, or of everybody.", ""]
     lines += ["## Claim", "", told["Claim"], "", "[Checked by the audit](../privacy.md).", ""]

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from graphldp.audit.law import outcomes
+from graphldp.client.sets import Membership
 from graphldp.errors import OptionError
 from graphldp.stages.artifacts import write_text
 from graphldp.stages.docs_numbers import (
@@ -36,7 +37,7 @@ def law_figure(name: str, path: Path, epsilon: float = 1.0) -> None:
     """Draw the probabilities, or the density, of what is sent about three inputs."""
     base = law_base(name, epsilon)
     levels = base.kind == "level"
-    inputs = [1.0, 3.0, 5.0] if levels else [-1.0, 0.0, 0.6]
+    inputs = [1.0, 3.0, 5.0] if levels else [-1.0, 1.0] if isinstance(base, Membership) else [-1.0, 0.0, 0.6]
     figure, (axes,) = _figure(1)
     law = outcomes(base, inputs)
     few = base.finite and len(law.y) <= _FEW_OUTPUTS
@@ -55,7 +56,7 @@ def law_figure(name: str, path: Path, epsilon: float = 1.0) -> None:
     axes.set_xlabel("report")
     axes.set_ylabel("density" if not base.finite else "probability")
     axes.legend(frameon=False, ncols=3, loc="upper center", fontsize=8)
-    _save(figure, path, f"Law of {name} at epsilon {epsilon:g} for three inputs")
+    _save(figure, path, f"Law of {name} at epsilon {epsilon:g} for {'two' if len(inputs) == 2 else 'three'} inputs")
 
 
 def variance_figure(name: str, path: Path) -> bool:

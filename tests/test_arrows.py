@@ -150,7 +150,7 @@ NUMPY_ALONE = """
     import numpy as np
     from graphldp.client import lookup, names, protocol
 
-    features = np.linspace(-1.0, 1.0, 24).reshape(3, 8)
+    features = np.where(np.linspace(-1.0, 1.0, 24).reshape(3, 8) > 0, 1.0, -1.0)  # sets take nothing between
     budgets = {"identity": float("inf"), "null": 0.0}
     for name in names():
         if lookup(name).kind == "level":

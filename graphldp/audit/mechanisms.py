@@ -16,9 +16,11 @@ from graphldp.audit.exact import Loss, joint_loss, scalar_loss
 from graphldp.audit.fit import Fit, Power, fit, power
 from graphldp.audit.gaussian import gaussian_delta, gaussian_epsilon, loss_distribution, numerical_epsilon
 from graphldp.audit.law import outcomes
+from graphldp.audit.sets import audit_sets
 from graphldp.audit.subject import Piece, Subject, subject_of
 from graphldp.audit.whole import audit_whole
 from graphldp.client import lookup
+from graphldp.client.sets import SetValued
 from graphldp.errors import OptionError
 from graphldp.randomness import generator
 
@@ -180,7 +182,8 @@ def audit_mechanism(name: str, epsilon: float, options: AuditOptions) -> Row:
 def audit_subject(subject: Subject, nominal: float, options: AuditOptions) -> Row:
     """Return the row of a mechanism that was taken apart."""
     if not subject.pieces:
-        found = audit_whole(subject, nominal, options.samples, options.seed)
+        look = audit_sets if isinstance(subject.device, SetValued) else audit_whole
+        found = look(subject, nominal, options.samples, options.seed)
         problems = [*found.problems, *_loss_problems(subject, subject.stated, 0.0)]
         return Row(
             **_shared(subject, nominal),

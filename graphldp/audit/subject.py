@@ -1,8 +1,8 @@
 """What is audited: a mechanism taken apart into pieces whose laws are scalar laws at known positions.
 
 Most mechanisms are one piece: m of d dimensions, or all of them, each through a scalar randomiser. One with public
-privacy levels is a piece for each level. One that hides a level in its report has no such pieces: its report is
-audited as a whole.
+privacy levels is a piece for each level. One that hides a level in its report, or sends a random set, has no such
+pieces: its report is audited as a whole.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphldp.client import Randomiser, Reports, lookup, mechanism, protocol
+from graphldp.client.sets import SetValued
 
 __all__ = ["LEVELS", "Piece", "Subject", "subject_of"]
 
@@ -131,7 +132,7 @@ def _pieces(device: Any) -> tuple[Piece, ...]:
             )
             for level, (budget, part) in enumerate(zip(device.budgets, device.parts, strict=True), start=1)
         )
-    if len(device.budgets) > 1:
+    if len(device.budgets) > 1 or isinstance(device, SetValued):
         return ()
     return (Piece(label="", epsilon=device.epsilon, bases=(device.base,) * d, m=device.m, perturb=device.perturb),)
 

@@ -26,7 +26,7 @@ from graphldp.client import Reports, mechanism, protocol
 from graphldp.errors import OptionError
 from graphldp.randomness import generator
 
-__all__ = ["WholeFinding", "audit_whole", "whole_law"]
+__all__ = ["WholeFinding", "audit_whole", "whole_law", "whole_problems"]
 
 Floats: TypeAlias = NDArray[np.float64]
 Record: TypeAlias = tuple[tuple[float, ...], int]
@@ -139,15 +139,16 @@ def audit_whole(subject: Any, nominal: float, samples: int, seed: int) -> WholeF
         variance_worst=float(variance.max()),
         variance_mean=float(np.average(variance, weights=np.gradient(inputs))),
         bias=float(np.abs(device.bias(inputs)).max()),
-        problems=_problems(subject, loss, small.privacy_loss(), sampled, shown, bound),
+        problems=whole_problems(subject, loss, small.privacy_loss(), sampled, shown, bound),
     )
 
 
-def _problems(subject: Any, loss: Loss, stated: float, sampled: Fit, shown: Power, bound: Bound) -> list[str]:
+def whole_problems(subject: Any, loss: Loss, stated: float, sampled: Fit, shown: Power, bound: Bound) -> list[str]:
+    """Return what is wrong with a report that was looked at as a whole."""
     found = []
     slack = LOSS_TOLERANCE * (1 + subject.epsilon)
     if loss.value > subject.epsilon + slack:
-        found.append(f"enumerating all pairs of features and level gives the loss {loss.value:.6g}")
+        found.append(f"enumerating all pairs of records gives the loss {loss.value:.6g}")
     if loss.value != stated and not abs(loss.value - stated) <= 1e-6 * (1 + stated):
         found.append(f"the enumerated joint loss is {loss.value:.6g}, the mechanism states {stated:.6g}")
     if not sampled.follows:

@@ -108,8 +108,15 @@ class VectorMechanism(ABC):
     @abstractmethod
     def _perturb(self, features: Any, nodes: int, rng: UniformSource, level: ArrayLike | None) -> Reports: ...
 
+    def unfold(self, reports: Reports) -> Reports:
+        """Return the reports by dimension, as a server reads them: what was sent, for all mechanisms but hashes."""
+        return reports
+
     def estimate(self, reports: Reports) -> NDArray[np.float32]:
-        """Return the server's estimate at the reported coordinates, n x m; unused places hold the fill."""
+        """Return the server's estimate at the reported coordinates, n x m; unused places hold the fill.
+
+        Reports are those by dimension, as `unfold` gives them.
+        """
         out = np.empty(reports.value.shape, dtype=np.float32)
         step = max(1, _ESTIMATES // max(1, reports.m))
         for start in range(0, reports.nodes, step):

@@ -49,6 +49,7 @@ def rectify(reports: Reports) -> Estimate:
     m of d with probability m/d: fill + d/m (estimate - fill). Mechanisms that are used unrectified are taken as sent.
     """
     device = from_meta(dict(reports.meta))
+    reports = device.unfold(reports)
     values = device.estimate(reports)
     nodes, width = reports.value.shape
     if reports.index is None:

@@ -18,6 +18,7 @@ from graphldp.client.ppm import PersonalisedPerturbation
 from graphldp.client.ppm_public import PublicLevels
 from graphldp.client.ppm_safe import SafePersonalised
 from graphldp.client.protocol import Sampled
+from graphldp.client.sets import SetValued
 from graphldp.errors import OptionError
 from graphldp.server.calibration import Calibration
 from graphldp.server.estimate import Estimate
@@ -43,6 +44,8 @@ def boundary(device: VectorMechanism) -> float:
         return half * max(device.magnitude(level) for level in range(1, device.levels + 1))
     if isinstance(device, SafePersonalised):
         return half * float(np.abs(device.level_weights()[0]).max())
+    if isinstance(device, SetValued):
+        return float(device.base.estimate(1.0)) - device.fill_value
     if not isinstance(device, Sampled):
         raise OptionError(f"{device.name} has no single law of a reported value; give the threshold itself, not tau")
     ends = device.base.support(np.array([device.low, device.high]))

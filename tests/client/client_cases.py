@@ -224,6 +224,26 @@ class SafePersonalised(Case):
     name = "ppm-safe"
 
 
+class Subset(Case):
+    """A mechanism for sets: its input is two-valued, and its exact loss is that of the padded set."""
+
+    name = "subset"
+    plain_inputs = False
+    options: ClassVar[dict[str, Any]] = {"pad": 3}
+
+
+class UnaryEncoding(Subset):
+    name = "oue"
+
+
+class LocalHashing(Subset):
+    name = "olh"
+
+
+class PrivSet(Subset):
+    name = "privset"
+
+
 def _found(cls: type[Case]) -> list[type[Case]]:
     return [found for child in cls.__subclasses__() for found in (child, *_found(child))]
 

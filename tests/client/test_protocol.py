@@ -14,11 +14,14 @@ from client_laws import ALPHA, Z, chi_square
 from graphldp.client import M_RULES, best_m, from_meta, lookup, mechanism, names, protocol
 from graphldp.client.gaussian import epsilon_of
 from graphldp.client.sampling import choose
+from graphldp.client.sets import SetValued
 from graphldp.errors import DataError, OptionError
 from graphldp.randomness import SecureSource, generator
 from graphldp.server import rectify
 
-VECTORS = [name for name in names() if lookup(name).kind != "level"]
+SETS = [name for name in names() if issubclass(lookup(name), SetValued)]  # their inputs are two-valued: test_sets.py
+VECTORS = [name for name in names() if lookup(name).kind != "level" and name not in SETS]
+RANGE = {name: {"low": 0.0} for name in SETS}
 SAMPLED = [name for name in VECTORS if lookup(name).kind == "scalar" and not lookup(name).every_dimension]
 
 
@@ -28,13 +31,15 @@ def device(name: str, epsilon: float = 1.0, dimensions: int = 6, **options: obje
     return protocol(name, budget, dimensions, **{**case.options, **options})
 
 
-def features(nodes: int = 40, dimensions: int = 6) -> np.ndarray:
+def features(nodes: int = 40, dimensions: int = 6, *, two_valued: bool = False) -> np.ndarray:
+    if two_valued:
+        return np.where(generator(0, "sets").random((nodes, dimensions)) < 0.3, 1.0, 0.0)
     x = generator(0, "features").uniform(-1.0, 1.0, (nodes, dimensions))
     x[generator(0, "zeros").random(x.shape) < 0.5] = 0.0
     return x
 
 
-@pytest.mark.parametrize("name", VECTORS)
+@pytest.mark.parametrize("name", [*VECTORS, *SETS])
 @pytest.mark.parametrize("epsilon", [1e-6, 0.01, 1.0, 5.0, 100.0])
 def test_the_exact_loss_of_a_whole_report_keeps_the_claim(name: str, epsilon: float) -> None:
     if epsilon not in (1e-6, 0.01, 1.0, 5.0) and name == "gm":
@@ -89,9 +94,9 @@ def test_the_chosen_dimensions_do_not_depend_on_the_data(name: str) -> None:
     np.testing.assert_array_equal(built.perturb(np.zeros_like(x), generator(3)).index, index)
 
 
-@pytest.mark.parametrize("name", VECTORS)
+@pytest.mark.parametrize("name", [*VECTORS, *SETS])
 def test_sparse_unsorted_and_dense_features_give_the_same_bytes(name: str) -> None:
-    built, x = device(name), features()
+    built, x = device(name, **RANGE.get(name, {})), features(two_valued=name in SETS)
     dense = built.perturb(x, generator(1, name))
     sparse = sp.csr_array(x)
     shuffled = sparse.copy()
@@ -112,9 +117,9 @@ def test_sparse_unsorted_and_dense_features_give_the_same_bytes(name: str) -> No
         assert reports.meta == dense.meta
 
 
-@pytest.mark.parametrize("name", VECTORS)
+@pytest.mark.parametrize("name", [*VECTORS, *SETS])
 def test_seeds_give_bytes_and_other_seeds_other_bytes(name: str) -> None:
-    built, x = device(name), features()
+    built, x = device(name, **RANGE.get(name, {})), features(two_valued=name in SETS)
     before = np.random.get_state()[1].copy()  # noqa: NPY002
     one, two, three = (built.perturb(x, generator(seed)) for seed in (1, 1, 2))
     assert np.array_equal(before, np.random.get_state()[1])  # noqa: NPY002
@@ -180,12 +185,12 @@ def test_the_estimate_has_the_stated_bias_and_variance(name: str, epsilon: float
             assert built.bias(x) == pytest.approx(0, abs=1e-9)
 
 
-@pytest.mark.parametrize("name", VECTORS)
+@pytest.mark.parametrize("name", [*VECTORS, *SETS])
 def test_metadata_rebuilds_an_equal_mechanism(name: str) -> None:
     import json
 
-    built = device(name, 2.5, 9)
-    reports = built.perturb(features(5, 9), generator(0))
+    built = device(name, 2.5, 9, **RANGE.get(name, {}))
+    reports = built.unfold(built.perturb(features(5, 9, two_valued=name in SETS), generator(0)))
     meta = json.loads(json.dumps(dict(reports.meta)))
     again = from_meta(meta)
     assert again.meta() == built.meta()
@@ -359,7 +364,7 @@ def test_bad_options_get_one_line_with_the_remedy(options: dict[str, object], me
     assert "\n" not in str(caught.value)
 
 
-@pytest.mark.parametrize("name", [name for name in VECTORS if name not in ("identity", "null")])
+@pytest.mark.parametrize("name", [name for name in (*VECTORS, *SETS) if name not in ("identity", "null")])
 @pytest.mark.parametrize("epsilon", [0, -2.0, float("nan"), "much"])
 def test_no_mechanism_takes_a_budget_that_is_none(name: str, epsilon: object) -> None:
     with pytest.raises(OptionError, match="epsilon must be"):

@@ -218,7 +218,7 @@ for name in names():
     if lookup(name).kind != "level":
         epsilon = {"null": 0.0, "identity": math.inf}.get(name, 1.0)
         device = protocol(name, epsilon, 7)
-        reports = device.perturb(np.zeros((3, 7)), np.random.default_rng(0))
+        reports = device.unfold(device.perturb(np.full((3, 7), -1.0), np.random.default_rng(0)))
         assert device.estimate(reports).shape == reports.value.shape
         device.privacy_loss()
 assert "scipy" not in sys.modules

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from graphldp.client import Reports, lookup, names, protocol
+from graphldp.client import Reports, from_meta, lookup, names, protocol
+from graphldp.client.sets import SetValued
 from graphldp.errors import OptionError
 from graphldp.randomness import generator
 from graphldp.server import rectify
@@ -17,13 +18,15 @@ from graphldp.server import rectify
 def reports_of(name: str, epsilon: float = 1.0, dimensions: int = 7, nodes: int = 30, **options: object) -> Reports:
     budget = {"null": 0.0, "identity": np.inf}.get(name, epsilon)
     x = generator(0, "x").uniform(-1, 1, (nodes, dimensions))
+    if issubclass(lookup(name), SetValued):
+        x, options = (x > 0.3).astype(float), {"low": 0.0, **options}
     return protocol(name, budget, dimensions, **options).perturb(sp.csr_array(x), generator(1, name))
 
 
 @pytest.mark.parametrize("name", [name for name in names() if lookup(name).kind != "level"])
 def test_the_matrix_holds_the_reported_coordinates_and_the_fill_stands_for_the_rest(name: str) -> None:
-    reports = reports_of(name)
-    estimate = rectify(reports)
+    sent = reports_of(name)
+    estimate, reports = rectify(sent), from_meta(dict(sent.meta)).unfold(sent)
     assert estimate.matrix.shape == (30, 7)
     assert estimate.matrix.dtype == np.float32
     # One length for all rows, also where nodes reported different numbers of dimensions.
