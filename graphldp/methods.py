@@ -83,6 +83,10 @@ class Method:
         before: share tau of the mechanism's boundary by which reports are soft-thresholded before the filter.
         after: the same after the filter, as UPGNet's Theorem 5 has it; the filter is then applied before learning.
         rounds: how the budget is spent in two rounds, or None where everything is reported at once.
+        evidence: what the server gives the model instead of filtered reports, by its registered name; `options` are
+            then the evidence's, and with `propagates` its depth K is searched, by the filter without further options.
+        axes: what this method searches beside the space that every method has, as (name, values) pairs; the names are
+            those of the search space's further options (`denoise.kind`).
         model: the backbone; empty where nothing is learned.
         reference: where it was published.
     """
@@ -97,6 +101,8 @@ class Method:
     before: float = 0.0
     after: float = 0.0
     rounds: Rounds | None = None
+    evidence: str = ""
+    axes: tuple[tuple[str, tuple[Any, ...]], ...] = ()
     model: str = "gcn"
     reference: str = ""
 
@@ -106,6 +112,8 @@ class Method:
                 f"method {self.name!r} weighs ranked and random features differently, so no one threshold fits both; "
                 "leave before and after out"
             )
+        if self.evidence and (self.rounds is not None or self.before or self.after):
+            raise OptionError(f"method {self.name!r} has evidence, which takes neither thresholds nor rounds")
 
     def steps(self, searched: tuple[int, ...]) -> tuple[int, ...]:
         """Return the filter depths K that a search may try."""
@@ -115,7 +123,7 @@ class Method:
         """Return what the server does with reports of that mechanism at depth K."""
         from graphldp.server import make_filter, nfr_after, nfr_before
 
-        options = dict(self.options)
+        options = {} if self.evidence else dict(self.options)
         if self.propagates:
             options["steps"] = steps
         out = make_filter(self.filter, **options)
@@ -129,12 +137,14 @@ class Method:
         """Return the recipe with parts of its calibration changed: `filter`, `before`, `after`, the filter's options.
 
         A method of two rounds has those of `Rounds` besides. With another filter the old one's options are dropped, and
-        K is searched if the new one has it.
+        K is searched if the new one has it. Of a method with evidence, `evidence` and its options change instead.
         """
         if not changes:
             return self
         if not self.model:
             raise OptionError(f"method {self.name!r} has no calibration to change: {', '.join(changes)}")
+        if self.evidence:
+            return self._other_evidence(dict(changes))
         from graphldp.server import filter_entry
 
         out, options = self, dict(self.options)
@@ -153,6 +163,15 @@ class Method:
             elif key != "filter":
                 options[key] = value
         return replace(out, options=tuple(sorted(options.items())))
+
+    def _other_evidence(self, changes: dict[str, Any]) -> Method:
+        """Return the recipe with another evidence, or with other options of it; checked against what there is."""
+        from graphldp.server.evidence import make_evidence
+
+        name = str(changes.pop("evidence", self.evidence))
+        options = {**(dict(self.options) if name == self.evidence else {}), **changes}
+        make_evidence(name, **options)
+        return replace(self, evidence=name, options=tuple(sorted(options.items())))
 
     def choose(self, mechanism: str | None) -> str:
         """Return the mechanism to use; one that the method cannot mean is an error."""
@@ -190,6 +209,13 @@ _METHODS = {
             summary="The floor: the whole pipeline on reports of a fair coin (epsilon 0), with everybody's search.",
             mechanism="null",
             mechanisms=("null",),
+        ),
+        Method(
+            name="random",
+            summary="Random signs for each node instead of any report, summed over K steps of the graph.",
+            mechanism="null",
+            mechanisms=("null",),
+            evidence="random",
         ),
         Method(
             name="base",

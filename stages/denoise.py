@@ -83,6 +83,7 @@ def denoise(
         "reports": file_hash(path),
         "library": __version__,
         **{key: source.meta[key] for key in CARRIED},
+        **changed(recipe, changes),
     }
 
     def runs() -> Iterator[tuple[int, Estimate]]:
@@ -94,6 +95,12 @@ def denoise(
     target = output or calibrated_path(data, dataset, recipe.cell_name(mechanism), epsilon)
     write_calibrated(target, runs(), meta)
     return target
+
+
+def changed(recipe: methods.Method, changes: Mapping[str, Any] | None) -> dict[str, Any]:
+    """Return what an artifact says of a recipe beyond its name: what was changed in it, and its evidence."""
+    out: dict[str, Any] = {"changes": dict(changes)} if changes else {}
+    return out | ({"evidence": {"name": recipe.evidence, **dict(recipe.options)}} if recipe.evidence else {})
 
 
 def materialize(

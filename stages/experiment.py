@@ -10,7 +10,7 @@ import dataclasses
 import hashlib
 import json
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -29,9 +29,10 @@ from graphldp.stages.learning import learn_cell, learn_majority
 from graphldp.stages.params import Cell, Params, value_text
 from graphldp.stages.paths import epsilon_text, graph_dir
 from graphldp.stages.reports import report_seeds
-from graphldp.stages.run import Prepared, prepare
+from graphldp.stages.setups import Devices, plan_of
+from graphldp.stages.setups import Plan as Points
 from graphldp.stages.tables import Result
-from graphldp.stages.train import record_of, runs_meta, write_runs
+from graphldp.stages.train import found_meta, runs_meta, write_runs
 
 __all__ = [
     "Plan",
@@ -51,7 +52,7 @@ __all__ = [
 Progress = Callable[[int, int, str], None]
 # What decides a cell's numbers, beside its parameters and its graph.
 _CODE = ("client", "server", "learn", "graph.py", "methods.py", "randomness.py", "splits.py")
-_STAGES = ("inputs", "learning", "perturb", "rounds", "run", "splits")
+_STAGES = ("inputs", "learning", "perturb", "rounds", "setups", "space", "splits")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -168,8 +169,7 @@ def run_cells(what: Plan, data: Path, device: str = "auto", progress: Progress |
     folder = home(data, what.experiment)
     weights = [_weight(data, cell) for cell in what.todo]
     total, before = sum(weights), 0
-    for prepared in _checked(what, data):  # whatever is wrong with a cell shows before the first one is trained
-        del prepared
+    _check(what, data)  # whatever is wrong with a cell shows before the first one is trained
     graphs: dict[str, Graph] = {}
     for number, (cell, weight) in enumerate(zip(what.todo, weights, strict=True), start=1):
         if cell.graph not in graphs:
@@ -199,21 +199,30 @@ def _part(progress: Progress | None, before: int, weight: int, total: int, words
     return lambda done, whole, _: progress(before + int(weight * done / max(whole, 1)), total, words)
 
 
-def _checked(what: Plan, data: Path) -> Iterator[Prepared | None]:
+def _check(what: Plan, data: Path) -> None:
     graphs: dict[str, Graph] = {}
     for cell in what.todo:
         if cell.graph not in graphs:
             graphs = {cell.graph: read_graph(graph_dir(data, cell.graph))}
-        yield _prepared(what.experiment, cell, graphs[cell.graph])
+        _points(what.experiment, cell, graphs[cell.graph])
 
 
-def _prepared(experiment: Experiment, cell: Cell, graph: Graph) -> Prepared | None:
-    """Return a cell ready to be learned from; None for one of which nothing is learned."""
+def _points(experiment: Experiment, cell: Cell, graph: Graph) -> Points | None:
+    """Return what a cell is to try; None for one of which nothing is learned."""
     recipe = methods.method(cell.method).but(cell.changes)
     if not recipe.model:
         return None
+    params = experiment.of(cell)
+    devices = Devices(
+        graph=graph,
+        recipe=recipe,
+        mechanism=cell.mechanism,
+        epsilon=cell.epsilon,
+        options=cell.options,
+        params=params,
+    )
     try:
-        return prepare(graph, recipe, cell.mechanism, cell.epsilon, cell.options, experiment.of(cell))
+        return plan_of(devices, params)
     except OptionError as error:
         raise OptionError(f"{experiment.name}: {cell_title(cell)}: {error}") from None
 
@@ -223,18 +232,17 @@ def _compute(
 ) -> None:
     folder, params = graph_dir(data, cell.graph), experiment.of(cell)
     start = time.perf_counter()
-    prepared = _prepared(experiment, cell, graph)
-    if prepared is None:
+    points = _points(experiment, cell, graph)
+    if points is None:
         result = learn_majority(graph, params)
         meta = runs_meta(graph, folder, methods.method(cell.method), "none", 0.0, cell.name, params)
     else:
-        result = learn_cell(
-            graph, prepared.estimate, prepared.recipe, params, filters=prepared.filters, device=device,
-            progress=progress,
-        )  # fmt: skip
-        reports = prepared.meta(folder, report_seeds(params.seeds, params.search.seeds))
-        meta = runs_meta(graph, folder, prepared.recipe, cell.mechanism, cell.epsilon, cell.name, params, reports)
-        meta |= {"chosen_point": result.chosen, "record": record_of(result)}
+        result = learn_cell(graph, points, params, device=device, progress=progress)
+        assert result.setup is not None
+        setup = result.setup
+        reports = setup.meta(folder, report_seeds(params.seeds, params.search.seeds))
+        meta = runs_meta(graph, folder, setup.recipe, cell.mechanism, cell.epsilon, cell.name, params, reports)
+        meta |= found_meta(points, result, meta["search"])
     meta |= {
         "experiment": experiment.name,
         "axes": dict(cell.axes),

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import scipy.sparse as sp
+from numpy.typing import NDArray
 
 from graphldp.client import Reports
 from graphldp.errors import OptionError
@@ -17,7 +18,7 @@ from graphldp.server import Calibration, Estimate, Filtered, node_weights, recti
 if TYPE_CHECKING:
     from graphldp.learn import NodeInputs
 
-__all__ = ["Filters", "average_degree", "centred", "estimate_of", "filtered_inputs", "unit_scale"]
+__all__ = ["Filters", "average_degree", "centred", "estimate_of", "evidence_inputs", "filtered_inputs", "unit_scale"]
 
 Filters = Mapping[int, Calibration]
 
@@ -93,6 +94,14 @@ def plain_inputs(estimate: Estimate, scale: float) -> NodeInputs:
     if deviations.nnz == nodes * dimensions:
         return NodeInputs(deviations=deviations.data.reshape(nodes, dimensions), fill=scale * estimate.fill)
     return NodeInputs(deviations=deviations, fill=scale * estimate.fill)
+
+
+def evidence_inputs(matrix: NDArray[np.float32], unit: bool, *, filtered: bool) -> NodeInputs:
+    """Return evidence as a model gets it: with `unit`, at a mean square of 1 like every other input."""
+    from graphldp.learn import NodeInputs  # torch, which a server that only denoises does without
+
+    mean = float(np.square(matrix, dtype=np.float64).mean()) if unit else 1.0
+    return NodeInputs(deviations=matrix * np.float32(1.0 / np.sqrt(mean) if mean > 0 else 1.0), filtered=filtered)
 
 
 def filtered_inputs(graph: Graph, estimate: Estimate, calibration: Calibration, scale: float) -> NodeInputs:

@@ -8,38 +8,36 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from graphldp.graph import Graph
 from graphldp.learn import (
-    Backbone,
     Interrupted,
+    NodeInputs,
     Options,
     Outcome,
-    Point,
     Problem,
     Replica,
     Run,
-    Space,
     Split,
     State,
     chosen_point,
     fit,
     majority,
-    model,
-    points,
     runs_of,
     score,
 )
-from graphldp.methods import Method
 from graphldp.randomness import seed_of
-from graphldp.server import Estimate, kprop, shift
-from graphldp.stages.inputs import Filters, centred, filtered_inputs, plain_inputs, shared, unit_scale
-from graphldp.stages.params import Params, TrainParams
+from graphldp.server import Calibration, Estimate, shift
+from graphldp.server.evidence import Setting
+from graphldp.stages.inputs import centred, evidence_inputs, filtered_inputs, plain_inputs, unit_scale
+from graphldp.stages.params import Params
 from graphldp.stages.resources import Resources
+from graphldp.stages.setups import Plan, Setup
 from graphldp.stages.splits import split_of
 
 __all__ = ["CellResult", "Checkpoint", "learn_cell", "learn_majority"]
@@ -54,7 +52,7 @@ class Checkpoint:
     Attributes:
         fingerprint: what the cell computes; a checkpoint of anything else is not taken up.
         phase: `search` or `final`.
-        rows: the search's rows, once it is finished.
+        rows: the rows of the search's finished batches.
         state: the trainer's state, as bytes.
     """
 
@@ -71,22 +69,19 @@ class CellResult:
     Attributes:
         rows: one per run, search and final.
         chosen: the point that the search chose.
-        problem, outcome, runs, backbone: of the final runs, for saving a model; None for a method that learns nothing.
+        steps: its depth K.
+        setup: what it means.
+        problem, outcome, runs: of the final runs, for saving a model. All of them are None for a method that learns
+            nothing.
     """
 
     rows: list[dict[str, Any]]
     chosen: dict[str, Any]
+    steps: int = 0
+    setup: Setup | None = None
     problem: Problem | None = None
     outcome: Outcome | None = None
     runs: Sequence[Run] = ()
-    backbone: Backbone | None = None
-
-
-def backbone_of(recipe: Method, train: TrainParams) -> Backbone:
-    """Return the method's backbone, or the one that the parameters ask for, with the options that it has."""
-    name = train.model or recipe.model
-    known = {field.name for field in fields(type(model(name)))}  # type: ignore[arg-type]
-    return model(name, **{key: value for key, value in (("hidden", train.hidden),) if key in known})
 
 
 def learn_majority(graph: Graph, params: Params) -> CellResult:
@@ -104,11 +99,9 @@ def learn_majority(graph: Graph, params: Params) -> CellResult:
 
 def learn_cell(
     graph: Graph,
-    estimate_of: Callable[[int], Estimate],
-    recipe: Method,
+    plan: Plan,
     params: Params,
     *,
-    filters: Filters | None = None,
     device: str = "auto",
     resources: Resources | None = None,
     checkpoint: Checkpoint | None = None,
@@ -118,97 +111,139 @@ def learn_cell(
 ) -> CellResult:
     """Search on seeds that the final runs never use, choose by validation loss, train and score the final runs.
 
-    `filters` are the calibrations by depth K, those of KProp if left out; the estimates have any threshold before the
-    filter behind them. `on_stop` receives a checkpoint when the work is interrupted; given back as `checkpoint`, it
-    goes on from there and ends as if it had never stopped.
+    `on_stop` receives a checkpoint when the work is interrupted; given back as `checkpoint`, it goes on from there and
+    ends as if it had never stopped.
     """
-    if filters is None:
-        filters = {k: kprop(k) for k in recipe.steps(params.search.steps)}
-    cell = _Cell(graph, estimate_of, recipe, params, filters, device, resources or Resources(), progress)
-    phase, rows, state = "search", [], None
+    cell = _Cell(graph, plan, params, device, resources or Resources(), progress)
+    phase, state = "search", None
     if checkpoint is not None:
-        phase, rows = checkpoint.phase, checkpoint.rows
+        phase, cell.tried = checkpoint.phase, checkpoint.rows
         state = None if checkpoint.state is None else State.from_bytes(checkpoint.state)
     try:
         if phase == "search":
-            rows = cell.search(state)
+            cell.search(state)
             phase, state = "final", None
-        return cell.final(rows, state)
+        return cell.final(state)
     except Interrupted as stop:
         if on_stop is not None:
-            on_stop(Checkpoint(fingerprint, phase, rows, stop.state.to_bytes()))
+            on_stop(Checkpoint(fingerprint, phase, cell.tried, stop.state.to_bytes()))
         raise KeyboardInterrupt from stop
 
 
 @dataclass(slots=True)
 class _Cell:
-    """The two phases of a cell, on the trainer's terms."""
+    """The two phases of a cell, on the trainer's terms.
+
+    Attributes:
+        tried: the rows of the search's batches that are finished.
+        estimates, matrices: estimates and evidence by their key and seed, as long as a batch needs them.
+    """
 
     graph: Graph
-    estimate_of: Callable[[int], Estimate]
-    recipe: Method
+    plan: Plan
     params: Params
-    filters: Filters
     device: str
     resources: Resources
     progress: Progress | None
+    tried: list[dict[str, Any]] = field(default_factory=list)
+    estimates: dict[tuple[str, int], Estimate] = field(default_factory=dict)
+    matrices: dict[tuple[str, int], NDArray[np.float32]] = field(default_factory=dict)
 
-    def candidates(self) -> tuple[Point, ...]:
-        """Return the points to try: as many for every method, drawn from its space by the table's seed."""
-        search = self.params.search
-        space = Space(
-            learning_rate=search.learning_rate,
-            weight_decay=search.weight_decay,
-            dropout=search.dropout,
-            steps=tuple(self.filters),
-        )
-        return points(space, search.points, self.params.seed)
-
-    def options(self) -> Options:
+    def options(self, setup: Setup) -> Options:
         """Return the backbone and the loop's options."""
-        train = self.params.train
         return Options(
-            model=backbone_of(self.recipe, train),
-            epochs=train.epochs,
-            patience=train.patience,
+            model=setup.backbone,
+            epochs=self.params.train.epochs,
+            patience=setup.patience,
             max_memory=self.resources.max_memory,
         )
 
+    def batches(self, chosen: Sequence[int]) -> list[list[int]]:
+        """Return points in groups that are trained as one batch: one backbone, and one operator where there is one."""
+        groups: dict[tuple[Any, ...], list[int]] = {}
+        for index in chosen:
+            setup, steps = self.plan.setups[index], self.plan.points[index].steps
+            # Evidence is as wide as it likes, and a batch has one width.
+            width = _input_key(setup) if setup.evidence is not None else ""
+            key = (repr(self.options(setup)), width, _operator_key(setup, steps))
+            groups.setdefault(key, []).append(index)
+        return list(groups.values())
+
     def fit(
-        self, candidates: Sequence[Point], seeds: Sequence[int], phase: str, state: State | None
+        self, batch: Sequence[int], seeds: Sequence[int], say: Progress | None, state: State | None
     ) -> tuple[Problem, list[Run], Outcome]:
-        """Train every candidate on every seed, all as one batch; run p * len(seeds) + s is point p on seed s."""
-        graph, common = self.graph, shared(self.graph, self.filters)
+        """Train every point of a batch on every seed; run p * len(seeds) + s is its p-th point on the s-th seed."""
         replicas = [self.replica(place, seed) for place, seed in enumerate(seeds)]
-        estimates = [self.estimate_of(seed) for seed in seeds]
-        scales = [1.0] * len(seeds)
-        if self.params.train.standardize:
-            scales = [unit_scale(one) for one in estimates]
-            estimates = [centred(one) for one in estimates]
-        depths = sorted({point.steps for point in candidates})
-        if common is not None:
-            inputs = [plain_inputs(one, scale) for one, scale in zip(estimates, scales, strict=True)]
-        else:
-            inputs = [
-                filtered_inputs(graph, one, self.filters[depth], scale)
-                for depth in depths
-                for one, scale in zip(estimates, scales, strict=True)
-            ]
+        graph, points = self.graph, [self.plan.points[index] for index in batch]
+        setups = [self.plan.setups[index] for index in batch]
+        filters = [setup.calibration(point.steps) for setup, point in zip(setups, points, strict=True)]
+        common = _operator_key(setups[0], points[0].steps) is not None
+        # Where the filter commutes with the weights, points that differ in it alone have the same inputs.
+        keys: list[Any] = [_input_key(setup) for setup in setups]
+        if not common:
+            first = [setups.index(setup) for setup in setups]
+            keys = list(zip(first, (point.steps for point in points), strict=True))
+        slots = list(dict.fromkeys(keys if common else sorted(keys)))
+        inputs = []
+        for slot in slots:
+            place = keys.index(slot)
+            inputs += [self.inputs(setups[place], None if common else filters[place], seed) for seed in seeds]
         problem = Problem(
-            shift=shift(graph) if common is None else common.operator,
+            shift=filters[0].operator(graph) if common else shift(graph),
             adjacency=graph.adjacency(),
             inputs=tuple(inputs),
             classes=graph.classes,
         )
-        coefficients = (lambda steps: (1.0,)) if common is None else common.coefficients.__getitem__
-        runs = runs_of(candidates, replicas, coefficients)
-        if common is None:
-            place = {depth: len(seeds) * rank for rank, depth in enumerate(depths)}
-            which = [place[point.steps] for point in candidates for _ in seeds]
-            runs = [replace(run, inputs=run.inputs + start) for run, start in zip(runs, which, strict=True)]
-        outcome = fit(problem, runs, self.options(), device=self.device, progress=self._say(phase), state=state)
-        self.resources.tell(phase, outcome)
+        runs = [
+            replace(run, inputs=run.inputs + len(seeds) * slots.index(key))
+            for point, one, key in zip(points, filters, keys, strict=True)
+            for run in runs_of([point], replicas, _constant(one.coefficients if common else (1.0,)))
+        ]
+        outcome = fit(problem, runs, self.options(setups[0]), device=self.device, progress=say, state=state)
+        self.resources.tell("search" if seeds[0] < 0 else "final", outcome)
         return problem, runs, outcome
+
+    def inputs(self, setup: Setup, calibration: Calibration | None, seed: int) -> NodeInputs:
+        """Return what a model is given for a seed; with `calibration`, filtered by it."""
+        if setup.evidence is not None:
+            return evidence_inputs(self.evidence(setup, seed), self.unit, filtered=not setup.recipe.propagates)
+        estimate, scale = self.estimate(setup, seed), 1.0
+        if self.unit:
+            scale, estimate = unit_scale(estimate), centred(estimate)
+        if calibration is None:
+            return plain_inputs(estimate, scale)
+        return filtered_inputs(self.graph, estimate, calibration, scale)
+
+    @property
+    def unit(self) -> bool:
+        """Whether all inputs are brought to one scale."""
+        return self.params.train.standardize
+
+    def estimate(self, setup: Setup, seed: int) -> Estimate:
+        """Return a seed's estimate, computed once."""
+        key = (setup.key, seed)
+        if key not in self.estimates:
+            self.estimates[key] = setup.estimate(seed)
+        return self.estimates[key]
+
+    def evidence(self, setup: Setup, seed: int) -> NDArray[np.float32]:
+        """Return a seed's evidence, computed once, from labels of the seed's training nodes alone."""
+        key = (_input_key(setup), seed)
+        if key not in self.matrices:
+            assert setup.evidence is not None
+            split = split_of(self.graph, self.params, seed)
+            estimate = self.estimate(setup, seed) if setup.evidence.reads else None
+            root = seed_of(self.params.seed, "evidence", self.graph.name, seed)
+            setting = Setting.of(self.graph, estimate, setup.device, split.train, root)
+            self.matrices[key] = setup.evidence.matrix(setting)
+        return self.matrices[key]
+
+    def forget(self, batches: Sequence[Sequence[int]]) -> None:
+        """Drop what none of these batches needs."""
+        setups = [self.plan.setups[index] for batch in batches for index in batch]
+        estimates, matrices = {setup.key for setup in setups}, {_input_key(setup) for setup in setups}
+        self.estimates = {key: one for key, one in self.estimates.items() if key[0] in estimates}
+        self.matrices = {key: one for key, one in self.matrices.items() if key[0] in matrices}
 
     def replica(self, place: int, seed: int) -> Replica:
         """Return what all runs of a seed share."""
@@ -220,48 +255,76 @@ class _Cell:
             seed=seed_of(self.params.seed, "train", self.graph.name, seed),
         )
 
-    def search(self, state: State | None) -> list[dict[str, Any]]:
-        """Try every point on the search's seeds, and return their rows."""
+    def search(self, state: State | None) -> None:
+        """Try every point on the search's seeds; a checkpoint's batches are not tried again."""
         seeds = [-1 - k for k in range(self.params.search.seeds)]
-        candidates = self.candidates()
-        _, runs, outcome = self.fit(candidates, seeds, "search", state)
-        pairs = [(index, point, seed) for index, point in enumerate(candidates) for seed in seeds]
-        return _measured(
-            [
-                _row("search", index, seed, asdict(point), run.split)
-                for (index, point, seed), run in zip(pairs, runs, strict=True)
-            ],
-            outcome,
-        )
+        points = self.plan.points
+        done = {row["point"] for row in self.tried}
+        batches = self.batches(range(len(points)))
+        for count, batch in enumerate(batches):
+            if done.issuperset(batch):
+                continue
+            _, runs, outcome = self.fit(batch, seeds, self._say("search", count, len(batches)), state)
+            pairs = [(index, seed) for index in batch for seed in seeds]
+            rows = [
+                _row("search", index, seed, points[index].values(), run.split)
+                for (index, seed), run in zip(pairs, runs, strict=True)
+            ]
+            self.tried = [*self.tried, *_measured(rows, outcome)]
+            state = None
+            self.forget(batches[count + 1 :])
+        self.tried.sort(key=lambda row: (row["point"], -row["seed"]))
 
-    def final(self, tried: list[dict[str, Any]], state: State | None) -> CellResult:
+    def final(self, state: State | None) -> CellResult:
         """Train the chosen point on the final seeds; only here are test labels opened."""
         seeds = list(range(self.params.seeds))
-        candidates = self.candidates()
-        losses = np.array([row["validation_loss"] for row in tried]).reshape(len(candidates), -1)
+        losses = np.array([row["validation_loss"] for row in self.tried]).reshape(len(self.plan.points), -1)
         index = chosen_point(losses)
-        point = candidates[index]
-        problem, runs, outcome = self.fit([point], seeds, "final", state)
-        rows = [_row("final", index, seed, asdict(point), run.split) for seed, run in zip(seeds, runs, strict=True)]
+        point, setup = self.plan.points[index], self.plan.setups[index]
+        problem, runs, outcome = self.fit([index], seeds, self._say("final", 0, 1), state)
+        rows = [_row("final", index, seed, point.values(), run.split) for seed, run in zip(seeds, runs, strict=True)]
         for row, run, guess in zip(_measured(rows, outcome), runs, outcome.predictions, strict=True):
             row["test_accuracy"] = float(score(guess, self.graph.labels, run.split.test))
         return CellResult(
-            rows=[*tried, *rows],
-            chosen=asdict(point),
+            rows=[*self.tried, *rows],
+            chosen=point.values(),
+            steps=point.steps,
+            setup=setup,
             problem=problem,
             outcome=outcome,
             runs=runs,
-            backbone=self.options().model,
         )
 
-    def _say(self, phase: str) -> Progress | None:
+    def _say(self, phase: str, count: int, parts: int) -> Progress | None:
         outer = self.progress
         if outer is None:
             return None
         start = 0.0 if phase == "search" else 0.5
         # Waves change the trainer's own total, so that a phase counts as half of the cell whatever it says.
         whole = 2 * self.params.train.epochs
-        return lambda done, total, text: outer(int(whole * (start + 0.5 * done / total)), whole, f"{phase}: {text}")
+        batch = f" {count + 1} of {parts}" if parts > 1 else ""
+        return lambda done, total, text: outer(
+            int(whole * (start + 0.5 * (count + done / total) / parts)), whole, f"{phase}{batch}: {text}"
+        )
+
+
+def _operator_key(setup: Setup, steps: int) -> tuple[float, bool] | None:
+    """Return what the filter's S depends on, or None where the filter must be applied before learning.
+
+    A linear filter without node weights commutes with the model's first weight matrix, and the trainer picks the
+    cheaper order. A threshold after the filter does not, and node weights differ from seed to seed.
+    """
+    one = setup.calibration(steps)
+    return (one.r, one.self_loops) if one.linear and one.weighting == "none" else None
+
+
+def _constant(coefficients: tuple[float, ...]) -> Callable[[int], tuple[float, ...]]:
+    return lambda steps: coefficients
+
+
+def _input_key(setup: Setup) -> str:
+    """Return what a model's inputs before the filter depend on."""
+    return setup.key if setup.evidence is None else f"{setup.evidence!r} of {setup.key if setup.evidence.reads else ''}"
 
 
 def _measured(rows: list[dict[str, Any]], outcome: Outcome) -> list[dict[str, Any]]:
@@ -284,6 +347,7 @@ def _row(role: str, point: int, seed: int, values: dict[str, Any], split: Split)
         "weight_decay": values.get("weight_decay"),
         "dropout": values.get("dropout"),
         "steps": values.get("steps"),
+        "options": json.dumps(values.get("options", {}), sort_keys=True),
         "best_epoch": None,
         "epochs": None,
         "validation_loss": None,

@@ -44,7 +44,7 @@ def save_model(
     """
     assert result.outcome is not None
     assert result.problem is not None
-    assert result.backbone is not None
+    assert result.setup is not None
     final = [row for row in result.rows if row["role"] == "final"]
     best = int(np.argmin([row["validation_loss"] for row in final]))  # infinite where the run failed
     row = final[best]
@@ -53,14 +53,14 @@ def save_model(
         result.runs[best],
         result.outcome,
         best,
-        result.backbone,
+        result.setup.backbone,
         spent={"features": meta["epsilon"], "delta": meta["delta"], "per": "user"},
         about={
             **{key: meta[key] for key in ("dataset", "method", "mechanism", "options", "input", "m", "arm")},
             "seed": row["seed"],
             "standardized": params.train.standardize,
             "scale": unit_scale(source.load(row["seed"])) if params.train.standardize else 1.0,
-            "filter": source.filters()[result.chosen["steps"]].meta(),
+            "filter": result.setup.calibration(result.steps).meta(),
             "chosen": result.chosen,
             "validation_accuracy": row["validation_accuracy"],
             "test_accuracy": row["test_accuracy"],

@@ -5,18 +5,22 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import difflib
+import json
 import math
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import yaml
 
 from graphldp import methods
 from graphldp.client import names as mechanism_names
 from graphldp.errors import OptionError
+
+if TYPE_CHECKING:
+    from graphldp.stages.space import Row
 
 __all__ = [
     "Arm",
@@ -94,7 +98,14 @@ class Cell:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SearchParams:
-    """What every method of a table may try: the same number of points, on the same seeds."""
+    """What every method of a table may try: the same number of points, on the same seeds.
+
+    Attributes:
+        points: how many points are tried.
+        seeds: how many seeds each of them is tried on.
+        learning_rate, weight_decay, dropout, steps: the axes that every method has.
+        options: further axes by name, as `--set` writes them; a row that lacks one searches without it.
+    """
 
     points: int = 8
     seeds: int = 2
@@ -102,6 +113,7 @@ class SearchParams:
     weight_decay: tuple[float, ...] = (0.001, 0.01, 0.03, 0.1)
     dropout: tuple[float, ...] = (0.25, 0.75)
     steps: tuple[int, ...] = (0, 2, 4, 8, 16)
+    options: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -252,6 +264,8 @@ def _value(kind: str, value: Any, place: str) -> Any:
         if inner == "Arm":
             return tuple(build(Arm, part, f"{place}[{i}].") for i, part in enumerate(value))
         return tuple(_value(inner, part, f"{place}[{i}]") for i, part in enumerate(value))
+    if kind.startswith("Mapping["):
+        return _axes(value, place)
     if kind.startswith("float"):
         return _number(value, place)
     if kind == "int":
@@ -265,6 +279,19 @@ def _value(kind: str, value: Any, place: str) -> Any:
     if not isinstance(value, str):
         raise OptionError(f'{place} must be text, got {value!r}; quote it ("null" is a name here)')
     return value
+
+
+def _axes(value: Any, place: str) -> dict[str, tuple[Any, ...]]:
+    """Return further axes of a search: a mapping of names to lists of values."""
+    if not isinstance(value, Mapping):
+        raise OptionError(f"{place} must be a mapping of option names to lists of values, got {value!r}")
+    for name, values in value.items():
+        if not isinstance(values, list) or not values:
+            raise OptionError(f"{place}.{name} must be a list of at least one value, got {values!r}")
+        twice = len({json.dumps(one, default=str) for one in values}) < len(values)
+        if twice:
+            raise OptionError(f"{place}.{name} must be distinct values, got {values}")
+    return {str(name): tuple(values) for name, values in value.items()}
 
 
 def _number(value: Any, place: str) -> float:
@@ -297,7 +324,11 @@ def check(params: Params) -> None:
         raise OptionError(f"epsilons must be finite and > 0, got {bad[0]}; 0 and inf belong to the references")
     _check_numbers(params)
     for arm in (*params.references, *params.arms):
-        _check_space(dataclasses.replace(params.search, **typed(SearchParams, arm.search, "search.")), arm)
+        _check_space(params, arm)
+    if params.search.options:
+        from graphldp.stages.space import check_axes
+
+        check_axes(params.search, [_searched(params, arm) for arm in (*params.references, *params.arms)])
 
 
 def _check_numbers(params: Params) -> None:
@@ -330,12 +361,26 @@ def _check_numbers(params: Params) -> None:
         )
 
 
-def _check_space(search: SearchParams, arm: Arm) -> None:
+def _searched(params: Params, arm: Arm) -> Row:
+    """Return what there is to search in an arm."""
+    from graphldp.stages.space import Row
+
+    changes = {name.removeprefix("denoise."): value for name, value in arm.set.items()}
+    recipe = methods.method(arm.method).but(changes)
+    return Row(recipe=recipe, mechanism=arm.mechanism, model=params.train.model)
+
+
+def _check_space(params: Params, arm: Arm) -> None:
     """Refuse a search that has fewer points to try for an arm than every arm is to try."""
-    sizes = (search.learning_rate, search.weight_decay, search.dropout, methods.method(arm.method).steps(search.steps))
+    search = dataclasses.replace(params.search, **typed(SearchParams, arm.search, "search."))
+    recipe = methods.method(arm.method)
+    sizes = (search.learning_rate, search.weight_decay, search.dropout, recipe.steps(search.steps))
     for name, values in zip(("learning_rate", "weight_decay", "dropout", "steps"), sizes, strict=True):
         if not values or len(set(values)) < len(values):
             raise OptionError(f"search.{name} must be distinct values, at least one, got {list(values)}")
+    if search.options or recipe.axes:
+        _searched(params, arm).points(search, search.points, params.seed)
+        return
     size = math.prod(len(values) for values in sizes)
     if size < search.points:
         raise OptionError(

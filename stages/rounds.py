@@ -159,9 +159,9 @@ class TwoRounds:
         )
 
     @property
-    def m(self) -> int:
-        """How many features a device reports in the second round."""
-        return self.second(range(self.graph.dimensions)).device.m
+    def last(self) -> VectorMechanism:
+        """The second round's mechanism."""
+        return self.second(range(self.graph.dimensions)).device
 
     def scores(self, reports: Reports, seed: int) -> Scores:
         """Return what the server makes of a seed's first round, with the training labels of that seed's split."""

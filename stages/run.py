@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -10,20 +10,16 @@ from typing import Any
 import numpy as np
 
 from graphldp import methods
-from graphldp.client import VectorMechanism
 from graphldp.errors import OptionError
-from graphldp.graph import Graph
-from graphldp.server import Estimate
 from graphldp.stages.graphs import read_graph
-from graphldp.stages.inputs import Filters, average_degree, estimate_of
 from graphldp.stages.learning import CellResult, learn_cell, learn_majority
 from graphldp.stages.params import Params
 from graphldp.stages.paths import graph_dir
-from graphldp.stages.perturb import device_for, reports_meta, source_of
 from graphldp.stages.resources import Resources
-from graphldp.stages.rounds import TwoRounds
+from graphldp.stages.setups import Devices, plan_of
+from graphldp.stages.space import check_axes
 
-__all__ = ["Outcome", "Prepared", "prepare", "run"]
+__all__ = ["Outcome", "run"]
 
 Progress = Callable[[int, int, str], None]
 
@@ -74,82 +70,20 @@ def run(
             *([(ceiling, ceiling.mechanism, np.inf, {})] if recipe.name != ceiling.name else []),
         ]
     # Whatever is wrong with a cell shows before the first one is trained.
-    cells = [prepare(graph, one, name, budget, extra, params) for one, name, budget, extra in wanted]
+    cells = [
+        Devices(graph=graph, recipe=one, mechanism=name, epsilon=float(budget), options=extra, params=params)
+        for one, name, budget, extra in wanted
+    ]
+    check_axes(params.search, [cell.row for cell in cells])
+    plans = [plan_of(cell, params) for cell in cells]
     out = [_row("majority", "none", 0.0, None, learn_majority(graph, params))] if references else []
-    for count, cell in enumerate(cells):
-        result = learn_cell(
-            graph,
-            cell.estimate,
-            cell.recipe,
-            params,
-            filters=cell.filters,
-            device=device,
-            resources=resources,
-            progress=_part(progress, count, len(cells)),
-        )
+    for count, (cell, plan) in enumerate(zip(cells, plans, strict=True)):
+        part = _part(progress, count, len(cells))
+        result = learn_cell(graph, plan, params, device=device, resources=resources, progress=part)
+        assert result.setup is not None
         name = cell.recipe.cell_name(cell.mechanism)
-        out.append(_row(name, cell.mechanism, cell.epsilon, cell.m, result))
+        out.append(_row(name, cell.mechanism, cell.epsilon, result.setup.device.m, result))
     return out
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Prepared:
-    """One cell up to the point where it is learned from."""
-
-    graph: Graph
-    recipe: methods.Method
-    mechanism: str
-    epsilon: float
-    params: Params
-    client: VectorMechanism
-    rounds: TwoRounds | None
-    filters: Filters
-    estimate: Callable[[int], Estimate]
-
-    @property
-    def m(self) -> int:
-        """How many features a device reports, in the second round where there are two."""
-        return self.client.m if self.rounds is None else self.rounds.m
-
-    def meta(self, folder: Path, seeds: Sequence[int]) -> dict[str, Any]:
-        """Return what the artifacts that the stages would make of these reports say of themselves."""
-        if self.rounds is not None:
-            return self.rounds.meta(folder, seeds)
-        return reports_meta(self.graph, folder, self.client, seeds=seeds, root=self.params.seed)
-
-
-def prepare(
-    graph: Graph,
-    recipe: methods.Method,
-    mechanism: str,
-    epsilon: float,
-    options: Mapping[str, Any],
-    params: Params,
-) -> Prepared:
-    """Return a cell with everything that can be wrong in it checked; nothing is drawn yet."""
-    rounds = None
-    if recipe.rounds is not None:
-        rounds = TwoRounds.of(graph, recipe.rounds, mechanism, epsilon, params, options)
-    client = device_for(graph, mechanism, epsilon, options) if rounds is None else rounds.device
-    filters = {k: recipe.calibration(k, client, average_degree(graph)) for k in recipe.steps(params.search.steps)}
-    first = next(iter(filters.values()))
-
-    def estimate(seed: int) -> Estimate:
-        if rounds is not None:
-            return rounds.estimate(seed, first)
-        return estimate_of(client.perturb(graph.features, source_of(params.seed, graph.name, client, seed)), first)
-
-    return Prepared(
-        graph=graph,
-        recipe=recipe,
-        mechanism=mechanism,
-        epsilon=epsilon,
-        params=params,
-        client=client,
-        rounds=rounds,
-        filters=filters,
-        estimate=estimate,
-    )
 
 
 def _row(name: str, mechanism: str, epsilon: float, m: int | None, result: CellResult) -> Outcome:

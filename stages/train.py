@@ -33,8 +33,9 @@ from graphldp.stages.perturb import make_command as perturb_command
 from graphldp.stages.reports import CalibratedFile
 from graphldp.stages.resources import Resources
 from graphldp.stages.rounds import check_selection
+from graphldp.stages.setups import Plan, Stored, plan_of
 
-__all__ = ["CARRIED", "RUNS_SCHEMA", "make_command", "record_of", "runs_meta", "train", "write_runs"]
+__all__ = ["CARRIED", "RUNS_SCHEMA", "found_meta", "make_command", "runs_meta", "train", "write_runs"]
 
 Progress = Callable[[int, int, str], None]
 
@@ -44,6 +45,7 @@ RUNS_SCHEMA = pa.schema(
     [("role", pa.string()), ("point", pa.int32()), ("seed", pa.int32())]
     + [(name, pa.float64()) for name in _FLOATS]
     + [(name, pa.int32()) for name in ("steps", "best_epoch", "epochs")]
+    + [("options", pa.string())]
     + [(name, pa.float64()) for name in _SCORES]
     + [(name, pa.int32()) for name in ("train_nodes", "validation_nodes", "test_nodes")]
 )
@@ -97,6 +99,13 @@ def train(
             raise OptionError("a model of both rounds cannot be given reports of one; to keep it, leave reuse out")
     # The artifact says which filters were meant; the search chooses among them.
     params = replace(params, search=replace(params.search, steps=tuple(source.meta["steps"])))
+    stored = Stored(graph=graph, file=source, params=params)
+    plan = plan_of(stored, params)
+    if models is not None and stored.recipe.evidence:
+        raise OptionError(
+            f"method {method!r} learns from evidence that is made of the training labels or the whole graph, so its "
+            "model cannot be given reports alone; leave --save-model out"
+        )
     target = output or runs_path(data, dataset, name, epsilon)
     content = (file_hash(source.path), graph_hash(folder))
     mark = fingerprint(content, dataclasses.asdict(params), method, name, __version__)
@@ -105,10 +114,8 @@ def train(
     start = time.perf_counter()
     result = learn_cell(
         graph,
-        source.load,
-        recipe,
+        plan,
         params,
-        filters=source.filters(),
         device=device,
         resources=resources,
         checkpoint=keeper.load(mark),
@@ -117,7 +124,7 @@ def train(
         progress=progress,
     )
     meta = runs_meta(graph, folder, recipe, mechanism, epsilon, name, params, source.meta)
-    meta |= {"calibrated": file_hash(source.path), "chosen_point": result.chosen, "record": record_of(result)}
+    meta |= {"calibrated": file_hash(source.path), **found_meta(plan, result, meta["search"])}
     write_runs(target, result, meta)
     # Wall time belongs to a machine, not to the result: it stands beside the artifact, so that this stays reproducible.
     write_json(target.with_suffix(".time.json"), {"seconds": round(time.perf_counter() - start, 3), "device": device})
@@ -170,7 +177,7 @@ def runs_meta(
     }
     if reports is not None:
         meta |= {key: reports[key] for key in CARRIED}
-        meta |= {key: reports[key] for key in ("rounds", "selection") if key in reports}
+        meta |= {key: reports[key] for key in ("rounds", "selection", "evidence") if key in reports}
         claim = reports["claim"]
         meta["mechanism_claim"] = {
             "claimed": claim["epsilon"],
@@ -181,9 +188,12 @@ def runs_meta(
     return meta
 
 
-def record_of(result: CellResult) -> dict[str, Any]:
-    """Return what the trainer notes of its final runs."""
-    return {} if result.outcome is None else dict(result.outcome.record)
+def found_meta(plan: Plan, result: CellResult, search: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what a cell's runs say of what was found: the chosen point, its model, and the trainer's notes."""
+    assert result.setup is not None
+    assert result.outcome is not None
+    out = {"model": result.setup.backbone.name, "chosen_point": result.chosen, "record": dict(result.outcome.record)}
+    return out | ({"search": {**search, "left_out": list(plan.left_out)}} if plan.left_out else {})
 
 
 def write_runs(path: Path, result: CellResult, meta: Mapping[str, Any]) -> Path:

@@ -38,7 +38,7 @@ from graphldp.client import (
     three,
 )
 from graphldp.client.levels import DISTRIBUTIONS
-from graphldp.client.protocol import COMPOSITIONS, M_RULES, best_m, from_meta, mechanism, protocol
+from graphldp.client.protocol import COMPOSITIONS, M_RULES, best_m, from_meta, mechanism, option_names, protocol
 from graphldp.client.randomiser import Randomiser
 from graphldp.client.registry import Claim, lookup, names
 from graphldp.client.reports import Reports
@@ -76,6 +76,7 @@ __all__ = [
     "ome",
     "one_bit",
     "oue",
+    "option_names",
     "pm",
     "pm_sub",
     "ppm",

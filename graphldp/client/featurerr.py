@@ -100,13 +100,15 @@ class FeatureRR(VectorMechanism):
     theta: tuple[float, ...]
     bins: int = 10
 
+    option_names: ClassVar[tuple[str, ...]] = ("importance", "sensitivity", "gamma", "theta", "bins")
+
     @classmethod
     def build(
         cls, epsilon: float, dimensions: int, low: float, high: float, m: int | None, options: dict[str, Any]
     ) -> VectorMechanism:
         """Return the mechanism from the options importance, sensitivity and gamma, or the shares theta, and bins."""
         options = {key: value for key, value in options.items() if key != "fill"}
-        check_options("featurerr", options, ["importance", "sensitivity", "gamma", "theta", "bins"])
+        check_options("featurerr", options, cls.option_names)
         if m not in (None, dimensions):
             raise OptionError(f"featurerr reports every dimension: m must be left out, or be {dimensions}; got {m}")
         bins = options.pop("bins", 10)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -49,8 +49,6 @@ class Personalised(VectorMechanism):
 
     levels: int = 5
     distribution: str = "uniform"
-
-    shared_options: ClassVar[tuple[str, ...]] = ("levels", "distribution", "fill", "m_rule")
 
     @property
     def budgets(self) -> tuple[float, ...]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from graphldp.client.m_rules import choose_m
 from graphldp.client.protocol import Sampled, sampled
@@ -40,6 +40,8 @@ class MultiDimensional(Sampled):
         the multi-bit mechanism, law and estimate alike, which the paper means to improve on. m is the best for the
         base; the paper's rule is m_rule 1/2.2.
     """
+
+    option_names: ClassVar[tuple[str, ...]] = ("m", "base", "fill", "m_rule")
 
     @classmethod
     def build(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -60,12 +60,14 @@ class PersonalisedPerturbation(Personalised):
     gamma: float = 0.5
     m_rule: str = "1/2.2"
 
+    option_names: ClassVar[tuple[str, ...]] = ("levels", "distribution", "gamma", "m_rule")
+
     @classmethod
     def build(
         cls, epsilon: float, dimensions: int, low: float, high: float, m: int | None, options: dict[str, Any]
     ) -> VectorMechanism:
         """Return the mechanism from the options levels, distribution, gamma and m_rule."""
-        check_options("ppm", options, ["levels", "distribution", "gamma", "m_rule"])
+        check_options("ppm", options, cls.option_names)
         Duchi(epsilon=epsilon, low=low, high=high)
         check_gamma("ppm", options.get("gamma", 0.5))
         out = cls(epsilon=float(epsilon), dimensions=dimensions, m=1, low=low, high=high, **options)

@@ -46,13 +46,14 @@ class PublicLevels(Personalised):
     m_rule: str = "optimal"
 
     default_base: ClassVar[str] = "mb"
+    option_names: ClassVar[tuple[str, ...]] = ("base", "levels", "distribution", "fill", "m_rule")
 
     @classmethod
     def build(
         cls, epsilon: float, dimensions: int, low: float, high: float, m: int | None, options: dict[str, Any]
     ) -> VectorMechanism:
         """Return the mechanism from the options levels, distribution, base, fill and m_rule."""
-        check_options(cls.name, options, ["base", *cls.shared_options])
+        check_options(cls.name, options, cls.option_names)
         base = options.get("base", cls.default_base)
         fill, rule = fill_of(options.get("fill", "mid")), options.get("m_rule", "optimal")
         if lookup(str(base)).every_dimension:

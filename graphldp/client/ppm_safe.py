@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -54,12 +54,14 @@ class SafePersonalised(Personalised):
     m_rule: str = "optimal"
     weights: str = "auto"
 
+    option_names: ClassVar[tuple[str, ...]] = ("levels", "distribution", "gamma", "m_rule", "weights")
+
     @classmethod
     def build(
         cls, epsilon: float, dimensions: int, low: float, high: float, m: int | None, options: dict[str, Any]
     ) -> VectorMechanism:
         """Return the mechanism from the options levels, distribution, gamma, m_rule and weights."""
-        check_options("ppm-safe", options, ["levels", "distribution", "gamma", "m_rule", "weights"])
+        check_options("ppm-safe", options, cls.option_names)
         MultiBit(epsilon=epsilon, low=low, high=high)
         check_gamma("ppm-safe", options.get("gamma", 0.5))
         if options.get("weights", "auto") not in WEIGHTS:

@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from graphldp.client.gaussian import Gaussian
 from graphldp.client.m_rules import M_RULES, best_m, choose_m
 from graphldp.client.randomiser import Floats, Randomiser, build, check_number
-from graphldp.client.registry import Claim, lookup
+from graphldp.client.registry import Claim, lookup, own_options
 from graphldp.client.reports import Reports
 from graphldp.client.sampling import choose, gather, present, rows
 from graphldp.client.vector import VectorMechanism, check_dimensions, fill_of, log_sets, spread_of
@@ -32,6 +32,7 @@ __all__ = [
     "choose_m",
     "from_meta",
     "mechanism",
+    "option_names",
     "protocol",
     "sampled",
 ]
@@ -235,6 +236,17 @@ def protocol(
     if cls.every_dimension:
         return sampled(name, whole, dimensions, dimensions, fill, whole.options())
     return sampled(name, whole, dimensions, choose_m(whole, dimensions, m, rule), fill, whole.options())
+
+
+def option_names(name: str) -> tuple[str, ...]:
+    """Return the names of the options that `protocol` takes for a mechanism, beside budget, dimensions and range."""
+    cls = lookup(name)
+    if cls.kind == "vector":
+        return tuple(cls.option_names)
+    own = tuple(option for option in own_options(cls, Randomiser) if option != "coordinates")
+    if issubclass(cls, Gaussian):
+        return ("composition", "fill", *own)
+    return ("fill", *own) if cls.every_dimension else ("m", "fill", "m_rule", *own)
 
 
 def from_meta(meta: dict[str, Any]) -> VectorMechanism:

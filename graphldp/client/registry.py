@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from typing import Any, TypeVar
 
@@ -77,7 +77,7 @@ def own_options(cls: type[Any], shared: type[Any]) -> list[str]:
     return [field.name for field in fields(cls) if field.name not in common]
 
 
-def check_options(name: str, given: Mapping[str, Any], valid: list[str]) -> None:
+def check_options(name: str, given: Mapping[str, Any], valid: Sequence[str]) -> None:
     """Refuse an option that the mechanism does not have, with those that it has."""
     for key in given:
         if key not in valid:

@@ -44,6 +44,7 @@ class VectorMechanism(ABC):
 
     name: ClassVar[str]
     kind: ClassVar[str] = "vector"
+    option_names: ClassVar[tuple[str, ...]] = ()
 
     @property
     @abstractmethod

@@ -26,6 +26,7 @@ from graphldp.errors import OptionError, unknown_name
 from graphldp.server.calibration import WEIGHTINGS, Calibration
 
 __all__ = [
+    "SHARED_OPTIONS",
     "FilterEntry",
     "filter_entry",
     "filter_names",
@@ -200,7 +201,7 @@ _FILTERS = {
         ),
     )
 }
-_SHARED = ("normalization", "convolution", "self_loops", "before", "after", "shrinkage")
+SHARED_OPTIONS = ("normalization", "convolution", "self_loops", "before", "after", "shrinkage")
 
 
 def filter_names() -> list[str]:
@@ -218,7 +219,7 @@ def filter_entry(name: str) -> FilterEntry:
 def make_filter(name: str, **options: Any) -> Calibration:
     """Return the calibration of that filter; an option that it does not have is an error that lists those it has."""
     entry = filter_entry(name)
-    valid = (*entry.options, *_SHARED)
+    valid = (*entry.options, *SHARED_OPTIONS)
     parameters = inspect.signature(entry.build).parameters
     for key, value in options.items():
         if key not in valid:

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import dataclasses
 import inspect
 from collections import Counter
 
@@ -11,7 +10,6 @@ from learn_factory import small_problem
 from graphldp.errors import DataError, OptionError
 from graphldp.learn import (
     Options,
-    Point,
     Replica,
     Space,
     chosen_point,
@@ -23,6 +21,7 @@ from graphldp.learn import (
     search,
     unit_filter,
 )
+from graphldp.learn.search import AXES
 
 SPACE = Space(learning_rate=(0.1, 0.01), weight_decay=(0.0, 0.01), dropout=(0.0, 0.5), steps=(0, 1, 2))
 
@@ -39,8 +38,9 @@ def test_points_are_distinct_members_of_the_space_and_depend_on_the_seed() -> No
     drawn = points(SPACE, 10, seed=0)
     assert len(set(drawn)) == 10
     for one in drawn:
-        for field in dataclasses.fields(Point):
-            assert getattr(one, field.name) in getattr(SPACE, field.name)
+        for name in AXES:
+            assert getattr(one, name) in getattr(SPACE, name)
+        assert one.options == ()
     assert drawn == points(SPACE, 10, seed=0)
     assert drawn != points(SPACE, 10, seed=1)
     assert len(set(points(SPACE, SPACE.size, seed=0))) == SPACE.size == 24

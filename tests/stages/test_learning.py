@@ -18,6 +18,7 @@ from graphldp.randomness import generator
 from graphldp.server import Estimate, rectify
 from graphldp.stages import learning
 from graphldp.stages.learning import CellResult, Checkpoint, learn_cell, learn_majority
+from graphldp.stages.setups import Devices, Plan, plan_of
 from graphldp.stages.splits import split_of
 
 PARAMS = small_params()
@@ -35,8 +36,14 @@ def reports(graph: Graph, seen: list[int] | None = None) -> Callable[[int], Esti
     return estimate
 
 
+def tried(graph: Graph, params: Any = PARAMS, seen: list[int] | None = None) -> Plan:
+    source = Devices(graph=graph, recipe=LPGNN, mechanism="mb", epsilon=1.0, options={}, params=params)
+    out, estimate = plan_of(source, params), reports(graph, seen)
+    return dataclasses.replace(out, setups=tuple(dataclasses.replace(one, estimate=estimate) for one in out.setups))
+
+
 def learn(graph: Graph, params: Any = PARAMS, **options: Any) -> CellResult:
-    return learn_cell(graph, reports(graph), LPGNN, params, device="cpu", **options)
+    return learn_cell(graph, tried(graph, params), params, device="cpu", **options)
 
 
 # protocol -------------------------------------------------------------------------------------------------------------
@@ -70,7 +77,7 @@ def test_the_point_is_the_one_with_the_lowest_mean_validation_loss() -> None:
 
 def test_the_final_runs_have_reports_splits_and_weights_of_their_own() -> None:
     graph, seen = small_graph(), []
-    learn_cell(graph, reports(graph, seen), LPGNN, PARAMS, device="cpu")
+    learn_cell(graph, tried(graph, PARAMS, seen), PARAMS, device="cpu")
     assert seen == [-1, -2, 0, 1, 2]
     splits = [split_of(graph, PARAMS, seed) for seed in (0, 1, 2, -1, -2)]
     assert len({tuple(split.test) for split in splits}) == 5

@@ -24,6 +24,7 @@ from graphldp.stages.paths import graph_dir, reports_path
 from graphldp.stages.perturb import source_of
 from graphldp.stages.reports import CalibratedFile
 from graphldp.stages.run import run
+from graphldp.stages.setups import Devices, plan_of
 from graphldp.stages.splits import split_of
 from graphldp.stages.train import train
 
@@ -49,9 +50,14 @@ def test_a_recipe_gives_the_same_in_the_pipeline_and_in_memory(name: str, data: 
     params = small_params(seeds=2, steps=(1, 2))
     calibrate(data, params, name, recipe.mechanism, epsilon)
     output = tmp_path / "runs.parquet"
-    train(NAME, name, None, epsilon, data=data, params=params, models=tmp_path / "model", output=output)
+    models = None if recipe.evidence else tmp_path / "model"
+    train(NAME, name, None, epsilon, data=data, params=params, models=models, output=output)
     (row,) = run(NAME, name, None, epsilon, data=data, params=params, references=False)
     np.testing.assert_array_equal(row.accuracy, accuracies(output))
+    if models is None:
+        with pytest.raises(OptionError, match="so its model cannot be given reports alone"):
+            train(NAME, name, None, epsilon, data=data, params=params, models=tmp_path / "model", output=output)
+        return
     # The kept model says of its own reports what the run said: same test accuracy.
     predictions = predict_reports(
         tmp_path / "model",
@@ -175,7 +181,14 @@ def test_training_sees_inputs_centred_on_the_fill_and_on_one_scale(standardize: 
     estimates = {
         seed: rectify(device.perturb(graph.features, source_of(0, NAME, device, seed))) for seed in (0, 1, -1, -2)
     }
-    result = learn_cell(graph, estimates.__getitem__, methods.method("lpgnn"), params)
+    source = Devices(
+        graph=graph, recipe=methods.method("lpgnn"), mechanism="hds", epsilon=1.0, options={"m": 3}, params=params
+    )
+    plan = plan_of(source, params)
+    plan = dataclasses.replace(
+        plan, setups=tuple(dataclasses.replace(one, estimate=estimates.__getitem__) for one in plan.setups)
+    )
+    result = learn_cell(graph, plan, params)
     assert result.problem is not None
     for seed, inputs in enumerate(result.problem.inputs):
         square = float(np.square(inputs.deviations.data).sum()) / (graph.nodes * graph.dimensions)

@@ -156,7 +156,7 @@ def test_the_rounds_are_drawn_independently() -> None:
     # With nothing directed both rounds have one mechanism and one budget: one stream would give one report twice.
     both = rounds_of(small_graph(), 8.0, rho=0.0)
     one, two = both.reports(0)
-    assert both.device.m == both.m > 1
+    assert both.device.m == both.last.m > 1
     assert not np.array_equal(np.asarray(one.index), np.asarray(two.index))
     matches = (np.asarray(one.index) == np.asarray(two.index)).mean()
     assert matches < 0.3
@@ -214,7 +214,7 @@ def test_the_few_features_that_matter_are_found_where_the_budget_is_large(score_
 
 def test_with_one_feature_a_round_nothing_is_directed(data: Path) -> None:
     both = rounds_of(read_graph(graph_dir(data, NAME)), 2.0)
-    assert both.m == 1
+    assert both.last.m == 1
     _, second = both.reports(0)
     assert second.meta["options"]["ranking"] == []
     assert len(np.unique(np.asarray(second.index))) > 12
@@ -240,7 +240,7 @@ def test_the_estimate_is_unbiased_for_a_given_ranking(reuse: bool, mechanism: st
     graph = dataclasses.replace(small_graph(dimensions=d), features=sp.csr_array(np.zeros((90, d), np.float32)))
     both = rounds_of(graph, 14.0, mechanism)
     directed = both.second((5, 2, 0, 7, 1))
-    assert 0 < directed.fixed_count() < both.m < d
+    assert 0 < directed.fixed_count() < both.last.m < d
     rng = np.random.default_rng(3)
     estimate = joined(both.device.perturb(rows, rng), directed.perturb(rows, rng), reuse=reuse).dense()
     error = estimate.std(axis=0) / np.sqrt(copies)
@@ -423,8 +423,8 @@ def test_only_methods_of_two_rounds_have_their_options() -> None:
 def test_m_from_the_total_reports_more_features(data: Path) -> None:
     graph = read_graph(graph_dir(data, NAME))
     own, total = rounds_of(graph, 10.0), rounds_of(graph, 10.0, m_from="total")
-    assert own.device.m == own.m == 2
-    assert total.device.m == total.m == 4
+    assert own.device.m == own.last.m == 2
+    assert total.device.m == total.last.m == 4
     assert total.device.privacy_loss() + total.second(range(24)).privacy_loss() == pytest.approx(10.0)
 
 

@@ -1,0 +1,115 @@
+"""What evidence is: a dense n x p matrix that a model gets instead of the filtered reports.
+
+The server computes it for each seed from what it may know: the public graph, the estimate that it made of the reports,
+the mechanism's public law, and the labels of the training nodes. All of it is post-processing.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from graphldp.client import VectorMechanism
+from graphldp.errors import DataError
+from graphldp.graph import Graph
+from graphldp.randomness import generator
+from graphldp.server.estimate import Estimate
+
+__all__ = ["Evidence", "Setting"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Setting:
+    """What the server knows when it computes evidence for one seed.
+
+    Attributes:
+        graph: the public graph without what is not the server's: it has no features and no labels.
+        estimate: what the server makes of the seed's reports; None for evidence that does not read them.
+        device: the mechanism that made the reports: its law, its variance, its metadata.
+        labels: of the training nodes; -1 for everybody else, validation and test nodes alike.
+        train: the training nodes.
+        classes: how many classes there are.
+        seed: root of everything that is drawn for this evidence.
+    """
+
+    graph: Graph
+    estimate: Estimate | None
+    device: VectorMechanism
+    labels: NDArray[np.int64]
+    train: NDArray[np.int64]
+    classes: int
+    seed: int
+
+    @classmethod
+    def of(
+        cls,
+        graph: Graph,
+        estimate: Estimate | None,
+        device: VectorMechanism,
+        train: NDArray[np.integer[Any]],
+        seed: int,
+    ) -> Setting:
+        """Return the setting of a graph, with everything removed that the server does not know."""
+        nodes = np.asarray(train, dtype=np.int64)
+        labels = np.full(graph.nodes, -1, dtype=np.int64)
+        labels[nodes] = graph.labels[nodes]
+        public = replace(
+            graph,
+            features=sp.csr_array(graph.features.shape, dtype=np.float32),
+            labels=np.full(graph.nodes, -1, dtype=np.int32),
+        )
+        return cls(
+            graph=public,
+            estimate=estimate,
+            device=device,
+            labels=labels,
+            train=nodes,
+            classes=graph.classes,
+            seed=seed,
+        )
+
+    def __post_init__(self) -> None:
+        if self.graph.features.nnz or (self.graph.labels != -1).any():
+            raise DataError("evidence is given a graph without features and labels: use Setting.of")
+        if self.labels.shape != (self.graph.nodes,):
+            raise DataError(f"{self.graph.nodes} nodes need {self.graph.nodes} labels, got {self.labels.shape}")
+        hidden = np.ones(self.graph.nodes, dtype=bool)
+        hidden[self.train] = False
+        if (self.labels[hidden] != -1).any():
+            raise DataError("labels of nodes that are not trained on must be hidden (-1) from evidence")
+
+    def generator(self, *address: str | int | float) -> np.random.Generator:
+        """Return the generator of an address below this seed's."""
+        return generator(self.seed, "evidence", *address)
+
+
+class Evidence(ABC):
+    """One kind of evidence: a frozen dataclass of options with a `build`, registered under a name.
+
+    Attributes:
+        name: as options and metadata write it.
+        summary: one line.
+        reads: whether it reads the reports; if not, none are drawn for it and the setting has no estimate.
+    """
+
+    name: ClassVar[str]
+    summary: ClassVar[str]
+    reads: ClassVar[bool] = True
+
+    @abstractmethod
+    def build(self, setting: Setting) -> NDArray[np.float32]:
+        """Return the n x p matrix, float32, all of it finite."""
+
+    def matrix(self, setting: Setting) -> NDArray[np.float32]:
+        """Return what `build` returns, checked."""
+        out = np.ascontiguousarray(self.build(setting), dtype=np.float32)
+        if out.ndim != 2 or out.shape[0] != setting.graph.nodes or not out.shape[1]:
+            raise DataError(f"evidence {self.name} must be a matrix of {setting.graph.nodes} rows, got {out.shape}")
+        if not np.isfinite(out).all():
+            raise DataError(f"evidence {self.name} must be finite: it holds a NaN or an infinity")
+        return out

@@ -1,0 +1,257 @@
+"""What a choice of options means: what the devices report, what the server makes of it, and what is learned with.
+
+A cell trains points; each has a `Setup`. Points with equal reports share them, whatever else they differ in.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any, Protocol
+
+from graphldp.client import VectorMechanism, from_meta
+from graphldp.errors import OptionError
+from graphldp.graph import Graph
+from graphldp.learn import Backbone, Point, model
+from graphldp.methods import Method, Rounds, method
+from graphldp.server import Calibration, Estimate
+from graphldp.server.evidence import Evidence, make_evidence
+from graphldp.stages.inputs import average_degree, estimate_of
+from graphldp.stages.params import Params, TrainParams
+from graphldp.stages.perturb import device_for, reports_meta, source_of
+from graphldp.stages.reports import CalibratedFile
+from graphldp.stages.rounds import TwoRounds
+from graphldp.stages.space import Row, sorted_out
+
+__all__ = ["Devices", "Plan", "Setup", "Source", "Stored", "backbone_of", "plan_of"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Setup:
+    """What a point's options mean.
+
+    Attributes:
+        recipe: the method with them.
+        device: what the devices run.
+        key: setups with one key have the same estimates.
+        estimate: a seed's estimate, with any threshold before the filter behind it.
+        calibration: the filter, and what follows it, at a depth K.
+        backbone, patience: what is learned with.
+        meta: what the artifacts of these reports say of themselves, given the graph's folder and the seeds.
+        evidence: what the model gets instead of the filtered estimate, or None.
+    """
+
+    recipe: Method
+    device: VectorMechanism
+    key: str
+    estimate: Callable[[int], Estimate]
+    calibration: Callable[[int], Calibration]
+    backbone: Backbone
+    patience: int
+    meta: Callable[[Path, Sequence[int]], dict[str, Any]]
+    evidence: Evidence | None = None
+
+
+class Source(Protocol):
+    """Where a cell's reports come from: devices in memory, or an artifact."""
+
+    @property
+    def row(self) -> Row:
+        """What there is to search."""
+        ...
+
+    def setup(self, options: Mapping[str, Any]) -> Setup:
+        """Return what a point's options mean; those that cannot be had are an error."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Plan:
+    """What a cell tries: its points, and what each of them means.
+
+    Attributes:
+        points: in the order in which they stand in the artifact.
+        setups: one for each point; points with the same options have the same one.
+        left_out: axes of the table's search that this row has not.
+    """
+
+    points: tuple[Point, ...]
+    setups: tuple[Setup, ...]
+    left_out: tuple[str, ...] = ()
+
+
+def plan_of(source: Source, params: Params) -> Plan:
+    """Return what a cell will try. Whatever is wrong with a point shows here, before anything is trained."""
+    search, row = params.search, source.row
+    candidates = row.points(search, search.points, params.seed)
+    setups: dict[str, Setup] = {}
+    for point in candidates:
+        key = json.dumps(point.options)
+        if key not in setups:
+            setups[key] = source.setup(dict(point.options))
+        setups[key].calibration(point.steps)
+    return Plan(
+        points=candidates,
+        setups=tuple(setups[json.dumps(point.options)] for point in candidates),
+        left_out=row.axes(search)[1],
+    )
+
+
+def backbone_of(recipe: Method, train: TrainParams, options: Mapping[str, Any] | None = None) -> Backbone:
+    """Return the method's backbone, or the one that the parameters or the options ask for."""
+    given = dict(options or {})
+    name = str(given.pop("model", "") or train.model or recipe.model)
+    known = {field.name for field in fields(type(model(name)))}  # type: ignore[arg-type]
+    common = {key: value for key, value in (("hidden", train.hidden),) if key in known}
+    return model(name, **{**common, **given})
+
+
+def patience_of(train: TrainParams, options: dict[str, Any]) -> int:
+    """Take the patience out of the options; the parameters' where there is none."""
+    patience = options.pop("patience", train.patience)
+    if isinstance(patience, bool) or not isinstance(patience, int) or patience < 1:
+        raise OptionError(f"train.patience must be a whole number of at least 1, got {patience!r}")
+    return patience
+
+
+def evidence_of(recipe: Method, calibration: Callable[[int], Calibration], steps: int) -> Evidence | None:
+    """Return the method's evidence, if it has one; its depth K is that of a filter which needs nothing else."""
+    if not recipe.evidence:
+        return None
+    one = calibration(steps)
+    if not (one.linear and one.weighting == "none"):
+        raise OptionError(f"method {recipe.name!r} has evidence, so its filter must be linear and without node weights")
+    return make_evidence(recipe.evidence, **dict(recipe.options))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Devices:
+    """Devices that report in memory, as `ldp perturb` and `ldp denoise` would have it.
+
+    Attributes:
+        graph: whose features are reported.
+        recipe: the method.
+        mechanism, epsilon, options: what the devices run, unless a point has other options.
+        params: where splits and draws come from, and what is learned with unless a point says otherwise.
+    """
+
+    graph: Graph
+    recipe: Method
+    mechanism: str
+    epsilon: float
+    options: Mapping[str, Any]
+    params: Params
+
+    @property
+    def row(self) -> Row:
+        """What there is to search."""
+        return Row(recipe=self.recipe, mechanism=self.mechanism, model=self.params.train.model)
+
+    def setup(self, options: Mapping[str, Any]) -> Setup:
+        """Return what a point's options mean; everything that can be wrong with them is checked."""
+        graph, params = self.graph, self.params
+        own, changes, training = sorted_out(options)
+        given = {**self.options, **own}
+        recipe = self.recipe.but(changes)
+        rounds = None
+        if recipe.rounds is not None:
+            rounds = TwoRounds.of(graph, recipe.rounds, self.mechanism, self.epsilon, params, given)
+        client = device_for(graph, self.mechanism, self.epsilon, given) if rounds is None else rounds.device
+
+        def calibration(steps: int) -> Calibration:
+            return recipe.calibration(steps, client, average_degree(graph))
+
+        # What comes before the filter is the same at every depth.
+        first = calibration(recipe.steps(params.search.steps)[0])
+
+        def estimate(seed: int) -> Estimate:
+            if rounds is not None:
+                return rounds.estimate(seed, first)
+            source = source_of(params.seed, graph.name, client, seed)
+            return estimate_of(client.perturb(graph.features, source), first)
+
+        def meta(folder: Path, seeds: Sequence[int]) -> dict[str, Any]:
+            if rounds is not None:
+                return rounds.meta(folder, seeds)
+            return reports_meta(graph, folder, client, seeds=seeds, root=params.seed)
+
+        patience = patience_of(params.train, training)
+        return Setup(
+            recipe=recipe,
+            device=client if rounds is None else rounds.last,
+            key=json.dumps([given, repr(recipe.rounds), first.before, first.weighting], sort_keys=True),
+            estimate=estimate,
+            calibration=calibration,
+            backbone=backbone_of(recipe, params.train, training),
+            patience=patience,
+            meta=meta,
+            evidence=evidence_of(recipe, calibration, recipe.steps(params.search.steps)[0]),
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Stored:
+    """Estimates in an artifact: their devices have reported, so only what is made of the estimates can be searched.
+
+    Attributes:
+        graph: whose reports they are.
+        file: the artifact.
+        params: what is learned with unless a point says otherwise.
+    """
+
+    graph: Graph
+    file: CalibratedFile
+    params: Params
+
+    @property
+    def recipe(self) -> Method:
+        """The method, with what `ldp denoise` has changed in it."""
+        return method(self.file.meta["method"]).but(self.file.meta.get("changes", {}))
+
+    @property
+    def row(self) -> Row:
+        """What there is to search."""
+        return Row(recipe=self.recipe, mechanism=self.file.meta["mechanism"], model=self.params.train.model)
+
+    def setup(self, options: Mapping[str, Any]) -> Setup:
+        """Return what a point's options mean; those that the stored estimates have behind them are an error."""
+        own, changes, training = sorted_out(options)
+        rounds = [part.name for part in fields(Rounds)] if self.recipe.rounds is not None else []
+        past = [*own, *(f"denoise.{key}" for key in changes if key == "before" or key in rounds)]
+        if past:
+            raise OptionError(
+                f"{self.file.path} has its {', '.join(past)} behind it, so that cannot be searched here: `ldp run` "
+                "perturbs, denoises and searches at once"
+            )
+        recipe, device = self.recipe.but(changes), stored_device(self.file.meta)
+
+        def calibration(steps: int) -> Calibration:
+            if not changes:
+                return self.file.filters()[steps]
+            one = recipe.calibration(steps, device, average_degree(self.graph))
+            if one.weighting != next(iter(self.file.filters().values())).weighting:
+                raise OptionError(
+                    f"{self.file.path} lacks the node weights of the filter {recipe.filter}: `ldp run` can search it"
+                )
+            return one
+
+        patience = patience_of(self.params.train, training)
+        return Setup(
+            recipe=recipe,
+            device=device,
+            key=str(self.file.path),
+            estimate=self.file.load,
+            calibration=calibration,
+            backbone=backbone_of(recipe, self.params.train, training),
+            patience=patience,
+            meta=lambda folder, seeds: dict(self.file.meta),
+            evidence=evidence_of(recipe, calibration, recipe.steps(self.params.search.steps)[0]),
+        )
+
+
+def stored_device(meta: Mapping[str, Any]) -> VectorMechanism:
+    """Return what the devices of an artifact ran; of two rounds, the second."""
+    options = {key: value for key, value in meta["options"].items() if key not in ("ranking", "rankings", "rho")}
+    return from_meta({**meta, "options": options})

@@ -1,0 +1,129 @@
+"""What a row of a table searches: the axes that it has of those that were asked for, and its points.
+
+An axis is a common one (learning rate, weight decay, dropout, K), an option of the mechanism (`m`), a part of the
+calibration (`denoise.decay`), or an option of the model and the loop (`train.hidden`): written as `--set` writes them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from itertools import product
+from typing import TYPE_CHECKING, Any
+
+from graphldp.client import option_names
+from graphldp.errors import OptionError
+from graphldp.methods import Method, Rounds
+from graphldp.server import filter_entry
+from graphldp.server.filters import SHARED_OPTIONS
+from graphldp.stages.params import SearchParams
+
+if TYPE_CHECKING:
+    from graphldp.learn import Point
+
+__all__ = ["DENOISE", "LOOP", "TRAIN", "Row", "check_axes", "sorted_out"]
+
+DENOISE, TRAIN = "denoise.", "train."
+LOOP = ("model", "patience")
+# Options on which depends what other options there are.
+_STRUCTURAL = ("denoise.filter", "denoise.evidence", "train.model")
+
+
+def sorted_out(options: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any], dict[str, Any]]:
+    """Return the mechanism's options, the calibration's and the training's, the last two without their prefix."""
+    parts: dict[str, dict[str, Any]] = {"": {}, DENOISE: {}, TRAIN: {}}
+    for name, value in options.items():
+        prefix = next((one for one in (DENOISE, TRAIN) if name.startswith(one)), "")
+        parts[prefix][name.removeprefix(prefix)] = value
+    return parts[""], parts[DENOISE], parts[TRAIN]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """What there is to search in a row: its method, its mechanism, and its model unless a point has another."""
+
+    recipe: Method
+    mechanism: str
+    model: str = ""
+
+    def recipe_of(self, beside: Mapping[str, Any]) -> Method:
+        """Return the recipe with the filter, or the evidence, that a point has."""
+        structure = {
+            name.removeprefix(DENOISE): beside[name]
+            for name in ("denoise.filter", "denoise.evidence")
+            if name in beside
+        }
+        return self.recipe.but({key: value for key, value in structure.items() if self._calibrated(key, self.recipe)})
+
+    def has(self, name: str, beside: Mapping[str, Any]) -> bool:
+        """Whether the option means anything in this row, beside a point's other options."""
+        if name.startswith(TRAIN):
+            return self._trained(name.removeprefix(TRAIN), str(beside.get("train.model") or self.model))
+        if name.startswith(DENOISE):
+            return self._calibrated(name.removeprefix(DENOISE), self.recipe_of(beside))
+        return name in option_names(self.mechanism)
+
+    def _trained(self, key: str, model: str) -> bool:
+        from graphldp.learn.models import model as build  # torch, which a server that only denoises does without
+
+        return key in LOOP or key in [one.name for one in fields(type(build(model or self.recipe.model)))]  # type: ignore[arg-type]
+
+    def _calibrated(self, key: str, recipe: Method) -> bool:
+        if recipe.evidence:
+            from graphldp.server.evidence import evidence_class
+
+            own = [one.name for one in fields(evidence_class(recipe.evidence))]  # type: ignore[arg-type]
+            return key == "evidence" or key in own
+        if recipe.rounds is not None and key in [part.name for part in fields(Rounds)]:
+            return True
+        if key in ("before", "after"):
+            return recipe.rounds is None
+        return key == "filter" or (key != "steps" and key in (*filter_entry(recipe.filter).options, *SHARED_OPTIONS))
+
+    def combinations(self, axes: Mapping[str, Sequence[Any]]) -> Iterator[dict[str, Any]]:
+        """Yield every choice of the options on which depends what other options there are."""
+        names = [name for name in _STRUCTURAL if name in axes]
+        for values in product(*(axes[name] for name in names)):
+            yield dict(zip(names, values, strict=True))
+
+    def axes(self, search: SearchParams) -> tuple[dict[str, tuple[Any, ...]], tuple[str, ...]]:
+        """Return the further axes that this row searches, and the names of those that it lacks."""
+        asked = {**dict(self.recipe.axes), **search.options}
+        kept = {
+            name: tuple(values)
+            for name, values in asked.items()
+            if any(self.has(name, choice) for choice in self.combinations(asked))
+        }
+        return kept, tuple(sorted(set(asked) - set(kept)))
+
+    def settle(self, point: Point) -> Point:
+        """Return the point without options that mean nothing beside its others."""
+        beside = dict(point.options)
+        options = tuple((name, value) for name, value in point.options if self.has(name, beside))
+        steps = point.steps if self.recipe_of(dict(options)).propagates else 0
+        return replace(point, options=options, steps=steps)
+
+    def points(self, search: SearchParams, budget: int, seed: int) -> tuple[Point, ...]:
+        """Return the points that the row tries, as many as every other row."""
+        from graphldp.learn import Space, points
+
+        axes, _ = self.axes(search)
+        deep = any(self.recipe_of(choice).propagates for choice in self.combinations(axes))
+        space = Space(
+            learning_rate=search.learning_rate,
+            weight_decay=search.weight_decay,
+            dropout=search.dropout,
+            steps=tuple(search.steps) if deep else (0,),
+            options=tuple(axes.items()),
+        )
+        return points(space, budget, seed, self.settle if axes else None)
+
+
+def check_axes(search: SearchParams, rows: Sequence[Row]) -> None:
+    """Refuse an axis that none of the rows has: a name that was misspelt would else be left out everywhere."""
+    for name in search.options:
+        if all(name in row.axes(search)[1] for row in rows):
+            raise OptionError(
+                f"search.options has {name!r}, which no row of the table has; a mechanism's option stands by its name, "
+                f"a calibration's as {DENOISE}KEY, a model's as {TRAIN}KEY"
+            )
