@@ -13,6 +13,12 @@ from graphldp.audit.empirical import Bound
 from graphldp.audit.exact import Loss, joint_loss, scalar_loss
 from graphldp.audit.fit import Fit, Power
 from graphldp.audit.gaussian import gaussian_delta, gaussian_epsilon, gaussian_sigma
+from graphldp.audit.information import (
+    Information,
+    class_information,
+    feature_information,
+    information_bound,
+)
 from graphldp.audit.ledger import Ledger, Spend, ledger_from_meta, spends_of
 from graphldp.audit.mechanisms import Audit, AuditOptions, Row, audit_mechanism, audit_rows
 from graphldp.audit.properties import (
@@ -34,6 +40,7 @@ __all__ = [
     "Bound",
     "Finding",
     "Fit",
+    "Information",
     "Ledger",
     "Loss",
     "Power",
@@ -46,9 +53,12 @@ __all__ = [
     "audit_same_law",
     "audit_soft_threshold",
     "audit_unbiased",
+    "class_information",
+    "feature_information",
     "gaussian_delta",
     "gaussian_epsilon",
     "gaussian_sigma",
+    "information_bound",
     "joint_loss",
     "ledger_from_meta",
     "scalar_loss",

@@ -94,7 +94,7 @@ class Synthetic(Options):
     nodes: int = _help("how many nodes", 1000)
     classes: int = _help("how many classes", 4)
     degree: float = _help("mean number of neighbours", 10.0)
-    structure: float = _help("how much an edge says of the classes of its ends: 0 nothing, 1 all", 0.7)
+    structure: float = _help("how much an edge says of the classes of its ends: 0 nothing, 1 or -1 all", 0.7)
     features: float = _help("how much a word says of its node's class: 0 nothing, 1 all", 0.5)
     dimensions: int = _help("how many words the vocabulary has", 128)
     words: float = _help("how many words a node draws on average", 20.0)
@@ -107,7 +107,8 @@ class Synthetic(Options):
             ("nodes", 1 <= self.nodes < 2**31, "must be in 1..2^31-1"),
             ("classes", 1 <= self.classes <= self.nodes, f"must be in 1..nodes ({self.nodes})"),
             ("degree", 0 <= self.degree <= most, f"must be in 0..{most:g}, which half of all pairs in a class give"),
-            ("structure", 0 <= self.structure <= 1, "must be in 0..1"),
+            ("structure", -1 <= self.structure <= 1, "must be in -1..1"),
+            ("structure", self.structure >= 0 or self.classes > 1, "below 0 needs at least 2 classes"),
             ("features", 0 <= self.features <= 1, "must be in 0..1"),
             ("dimensions", self.classes <= self.dimensions < 2**31, f"must be at least classes ({self.classes})"),
             ("words", 0 <= self.words * self.nodes < 2**30, "must be at least 0, in all below 2^30"),

@@ -89,7 +89,7 @@ def test_settings_come_as_text_or_values_and_unknown_ones_are_refused() -> None:
         ({"classes": "2000"}, "classes must be in"),
         ({"degree": "400"}, "degree must be in 0..124.5"),
         ({"degree": "nan"}, "degree must be in"),
-        ({"structure": "1.1"}, "structure must be in 0..1, got 1.1"),
+        ({"structure": "1.1"}, r"structure must be in -1\.\.1, got 1\.1"),
         ({"features": "nan"}, "features must be in 0..1, got nan"),
         ({"dimensions": "3"}, r"dimensions must be at least classes \(4\), got 3"),
         ({"words": "-1"}, "words must be at least 0"),
