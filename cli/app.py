@@ -14,7 +14,7 @@ from typing import Annotated
 import typer
 
 from graphldp import __version__
-from graphldp.cli import console
+from graphldp.cli import console, processes
 from graphldp.cli.failures import FAULT, INTERRUPTED, REFUSED, complain, describe
 from graphldp.errors import GraphLDPError
 
@@ -58,6 +58,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command line and return its exit code; every failure becomes one line on standard error."""
     given = _hoist(sys.argv[1:] if arguments is None else arguments)
     name = f"ldp {_command_of(given)}".rstrip()
+    console.remember(given)
+    console.mute(_command_of(given) in processes.COMMANDS and processes.follows())
     handler = signal.signal(signal.SIGTERM, _terminate)  # a killed stage tidies up as an interrupted one does
     try:
         code = _run(given or ["--help"])
@@ -75,11 +77,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if console.wants_traceback():
             traceback.print_exception(error)
         line, code = describe(error, name)
-        complain(line)
+        _complain(line)
     finally:
         signal.signal(signal.SIGTERM, handler)
     if code == INTERRUPTED:  # typer turns Ctrl-C into this code, and nothing else gives it
-        complain(describe(KeyboardInterrupt(), name)[0])
+        _complain(describe(KeyboardInterrupt(), name)[0])
     return code
 
 
@@ -125,8 +127,14 @@ def _usage(error: typer.TyperException) -> int:
         context = getattr(error, "ctx", None)
         path = context.command_path if context is not None else "ldp"
         end = " See" if message.endswith("?") else "; see"
-        complain(f"error: {message.replace('Value error, ', '')}{end} '{path} --help'")
+        _complain(f"error: {message.replace('Value error, ', '')}{end} '{path} --help'")
     return REFUSED
+
+
+def _complain(line: str) -> None:
+    """Print the line, unless another process of the same command does."""
+    if processes.started_here() or not console.is_muted():
+        complain(line)
 
 
 def _terminate(number: int, frame: FrameType | None) -> None:

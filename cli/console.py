@@ -10,7 +10,7 @@ import contextlib
 import os
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TextIO
 
@@ -18,7 +18,21 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 from rich.progress import TimeRemainingColumn as Remaining
 
-__all__ = ["Bar", "err", "is_quiet", "note", "out", "progress", "set_quiet", "want_traceback", "wants_traceback"]
+__all__ = [
+    "Bar",
+    "arguments",
+    "err",
+    "is_muted",
+    "is_quiet",
+    "mute",
+    "note",
+    "out",
+    "progress",
+    "remember",
+    "set_quiet",
+    "want_traceback",
+    "wants_traceback",
+]
 
 _PLAIN_WIDTH = 160  # where there is no terminal to fit: wide enough that a table's line stays one line
 _PLAIN_SECONDS = 10.0  # between two lines of progress where there is no terminal
@@ -26,10 +40,12 @@ _PLAIN_SECONDS = 10.0  # between two lines of progress where there is no termina
 
 @dataclass(slots=True)
 class _State:
-    """The two global options; a command line is one run of one process."""
+    """The command line, its two global options, and whether another process speaks; one run of one process."""
 
     quiet: bool = False
     debug: bool = False
+    muted: bool = False
+    arguments: tuple[str, ...] = ()
 
 
 _state = _State()
@@ -55,6 +71,26 @@ def is_quiet() -> bool:
     return _state.quiet
 
 
+def mute(muted: bool = True) -> None:
+    """Print nothing at all from now on, as another process does it; or print again."""
+    _state.muted = out.quiet = muted
+
+
+def is_muted() -> bool:
+    """Return whether another process speaks for this one."""
+    return _state.muted
+
+
+def remember(arguments: Sequence[str]) -> None:
+    """Keep the arguments of this command line."""
+    _state.arguments = tuple(arguments)
+
+
+def arguments() -> tuple[str, ...]:
+    """Return the arguments of this command line."""
+    return _state.arguments
+
+
 def want_traceback(debug: bool) -> None:
     """Say whether a failure is to show its traceback (`--debug`)."""
     _state.debug = debug
@@ -67,7 +103,7 @@ def wants_traceback() -> bool:
 
 def note(text: str) -> None:
     """Print one line about the work on standard error, unless `--quiet`."""
-    if not _state.quiet:
+    if not (_state.quiet or _state.muted):
         err.print(text, markup=False, soft_wrap=True)
 
 
@@ -141,7 +177,7 @@ def progress(description: str, total: float | None = None, unit: str = "steps") 
 
     The total may be unknown (None) until the first call that brings it.
     """
-    if _state.quiet:
+    if _state.quiet or _state.muted:
         yield Bar(description, total, unit)
     elif err.is_terminal and not err.is_dumb_terminal:
         columns = (

@@ -21,6 +21,7 @@ __all__ = [
     "MaxMemory",
     "Mechanism",
     "Method",
+    "Processes",
     "Seed",
     "Seeds",
 ]
@@ -116,6 +117,15 @@ MaxMemory: TypeAlias = Annotated[
         "--max-memory",
         help="GB that training may take beside the data, by estimate: runs that would take more train in waves.",
         min=0.001,
+        show_default=False,
+    ),
+]
+Processes: TypeAlias = Annotated[
+    int | None,
+    typer.Option(
+        "--processes",
+        help="Share the runs between so many processes of this machine; for several machines use torchrun.",
+        min=1,
         show_default=False,
     ),
 ]

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from graphldp.cli import console
-from graphldp.cli.options import DATA, AsJson, Data, Dataset, Device, Epsilon, MaxMemory, Method
+from graphldp.cli.options import DATA, AsJson, Data, Dataset, Device, Epsilon, MaxMemory, Method, Processes
+from graphldp.cli.processes import joined
 from graphldp.cli.settings import Settings, parse, parts
 from graphldp.cli.train import ParamsFile, choose_params
 
@@ -37,6 +38,7 @@ def run(
     ] = True,
     device: Device = "auto",
     max_memory: MaxMemory = None,
+    processes: Processes = None,
     params: ParamsFile = Path("params.yaml"),
     data: Data = DATA,
     as_json: AsJson = False,
@@ -50,21 +52,23 @@ def run(
     from graphldp.stages.paths import graph_dir
     from graphldp.stages.resources import Resources, memory_bytes
 
-    chosen = choose_params(
-        params, dataset, seeds=seeds, seed=seed, search_points=search_points, search_seeds=search_seeds,
-        epochs=epochs, model=model,
-    )  # fmt: skip
-    if not graph_dir(data, dataset).exists():
-        _fetch(dataset, data)
-    options, changes = parts(parse(settings))
-    resources = Resources(max_memory=memory_bytes(max_memory), note=console.note)
-    with console.progress(f"run {dataset} {method}", None, "epochs") as bar:
-        rows = stage.run(
-            dataset, method, mechanism, epsilon, data=data, params=chosen, device=device,
-            resources=resources, options=options,
-            changes=changes, references=references, progress=bar,
+    with joined(processes, device) as team:
+        chosen = choose_params(
+            params, dataset, seeds=seeds, seed=seed, search_points=search_points, search_seeds=search_seeds,
+            epochs=epochs, model=model,
         )  # fmt: skip
-    _show(rows, dataset, chosen, as_json=as_json)
+        resources = Resources(max_memory=memory_bytes(max_memory), team=team, note=console.note)
+        if resources.leads and not graph_dir(data, dataset).exists():
+            _fetch(dataset, data)
+        resources.meet()
+        options, changes = parts(parse(settings))
+        with console.progress(f"run {dataset} {method}", None, "epochs") as bar:
+            rows = stage.run(
+                dataset, method, mechanism, epsilon, data=data, params=chosen, device=device, resources=resources,
+                options=options, changes=changes, references=references, progress=bar,
+            )  # fmt: skip
+        if resources.leads:
+            _show(rows, dataset, chosen, as_json=as_json)
 
 
 def _fetch(dataset: str, data: Path) -> None:

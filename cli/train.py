@@ -8,7 +8,8 @@ from typing import Annotated, Any
 import typer
 
 from graphldp.cli import console
-from graphldp.cli.options import DATA, AsJson, Data, Dataset, Device, MaxMemory, Method
+from graphldp.cli.options import DATA, AsJson, Data, Dataset, Device, MaxMemory, Method, Processes
+from graphldp.cli.processes import joined
 from graphldp.errors import OptionError
 
 __all__ = ["ParamsFile", "choose_params", "register"]
@@ -68,6 +69,7 @@ def train(
     ] = None,
     device: Device = "auto",
     max_memory: MaxMemory = None,
+    processes: Processes = None,
     params: ParamsFile = _PARAMS,
     name: Annotated[
         str | None, typer.Option(help="The row's name in tables; method and mechanism if left out.")
@@ -93,21 +95,23 @@ def train(
     from graphldp.stages import train as stage
     from graphldp.stages.resources import Resources, memory_bytes
 
-    if epsilon is None:
-        if methods.method(method).model:
-            raise OptionError(f"method {method!r} needs --epsilon: the budget of the reports that it learns from")
-        epsilon = 0.0
-    chosen = choose_params(
-        params, dataset, seeds=seeds, seed=seed, search_points=search_points, search_seeds=search_seeds,
-        epochs=epochs, hidden=hidden, patience=patience, model=model,
-    )  # fmt: skip
-    resources = Resources(max_memory=memory_bytes(max_memory), note=console.note)
-    with console.progress(f"train {dataset} {method}", None, "epochs") as bar:
-        path = stage.train(
-            dataset, method, mechanism, epsilon, data=data, params=chosen, name=name, device=device,
-            resources=resources, calibrated=calibrated, output=output, models=save_model, progress=bar,
+    with joined(processes, device) as team:
+        if epsilon is None:
+            if methods.method(method).model:
+                raise OptionError(f"method {method!r} needs --epsilon: the budget of the reports that it learns from")
+            epsilon = 0.0
+        chosen = choose_params(
+            params, dataset, seeds=seeds, seed=seed, search_points=search_points, search_seeds=search_seeds,
+            epochs=epochs, hidden=hidden, patience=patience, model=model,
         )  # fmt: skip
-    _show(path, save_model, as_json=as_json)
+        resources = Resources(max_memory=memory_bytes(max_memory), team=team, note=console.note)
+        with console.progress(f"train {dataset} {method}", None, "epochs") as bar:
+            path = stage.train(
+                dataset, method, mechanism, epsilon, data=data, params=chosen, name=name, device=device,
+                resources=resources, calibrated=calibrated, output=output, models=save_model, progress=bar,
+            )  # fmt: skip
+        if resources.leads:
+            _show(path, save_model, as_json=as_json)
 
 
 def _show(path: Path, model: Path | None, *, as_json: bool) -> None:

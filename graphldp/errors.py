@@ -15,6 +15,7 @@ __all__ = [
     "GraphLDPError",
     "MissingExtraError",
     "OptionError",
+    "ProcessError",
     "unknown_name",
 ]
 
@@ -37,6 +38,10 @@ class ArtifactError(GraphLDPError):
 
 class DownloadError(GraphLDPError):
     """No source gave a file whose content fits its pinned hash."""
+
+
+class ProcessError(GraphLDPError):
+    """Another process of the same training ended before its time; the message says why, as far as it is known."""
 
 
 class MissingExtraError(GraphLDPError):

@@ -61,6 +61,18 @@ class Checkpoint:
     rows: list[dict[str, Any]]
     state: bytes | None
 
+    def to_bytes(self) -> bytes:
+        """Return it as one piece, for other processes."""
+        facts = json.dumps({"fingerprint": self.fingerprint, "phase": self.phase, "rows": self.rows}).encode()
+        return b"%d\n%b%b" % (len(facts), facts, self.state or b"")
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> Checkpoint:
+        """Read it back."""
+        length, _, rest = data.partition(b"\n")
+        facts = json.loads(rest[: int(length)])
+        return cls(**facts, state=rest[int(length) :] or None)
+
 
 @dataclass(slots=True, kw_only=True, eq=False)
 class CellResult:
@@ -199,7 +211,15 @@ class _Cell:
             for point, one, key in zip(points, filters, keys, strict=True)
             for run in runs_of([point], replicas, _constant(one.coefficients if common else (1.0,)))
         ]
-        outcome = fit(problem, runs, self.options(setups[0]), device=self.device, progress=say, state=state)
+        outcome = fit(
+            problem,
+            runs,
+            self.options(setups[0]),
+            device=self.device,
+            progress=say,
+            state=state,
+            team=self.resources.team,
+        )
         self.resources.tell("search" if seeds[0] < 0 else "final", outcome)
         return problem, runs, outcome
 

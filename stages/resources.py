@@ -10,6 +10,7 @@ from graphldp.errors import OptionError
 
 if TYPE_CHECKING:
     from graphldp.learn import Outcome
+    from graphldp.learn.team import Team
 
 __all__ = ["Resources", "memory_bytes"]
 
@@ -22,15 +23,27 @@ class Resources:
 
     Attributes:
         max_memory: bytes that training may take beside the data, by estimate; None is no bound.
+        team: the processes that share the runs; None alone.
         note: is told, in one line, what the bound has changed.
     """
 
     max_memory: int | None = None
+    team: Team | None = None
     note: Callable[[str], None] | None = None
 
     def __post_init__(self) -> None:
         if self.max_memory is not None and self.max_memory < 1:
             raise OptionError(f"max_memory must be at least 1 byte, got {self.max_memory}")
+
+    @property
+    def leads(self) -> bool:
+        """Whether this is the process that writes."""
+        return self.team is None or self.team.leads
+
+    def meet(self) -> None:
+        """Wait for the other processes to come here."""
+        if self.team is not None:
+            self.team.gather(b"")
 
     def tell(self, phase: str, outcome: Outcome) -> None:
         """Say what a phase was split into, if it was."""

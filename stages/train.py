@@ -79,6 +79,7 @@ def train(
     """Train one cell and write its runs; with `models`, keep its best final model there as well."""
     recipe = methods.method(method)
     mechanism = recipe.choose(mechanism)
+    resources = resources or Resources()
     folder = graph_dir(data, dataset)
     graph = read_graph(folder)
     if not recipe.model:
@@ -87,6 +88,8 @@ def train(
         if epsilon:
             raise OptionError(f"method {method!r} spends nothing: epsilon must be 0, got {epsilon}")
         target = output or runs_path(data, dataset, name or method, 0.0)
+        if not resources.leads:
+            return target
         meta = runs_meta(graph, folder, recipe, "none", 0.0, name or method, params)
         return write_runs(target, learn_majority(graph, params), meta)
     name = name or recipe.cell_name(mechanism)
@@ -118,11 +121,13 @@ def train(
         params,
         device=device,
         resources=resources,
-        checkpoint=keeper.load(mark),
-        on_stop=keeper.save,
+        checkpoint=_taken_up(keeper, mark, resources),
+        on_stop=keeper.save if resources.leads else None,
         fingerprint=mark,
         progress=progress,
     )
+    if not resources.leads:
+        return target
     meta = runs_meta(graph, folder, recipe, mechanism, epsilon, name, params, source.meta)
     meta |= {"calibrated": file_hash(source.path), **found_meta(plan, result, meta["search"])}
     write_runs(target, result, meta)
@@ -201,6 +206,15 @@ def write_runs(path: Path, result: CellResult, meta: Mapping[str, Any]) -> Path:
     columns = {field.name: [row[field.name] for row in result.rows] for field in RUNS_SCHEMA}
     write_table(path, pa.table(columns, schema=RUNS_SCHEMA), meta)
     return path
+
+
+def _taken_up(keeper: _Keeper, mark: str, resources: Resources) -> Checkpoint | None:
+    """Return the checkpoint to go on from, the first process's in all of them."""
+    found = keeper.load(mark) if resources.leads else None
+    if resources.team is None:
+        return found
+    data = resources.team.gather(b"" if found is None else found.to_bytes())[0]
+    return Checkpoint.from_bytes(data) if data else None
 
 
 class _Keeper:

@@ -13,7 +13,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from graphldp.errors import DataError
+from graphldp.errors import DataError, ProcessError
 from graphldp.learn.batch import GraphMatrices, RunBatch, without_dropout
 from graphldp.learn.chain import choose_order, trimmed
 from graphldp.learn.device import resolve_device
@@ -23,6 +23,7 @@ from graphldp.learn.parallel import deferred_interrupt, group_count, side_by_sid
 from graphldp.learn.problem import Options, Outcome, Problem, Run
 from graphldp.learn.state import Group, Interrupted, State, fingerprint
 from graphldp.learn.tasks.base import Task
+from graphldp.learn.team import Team
 from graphldp.learn.waves import estimate_memory, waves
 
 __all__ = ["Progress", "Trainer", "TrainingBatch", "fit"]
@@ -40,6 +41,7 @@ def fit(
     device: str | torch.device = "auto",
     progress: Progress | None = None,
     state: State | None = None,
+    team: Team | None = None,
 ) -> Outcome:
     """Train all runs as one batched model and return what each has become.
 
@@ -50,12 +52,14 @@ def fit(
         device: `auto`, `cpu`, `cuda`, `mps`, or a torch device.
         progress: called with (epochs done, epochs in all, text) before each epoch.
         state: of an interrupted training of the same runs, which is continued.
+        team: the processes that share the runs, each of which calls this with the same arguments; all of them get the
+            whole outcome.
 
     Raises:
         Interrupted: on Ctrl-C, between two epochs; it carries the state to continue from.
     """
     where = resolve_device(device) if isinstance(device, str) else device
-    return Trainer(problem, runs, options or Options(), where).fit(progress, state)
+    return Trainer(problem, runs, options or Options(), where, team).fit(progress, state)
 
 
 class TrainingBatch(RunBatch):
@@ -71,13 +75,20 @@ class TrainingBatch(RunBatch):
 class Trainer:
     """Trains the runs of one problem, wave by wave."""
 
-    def __init__(self, problem: Problem, runs: Sequence[Run], options: Options, device: torch.device):
+    def __init__(
+        self,
+        problem: Problem,
+        runs: Sequence[Run],
+        options: Options,
+        device: torch.device,
+        team: Team | None = None,
+    ):
         if not runs:
             raise DataError("there is nothing to train: no runs were given")
         for run in runs:
             run.check(problem)
         self.problem, self.runs, self.options, self.device = problem, list(runs), options, device
-        self.model, self.task = options.model, options.task
+        self.model, self.task, self.team = options.model, options.task, team or Team()
         self.task.check(problem, self.runs)
         for run in runs:
             run.check_hidden(problem)
@@ -115,6 +126,10 @@ class Trainer:
     def fit(self, progress: Progress | None = None, state: State | None = None) -> Outcome:
         """Train, from the start or from a state."""
         mark = fingerprint(self.problem, self.runs, self.options)
+        if len(set(self.team.gather(mark.encode()))) > 1:
+            raise ProcessError(
+                "the processes train different things; start all of them with the same command, data and version"
+            )
         if state is None:
             state = self._new_state(mark)
         else:
@@ -125,7 +140,8 @@ class Trainer:
                 self._train_wave(state, progress, pressed)
             if progress is not None:
                 self._report(state, progress)
-            if pressed():
+            # Of several processes all or none go on.
+            if any(self.team.gather(b"stop" if pressed() else b"")):
                 raise Interrupted(state.copy())
         return self._outcome(state)
 
@@ -170,7 +186,9 @@ class Trainer:
             return []
         runs = self.waves[wave]
         alike = [list(some) for _, some in groupby(runs, key=lambda r: self.kind[r])]
-        count = group_count(len(runs), self.units, torch.get_num_threads()) if self.device.type == "cpu" else 1
+        count = min(len(runs), self.team.size)
+        if self.device.type == "cpu":
+            count = group_count(len(runs), self.units, self.team.threads, processes=self.team.size)
         share = max(1, count // len(alike))
         out = []
         for some in (part for same in alike for part in spread(same, min(share, len(same)))):
@@ -190,28 +208,51 @@ class Trainer:
         return out
 
     def _train_wave(self, state: State, progress: Progress | None, pressed: Callable[[], bool]) -> None:
-        """Train the groups of the wave side by side, and begin the next wave."""
+        """Train this process's groups of the wave side by side, take in the others', and begin the next wave."""
 
         def tick() -> bool:
             try:
                 if progress is not None:
                     self._report(state, progress)
             except KeyboardInterrupt:
+                self.team.stop()
                 return True
-            return pressed()
+            if pressed():
+                self.team.stop()
+            return pressed() or self.team.stopping()
 
         def task(group: Group) -> Callable[[Callable[[], bool]], None]:
             return lambda stop: self._train_group(state, group, stop)
 
-        tasks = [task(group) for group in state.groups if not group.ended]
+        tasks = [task(group) for group in self._mine(state) if not group.ended]
         units = self.units * sum(len(group.runs) for group in state.groups)
         # Runs of more kinds than there are threads: the first ones begin.
-        threads = torch.get_num_threads()
+        threads = self.team.threads
         most = min(len(state.groups), threads) if self.device.type == "cpu" else 1
-        if tasks and side_by_side(tasks, tick, thread_share(most, units, threads), most):
+        share = thread_share(most, units, threads)
+        # As many threads as one process would use for a group, and as many groups at once as this one has threads for.
+        here = most if self.team.size == 1 else min(most, max(1, torch.get_num_threads() // share))
+        stopped = bool(tasks) and side_by_side(tasks, tick, share, here)
+        if self.team.size > 1:
+            stopped = self._exchange(state, stopped, tick)
+        if stopped:
             raise Interrupted(state.copy())
         state.wave += 1
         state.groups = self._groups(state.wave)
+
+    def _mine(self, state: State) -> list[Group]:
+        """Return the groups that this process trains."""
+        return state.groups[self.team.rank :: self.team.size]
+
+    def _exchange(self, state: State, stopped: bool, tick: Callable[[], bool]) -> bool:
+        """Take in what the other processes have made of their groups; return whether any of them was stopped."""
+        others = []
+        for part in self.team.gather(bytes([stopped]) + state.to_bytes(), tick):
+            stopped = stopped or bool(part[0])
+            others.append(State.from_bytes(part[1:]).to(self.device))
+        for number in range(len(state.groups)):
+            state.take(others[number % self.team.size], number)
+        return stopped
 
     def _train_group(self, state: State, group: Group, stop: Callable[[], bool]) -> None:
         batch = self.batch(group.batch)
@@ -289,12 +330,14 @@ class Trainer:
     def _report(self, state: State, progress: Progress) -> None:
         """Tell the caller: epochs done, of the slowest group of each wave; epochs in all; a line of text."""
         epochs, waves_ = self.options.epochs, len(self.waves)
-        behind = min((group.epoch for group in state.groups if not group.ended), default=epochs if state.groups else 0)
+        mine = self._mine(state)
+        behind = min((group.epoch for group in mine if not group.ended), default=epochs if state.groups else 0)
         wave = f"wave {state.wave + 1} of {waves_}, " if 1 < waves_ > state.wave else ""
-        running = sum(int(state.running(group).sum()) for group in state.groups)
+        team = f"process {self.team.rank + 1} of {self.team.size}, " if self.team.size > 1 else ""
+        running = sum(int(state.running(group).sum()) for group in mine)
         best = float(state.validation_loss.min())
         loss = f", best validation loss {best:.4f}" if np.isfinite(best) else ""
-        text = f"{wave}{running} of {len(self.runs)} runs training{loss}"
+        text = f"{team}{wave}{running} of {len(self.runs)} runs training{loss}"
         progress(state.wave * epochs + behind, epochs * waves_, text)
 
     def _outcome(self, state: State) -> Outcome:

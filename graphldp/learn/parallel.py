@@ -50,9 +50,9 @@ def deferred_interrupt() -> Iterator[Callable[[], bool]]:
         signal.signal(signal.SIGINT, previous)
 
 
-def group_count(runs: int, units: int, threads: int) -> int:
-    """Return into how many groups to spread runs that have so many hidden units each."""
-    return max(1, min(threads, runs, MOST_GROUPS, runs * units // LEAST_UNITS))
+def group_count(runs: int, units: int, threads: int, processes: int = 1) -> int:
+    """Return into how many groups to spread runs that have so many hidden units each; threads are of all processes."""
+    return max(1, min(threads, runs, MOST_GROUPS * processes, runs * units // LEAST_UNITS))
 
 
 def thread_share(groups: int, units: int, threads: int) -> int:

@@ -104,6 +104,20 @@ class State:
         """Which positions of a group's batch are still training."""
         return np.asarray(~self.done[group.batch], dtype=bool)
 
+    def take(self, other: State, number: int) -> None:
+        """Take over from a state of the same training, on the same device, what became of one of the wave's groups."""
+        group = self.groups[number] = other.groups[number]
+        runs = np.asarray(group.runs)
+        index = torch.from_numpy(runs)
+        for name, value in self.best.items():
+            place = index.to(value.device)
+            value.index_copy_(0, place, other.best[name].index_select(0, place))
+        for name in ARRAYS:
+            getattr(self, name)[runs] = getattr(other, name)[runs]
+        for part in KEPT:
+            for name, kept in getattr(self, part).items():
+                kept[runs] = getattr(other, part)[name][runs]
+
     def copy(self) -> State:
         """Return a copy on the CPU that shares nothing with this one."""
         return State.from_bytes(self.to_bytes())
