@@ -153,14 +153,16 @@ def _table(section: Section) -> Table:
     from rich.markup import escape
     from rich.table import Table
 
-    from graphldp.stages.tables import number, short, span
+    from graphldp.stages.tables import number, short
 
-    table = Table(title=f"{section.title}: test accuracy in percent", title_justify="left", box=None, pad_edge=False)
+    table = Table(
+        title=f"{section.title}: test {section.measure.heading}", title_justify="left", box=None, pad_edge=False
+    )
     table.add_column("row", no_wrap=True)
     table.add_column("mechanism")
     for axis in section.own_axes:
         table.add_column(short(axis), justify="right")
-    for name in ("epsilon", "K", "accuracy", "gain over structure"):
+    for name in ("epsilon", "K", section.measure.label, "gain over structure"):
         table.add_column(name, justify="right", no_wrap=True)
     for row in section.rows:
         there = dict(row.axes)
@@ -170,8 +172,8 @@ def _table(section: Section) -> Table:
             *(there.get(axis, "") for axis in section.own_axes),
             number(row.epsilon),
             row.steps_text,
-            span(row.accuracy),
-            span(row.gain, sign=True),
+            row.shown(row.score),
+            row.shown(row.gain, sign=True),
         )
     return table
 

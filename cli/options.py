@@ -24,6 +24,7 @@ __all__ = [
     "Processes",
     "Seed",
     "Seeds",
+    "Task",
 ]
 
 DATA = Path("data")  # the default of `Data`: where the pipeline keeps its artifacts
@@ -55,6 +56,12 @@ def _methods() -> Iterable[str]:
     from graphldp.methods import names
 
     return names()
+
+
+def _tasks() -> Iterable[str]:
+    from graphldp.measures import tasks
+
+    return tasks()
 
 
 def _device(value: str) -> str:
@@ -104,6 +111,14 @@ Seed: TypeAlias = Annotated[int, typer.Option("--seed", help="The root of all ra
 Data: TypeAlias = Annotated[
     Path,
     typer.Option("--data", help="Folder of the artifacts.", file_okay=False),
+]
+Task: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        "--task",
+        help="What is learned: node-classification, link-prediction, regression or multi-task.",
+        autocompletion=_complete(_tasks),
+    ),
 ]
 Device: TypeAlias = Annotated[
     str,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from graphldp.cli import console
-from graphldp.cli.options import DATA, AsJson, Data, Dataset, Device, Epsilon, MaxMemory, Method, Processes
+from graphldp.cli.options import DATA, AsJson, Data, Dataset, Device, Epsilon, MaxMemory, Method, Processes, Task
 from graphldp.cli.processes import joined
 from graphldp.cli.settings import Settings, parse, parts
 from graphldp.cli.train import ParamsFile, choose_params
@@ -23,6 +23,7 @@ def run(
     dataset: Dataset,
     epsilon: Epsilon,
     method: Method = "lpgnn",
+    task: Task = None,
     mechanism: Annotated[
         str | None, typer.Option("--mechanism", "-m", help="What is reported; the method's own if left out.")
     ] = None,
@@ -55,7 +56,7 @@ def run(
     with joined(processes, device) as team:
         chosen = choose_params(
             params, dataset, seeds=seeds, seed=seed, search_points=search_points, search_seeds=search_seeds,
-            epochs=epochs, model=model,
+            epochs=epochs, model=model, task=task,
         )  # fmt: skip
         resources = Resources(max_memory=memory_bytes(max_memory), team=team, note=console.note)
         if resources.leads and not graph_dir(data, dataset).exists():
@@ -82,25 +83,30 @@ def _show(rows: list[Outcome], dataset: str, params: Any, *, as_json: bool) -> N
     import json
 
     from graphldp.evaluation import Bootstrap, mean_interval, paired_difference
+    from graphldp.measures import measures_of
     from graphldp.stages.artifacts import plain
 
+    headline = measures_of(params.train.task).headline
+    factor, better = headline.factor, headline.sign * headline.factor
     rule = Bootstrap(resamples=params.evaluate.resamples, confidence=params.evaluate.confidence, seed=params.seed)
     floor = next((row for row in rows if row.name == "structure"), None)
     found = []
     for row in rows:
-        mean = mean_interval(100 * row.accuracy, rule, dataset, row.name, str(row.epsilon))
+        mean = mean_interval(factor * row.headline, rule, dataset, row.name, str(row.epsilon))
         gain = None
         if floor is not None and row.name not in ("majority", "structure"):
-            pair = (100 * row.accuracy, 100 * floor.accuracy)
+            pair = (better * row.headline, better * floor.headline)
             gain = paired_difference(*pair, rule, dataset, row.name, str(row.epsilon))
         found.append((row, mean, gain))
     if as_json:
         facts = [
             {
                 "dataset": dataset, "name": row.name, "mechanism": row.mechanism, "epsilon": row.epsilon, "m": row.m,
-                "chosen": row.chosen, "accuracy": mean.mean, "low": mean.low, "high": mean.high,
+                "task": params.train.task, "chosen": row.chosen, headline.name: mean.mean,
+                "low": mean.low, "high": mean.high,
                 "gain": None if gain is None else {"mean": gain.mean, "low": gain.low, "high": gain.high},
-                "runs": row.accuracy.tolist(),
+                "runs": row.headline.tolist(),
+                "measures": {name: values.tolist() for name, values in row.scores.items()},
             }
             for row, mean, gain in found
         ]  # fmt: skip
@@ -112,12 +118,16 @@ def _show(rows: list[Outcome], dataset: str, params: Any, *, as_json: bool) -> N
 def _table(found: list[Any], dataset: str, params: Any) -> None:
     from rich.table import Table
 
+    from graphldp.measures import measures_of
     from graphldp.stages.paths import epsilon_text
 
+    task = measures_of(params.train.task)
+    one = task.headline
+    show, change = f"{{:.{one.digits}f}}".format, f"{{:+.{one.digits}f}}".format
     percent = f"{100 * params.evaluate.confidence:g} %"
-    table = Table(title=f"{dataset}: test accuracy in percent", title_justify="left", box=None, pad_edge=False)
+    table = Table(title=f"{dataset}: test {one.heading}", title_justify="left", box=None, pad_edge=False)
     table.add_column("method")
-    for name in ("epsilon", "m", "K", "accuracy", f"{percent} interval", "gain over structure"):
+    for name in ("epsilon", "m", "K", one.label, f"{percent} interval", "gain over structure"):
         table.add_column(name, justify="right")
     for row, mean, gain in found:
         table.add_row(
@@ -125,14 +135,14 @@ def _table(found: list[Any], dataset: str, params: Any) -> None:
             epsilon_text(row.epsilon),
             "" if row.m is None else str(row.m),
             str(row.chosen.get("steps", "")),
-            f"{mean.mean:.1f}",
-            f"{mean.low:.1f} to {mean.high:.1f}" if mean.known else "",
-            "" if gain is None else f"{gain.mean:+.1f}" + (f" ({gain.low:+.1f} to {gain.high:+.1f})" * gain.known),
+            show(mean.mean),
+            f"{show(mean.low)} to {show(mean.high)}" if mean.known else "",
+            "" if gain is None else change(gain.mean) + f" ({change(gain.low)} to {change(gain.high)})" * gain.known,
         )
     console.out.print(table)
     console.note(
         f"{params.seeds} runs each; {params.search.points} points searched on {params.search.seeds} other seeds; "
-        "the budget is of one person's features, the graph and the labels are public"
+        f"the budget is of one person's features; {task.public} are public"
     )
 
 

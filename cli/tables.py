@@ -13,6 +13,7 @@ from rich.table import Table
 
 from graphldp.cli.console import note, out
 from graphldp.cli.options import AsJson
+from graphldp.measures import measures_of, tasks
 
 if TYPE_CHECKING:
     from graphldp.stages.compare import Difference
@@ -87,11 +88,14 @@ def _show(path: Path, form: Format) -> None:
 
 
 def _table(dataset: str, rows: list[dict[str, str]]) -> Table:
-    table = Table(title=f"{escape(dataset)}: accuracy in percent, differences in points", title_justify="left")
+    head = list(rows[0])[list(rows[0]).index("runs") + 1]  # the headline stands behind what describes a row
+    measure = next(one for task in tasks() for one in measures_of(task).measures if one.name == head)
+    steps = f", differences in {measure.difference}" if measure.difference else ""
+    table = Table(title=f"{escape(dataset)}: {measure.heading}{steps}", title_justify="left")
     table.add_column("row", no_wrap=True)
     table.add_column("mechanism")
     table.add_column("epsilon", justify="right")
-    table.add_column("accuracy", justify="right", no_wrap=True)
+    table.add_column(measure.label, justify="right", no_wrap=True)
     table.add_column("gain over structure", justify="right", no_wrap=True)
     table.add_column("gap to nonpriv", justify="right", no_wrap=True)
     table.add_column("K", justify="right")
@@ -106,11 +110,11 @@ def _table(dataset: str, rows: list[dict[str, str]]) -> Table:
             escape(row["row"]) + broken,
             escape(row["mechanism"]),
             row["epsilon"],
-            _interval(row, "accuracy"),
+            _interval(row, head),
             _interval(row, "gain", colour=row["row"] not in ("majority", "nonpriv")),
             _interval(row, "gap"),
             row["steps"],
-            row["paper_accuracy"],
+            row[f"paper_{head}"],
         )
     return table
 

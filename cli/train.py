@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from graphldp.cli import console
-from graphldp.cli.options import DATA, AsJson, Data, Dataset, Device, MaxMemory, Method, Processes
+from graphldp.cli.options import DATA, AsJson, Data, Dataset, Device, MaxMemory, Method, Processes, Task
 from graphldp.cli.processes import joined
 from graphldp.errors import OptionError
 
@@ -24,7 +24,7 @@ def choose_params(file: Path, dataset: str, **changes: int | str | None) -> Any:
     """Return the parameters of the file, or the defaults where the usual file is not there, with the given changes.
 
     A change is named by its place: `seeds`, `seed`, `search_points`, `search_seeds`, `model`, `epochs`, `hidden`,
-    `patience`.
+    `patience`, `task`.
     """
     import dataclasses
 
@@ -37,7 +37,7 @@ def choose_params(file: Path, dataset: str, **changes: int | str | None) -> Any:
     searched = [key for key in given if key.startswith("search_")]
     search: dict[str, Any] = {key.removeprefix("search_"): given.pop(key) for key in searched}
     train: dict[str, Any] = {
-        key: given.pop(key) for key in list(given) if key in ("model", "epochs", "hidden", "patience")
+        key: given.pop(key) for key in list(given) if key in ("model", "epochs", "hidden", "patience", "task")
     }
     return dataclasses.replace(
         params,
@@ -57,6 +57,7 @@ def train(
     epsilon: Annotated[
         float | None, typer.Option("--epsilon", "-e", help="The budget of the reports. Left out for method majority.")
     ] = None,
+    task: Task = None,
     seeds: Annotated[int | None, typer.Option("--seeds", help="Final runs.", min=1)] = None,
     search_points: Annotated[int | None, typer.Option(help="Points of the search.", min=1)] = None,
     search_seeds: Annotated[int | None, typer.Option(help="Seeds that each point is tried on.", min=1)] = None,
@@ -102,7 +103,7 @@ def train(
             epsilon = 0.0
         chosen = choose_params(
             params, dataset, seeds=seeds, seed=seed, search_points=search_points, search_seeds=search_seeds,
-            epochs=epochs, hidden=hidden, patience=patience, model=model,
+            epochs=epochs, hidden=hidden, patience=patience, model=model, task=task,
         )  # fmt: skip
         resources = Resources(max_memory=memory_bytes(max_memory), team=team, note=console.note)
         with console.progress(f"train {dataset} {method}", None, "epochs") as bar:
@@ -119,19 +120,26 @@ def _show(path: Path, model: Path | None, *, as_json: bool) -> None:
 
     import numpy as np
 
+    from graphldp.measures import measures_of
     from graphldp.stages.artifacts import read_meta, read_table
 
     meta = read_meta(path, "ldp train")
     rows = [row for row in read_table(path, "ldp train").to_pylist() if row["role"] == "final"]
-    accuracy = [row["test_accuracy"] for row in rows]
+    measures = measures_of(meta["task"])
+    scores = {one.name: [row[f"test_{one.name}"] for row in rows] for one in measures.measures}
     if as_json:
         places = {"path": str(path), "saved_model": None if model is None else str(model)}
-        console.out.print_json(json.dumps({**meta, **places, "test_accuracy": accuracy}))
+        console.out.print_json(
+            json.dumps({**meta, **places, **{f"test_{name}": values for name, values in scores.items()}})
+        )
         return
-    spread = f" (std {100 * np.std(accuracy, ddof=1):.1f})" if len(accuracy) > 1 else ""
+    one = measures.headline
+    shown = one.factor * np.array(scores[one.name])
+    spread = f" (std {np.std(shown, ddof=1):.{one.digits}f})" if len(rows) > 1 else ""
+    unit = f" {one.unit}" if one.unit else ""
     console.out.print(
-        f"{path}: {meta['arm']} at epsilon {meta['epsilon']}: test accuracy {100 * np.mean(accuracy):.1f} %{spread}, "
-        f"{len(accuracy)} runs",
+        f"{path}: {meta['arm']} at epsilon {meta['epsilon']}: test {one.label} "
+        f"{np.mean(shown):.{one.digits}f}{unit}{spread}, {len(rows)} runs",
         soft_wrap=True,
     )
     if model is not None:

@@ -28,6 +28,7 @@ class Measure:
         best: which end is the good one.
         digits: how many decimals people are shown.
         low, high: between which stored values it must be.
+        named: whether sentences say its label with a value of it.
     """
 
     name: str
@@ -39,6 +40,7 @@ class Measure:
     digits: int = 3
     low: float = float("-inf")
     high: float = float("inf")
+    named: bool = True
 
     @property
     def sign(self) -> int:
@@ -51,9 +53,29 @@ class Measure:
         unit = " in percent" if self.unit == "%" else ""
         return f"{self.label}{unit}{'' if self.best == 'high' else ' (less is better)'}"
 
+    @property
+    def axis(self) -> str:
+        """The label with its unit, as a column or an axis has it."""
+        return f"{self.label}, {self.unit}" if self.unit else self.label
 
-def _share(name: str, label: str) -> Measure:
-    return Measure(name=name, label=label, factor=100.0, unit="%", difference="points", digits=1, low=0.0, high=1.0)
+    @property
+    def step(self) -> str:
+        """What differences of it are counted in."""
+        return self.difference or self.label
+
+    def text(self, shown: float) -> str:
+        """Return a shown value as a sentence has it: '84.7 %', 'AUC 87.0 %', 'MAE 0.583'."""
+        return f"{self.label} {self.number(shown)}" if self.named else self.number(shown)
+
+    def number(self, shown: float) -> str:
+        """Return a shown value with its unit."""
+        return f"{shown:.{self.digits}f}{' ' + self.unit if self.unit else ''}"
+
+
+def _share(name: str, label: str, *, named: bool = True) -> Measure:
+    return Measure(
+        name=name, label=label, factor=100.0, unit="%", difference="points", digits=1, low=0.0, high=1.0, named=named
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,14 +87,18 @@ class TaskMeasures:
         title: as headings write it.
         measures: the headline first.
         parts: what a split consists of: nodes or edges.
-        guess: what the row `majority` answers, in words: the best that needs neither features nor edges.
+        targets: what is learned, in the plural.
+        guess: what the row `majority` does, the best that needs neither features nor edges.
+        public: what the learner knows beside the reports, which epsilon says nothing about.
     """
 
     task: str
     title: str
     measures: tuple[Measure, ...]
     parts: Literal["nodes", "edges"] = "nodes"
+    targets: str
     guess: str
+    public: str
 
     @property
     def headline(self) -> Measure:
@@ -85,7 +111,7 @@ class TaskMeasures:
         return tuple(one.name for one in self.measures)
 
 
-_CLASSES = (_share("accuracy", "accuracy"), _share("macro_f1", "macro-F1"))
+_CLASSES = (_share("accuracy", "accuracy", named=False), _share("macro_f1", "macro-F1"))
 _NUMBERS = (
     Measure(name="mae", label="MAE", best="low", low=0.0),
     Measure(name="rmse", label="RMSE", best="low", low=0.0),
@@ -98,26 +124,34 @@ _TASKS = {
             task=DEFAULT_TASK,
             title="node classification",
             measures=_CLASSES,
-            guess="the commonest class of the training nodes",
+            targets="labels",
+            guess="guessing the commonest class",
+            public="the graph and the labels",
         ),
         TaskMeasures(
             task="link-prediction",
             title="link prediction",
             measures=(_share("auc", "AUC"), _share("average_precision", "average precision")),
             parts="edges",
-            guess="the same for every pair, which is chance",
+            targets="links",
+            guess="chance",
+            public="the edges that are trained on",
         ),
         TaskMeasures(
             task="regression",
             title="regression",
             measures=_NUMBERS,
-            guess="the mean of the training nodes",
+            targets="numbers",
+            guess="always answering the mean",
+            public="the graph and the numbers to learn",
         ),
         TaskMeasures(
             task="multi-task",
             title="classification and regression",
             measures=(*_CLASSES, *_NUMBERS),
-            guess="the commonest class and the mean of the training nodes",
+            targets="labels",
+            guess="guessing the commonest class",
+            public="the graph, the labels and the numbers to learn",
         ),
     )
 }

@@ -18,8 +18,8 @@ from graphldp.stages.tables import read_csv
 
 __all__ = ["Difference", "check", "committed", "compare"]
 
-_MEASURED = ("accuracy", "gain", "gap")
-_ENDS = tuple(f"{name}_{end}" for name in _MEASURED for end in ("low", "high"))
+# A measured column has its interval's ends beside it, with these endings.
+_ENDS = ("_low", "_high")
 _KEY = ("dataset", "row", "epsilon")
 _MENTIONED = ("steps",)
 # An experiment's further axes are columns with a dot in their name; a place on them belongs to a row's name.
@@ -105,15 +105,14 @@ def _row(
     table: str, key: tuple[str, ...], columns: list[str], old: dict[str, str], new: dict[str, str]
 ) -> Iterator[Difference]:
     for column in columns:
-        if column in _ENDS or old[column] == new[column]:
+        if column.endswith(_ENDS) or old[column] == new[column]:
             continue
         allowed = old[column] or "nothing"
-        if column in _MEASURED:
-            low, high = old.get(f"{column}_low", ""), old.get(f"{column}_high", "")
-            if low and high:
-                allowed = f"{low} to {high}"
-                if new[column] and float(low) <= float(new[column]) <= float(high):
-                    continue
+        low, high = (old.get(f"{column}{end}", "") for end in _ENDS)
+        if low and high:
+            allowed = f"{low} to {high}"
+            if new[column] and float(low) <= float(new[column]) <= float(high):
+                continue
         yield Difference(
             table=table,
             cell=_cell(key),

@@ -19,8 +19,9 @@ from graphldp import __version__
 from graphldp.audit.ledger import ledger_from_meta
 from graphldp.errors import ArtifactError, DataError
 from graphldp.evaluation import Bootstrap, Interval, mean_interval, paired_difference
+from graphldp.measures import DEFAULT_TASK, TaskMeasures, measures_of
 from graphldp.stages.artifacts import read_meta, read_table, write_json, write_text
-from graphldp.stages.figures import accuracy_figure, pictures
+from graphldp.stages.figures import budget_figure, pictures
 from graphldp.stages.paper_numbers import PaperNumbers, load_papers
 from graphldp.stages.params import Axes, Cell, Params, value_text
 from graphldp.stages.paths import epsilon_text
@@ -43,9 +44,10 @@ from graphldp.stages.tables import (
 __all__ = ["Progress", "evaluate", "measure", "write"]
 
 Progress = Callable[[int, int, str], None]
-_Key = tuple[str, str, str, str, float, tuple[tuple[str, str], ...]]
+_Key = tuple[str, str, str, str, float, str, tuple[tuple[str, str], ...]]
 _SPLIT = ("root", "input", "train")  # the root seed, the graph and the fractions decide who is in which part
-_NODES = ("train_nodes", "validation_nodes", "test_nodes")
+_PARTS = ("train", "validation", "test")
+_TASK = "train.task"  # the axis that makes tables, not columns
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,10 +57,11 @@ class _Runs:
     cell: Cell
     path: Path
     meta: dict[str, Any]
+    measures: TaskMeasures
     numbers: tuple[int, ...]
-    accuracy: NDArray[np.float64]
+    scores: dict[str, NDArray[np.float64]]
     steps: tuple[int, ...]
-    nodes: tuple[tuple[int, ...], ...]
+    sizes: tuple[tuple[int, ...], ...]
 
     @property
     def trained(self) -> bool:
@@ -93,10 +96,13 @@ def measure(
     index = _index(data, tuple(dict.fromkeys(cell.graph for cell in cells)))
     sections = []
     done = 0
-    for dataset, setting in dict.fromkeys((cell.dataset, cell.setting) for cell in cells):
+    tables: dict[tuple[str, str, Axes], list[Cell]] = {}
+    for cell in cells:
+        tables.setdefault((cell.dataset, params.of(cell).train.task, cell.setting), []).append(cell)
+    for (dataset, task, setting), own in tables.items():
         runs = []
-        for cell in (cell for cell in cells if (cell.dataset, cell.setting) == (dataset, setting)):
-            runs.append(_read(cell, index, params.seeds, make))
+        for cell in own:
+            runs.append(_read(cell, task, index, params.seeds, make))
             done += 1
             if progress is not None:
                 progress(done, len(cells), f"{cell.name} at epsilon {epsilon_text(cell.epsilon)}")
@@ -109,12 +115,16 @@ def measure(
 
 def write(result: Result, results: Path) -> list[Path]:
     """Write tables, metrics, plot data, figures and the page, each atomically; return their paths."""
-    texts = {
-        "tables/main.csv": csv_text(result),
-        "tables/main.md": markdown_text(result),
-        "tables/main.tex": latex_text(result),
-        "plots/accuracy.csv": plots_text(result),
-        **{f"figures/accuracy-{one.slug}.svg": accuracy_figure(one, width=760) for one in pictures(result)},
+    texts: dict[str, str] = {}
+    for name, part in result.tables.items():
+        texts |= {
+            f"tables/{name}.csv": csv_text(part),
+            f"tables/{name}.md": markdown_text(part),
+            f"tables/{name}.tex": latex_text(part),
+        }
+    texts |= {
+        f"plots/{result.measures.headline.name}.csv": plots_text(result.tables["main"]),
+        **{f"figures/{one.file}": budget_figure(one, width=760) for one in pictures(result)},
         "report.html": report_page(result),
     }
     for name, text in texts.items():
@@ -123,8 +133,8 @@ def write(result: Result, results: Path) -> list[Path]:
     return [*(results / name for name in texts), results / "metrics.json"]
 
 
-def _key(cell: Cell) -> _Key:
-    return cell.graph, cell.name, cell.method, cell.mechanism, cell.epsilon, _sorted(cell.axes)
+def _key(cell: Cell, task: str) -> _Key:
+    return cell.graph, cell.name, cell.method, cell.mechanism, cell.epsilon, task, _sorted(cell.axes)
 
 
 def _sorted(axes: Iterable[tuple[str, Any]]) -> tuple[tuple[str, str], ...]:
@@ -132,13 +142,14 @@ def _sorted(axes: Iterable[tuple[str, Any]]) -> tuple[tuple[str, str], ...]:
 
 
 def _axes(axes: Iterable[tuple[str, Any]]) -> tuple[tuple[str, str], ...]:
-    return tuple((name, value_text(value)) for name, value in axes)
+    return tuple((name, value_text(value)) for name, value in axes if name != _TASK)
 
 
-def _make(cell: Cell) -> str:
+def _make(cell: Cell, task: str) -> str:
+    option = "" if task == DEFAULT_TASK else f" --task {task}"
     return (
         f"ldp train --dataset {cell.dataset} --method {cell.method} --mechanism {cell.mechanism} "
-        f"--epsilon {epsilon_text(cell.epsilon)}"
+        f"--epsilon {epsilon_text(cell.epsilon)}{option}"
     )
 
 
@@ -152,7 +163,8 @@ def _index(data: Path, datasets: tuple[str, ...]) -> dict[_Key, tuple[Path, dict
                 if meta["kind"] != "runs":
                     raise ArtifactError(f"{path} is of kind {meta['kind']!r}, not runs; move it out of {data / 'runs'}")
                 names = (meta["dataset"], meta["arm"], meta["method"], meta["mechanism"])
-                key = (*names, float(meta["epsilon"]), _sorted(meta.get("axes", {}).items()))
+                task = measures_of(str(meta.get("task", DEFAULT_TASK))).task
+                key = (*names, float(meta["epsilon"]), task, _sorted(meta.get("axes", {}).items()))
             except KeyError as error:
                 raise ArtifactError(
                     f"{path} does not say its {error.args[0]}; delete it and make it again with `ldp train`"
@@ -166,15 +178,20 @@ def _index(data: Path, datasets: tuple[str, ...]) -> dict[_Key, tuple[Path, dict
     return found
 
 
-def _read(cell: Cell, index: dict[_Key, tuple[Path, dict[str, Any]]], seeds: int, make: str) -> _Runs:
+def _read(cell: Cell, task: str, index: dict[_Key, tuple[Path, dict[str, Any]]], seeds: int, make: str) -> _Runs:
     name = f"{cell.name} ({cell.method}, {cell.mechanism}) on {cell.dataset} at epsilon {epsilon_text(cell.epsilon)}"
-    one = make or _make(cell)
-    if _key(cell) not in index:
+    measures = measures_of(task)
+    if task != DEFAULT_TASK:
+        name = f"{measures.title}, {name}"
+    one = make or _make(cell, task)
+    if _key(cell, task) not in index:
         remedy = f"`{make}`" if make else f"`{one}`, or the whole grid with `dvc repro`"
         raise ArtifactError(f"no runs of {name}; make them with {remedy}")
-    path, meta = index[_key(cell)]
+    path, meta = index[_key(cell, task)]
     table = read_table(path, one)
-    missing = {"role", "seed", "steps", "test_accuracy", *_NODES} - set(table.column_names)
+    scored = {f"test_{measure}": measure for measure in measures.names}
+    sized = [f"{part}_{measures.parts}" for part in _PARTS]
+    missing = {"role", "seed", "steps", *scored, *sized} - set(table.column_names)
     if missing:
         raise ArtifactError(f"{path} has no column {', '.join(sorted(missing))}; make it again with `{one}`")
     final = table.filter(pc.equal(table["role"], "final")).sort_by("seed")
@@ -183,12 +200,19 @@ def _read(cell: Cell, index: dict[_Key, tuple[Path, dict[str, Any]]], seeds: int
         raise ArtifactError(
             f"{path} has {len(numbers)} final runs, the grid asks for {seeds}; make it again with `{one}`"
         )
-    accuracy = np.array(final["test_accuracy"].to_pylist(), dtype=np.float64)
-    if not ((accuracy >= 0) & (accuracy <= 1)).all():
-        raise ArtifactError(f"{path} has a final run without a test accuracy in [0, 1]; make it again with `{one}`")
-    nodes = tuple(zip(*(final[column].to_pylist() for column in _NODES), strict=True))
+    scores = {name: np.array(final[column].to_pylist(), dtype=np.float64) for column, name in scored.items()}
+    for measure in measures.measures:
+        values = scores[measure.name]
+        if not ((values >= measure.low) & (values <= measure.high) & np.isfinite(values)).all():
+            raise ArtifactError(
+                f"{path} has a final run without a test {measure.label} in [{measure.low:g}, {measure.high:g}]; make "
+                f"it again with `{one}`"
+            )
+    sizes = tuple(zip(*(final[column].to_pylist() for column in sized), strict=True))
     steps = tuple(sorted({step for step in final["steps"].to_pylist() if step is not None}))
-    return _Runs(cell=cell, path=path, meta=meta, numbers=numbers, accuracy=accuracy, steps=steps, nodes=nodes)
+    return _Runs(
+        cell=cell, path=path, meta=meta, measures=measures, numbers=numbers, scores=scores, steps=steps, sizes=sizes
+    )
 
 
 def _section(dataset: str, setting: Axes, runs: list[_Runs], bootstrap: Bootstrap, printed: PaperNumbers) -> Section:
@@ -204,24 +228,23 @@ def _section(dataset: str, setting: Axes, runs: list[_Runs], bootstrap: Bootstra
         _check_paired(one, floor)
     rows = tuple(_row(one, floor, ceiling, bootstrap, printed) for one in sorted(runs, key=_order(runs)))
     points, search_seeds = _budget(floor)
-    train, validation, test = floor.nodes[0]
+    train, validation, test = floor.sizes[0]
     return Section(
         dataset=dataset,
+        measures=floor.measures,
         setting=_axes(setting),
         rows=rows,
         runs=len(floor.numbers),
         points=points,
         search_seeds=search_seeds,
-        train_nodes=train,
-        validation_nodes=validation,
-        test_nodes=test,
+        sizes=(train, validation, test),
     )
 
 
 def _check_paired(one: _Runs, floor: _Runs) -> None:
     """Refuse a row that was not measured as its floor was: other splits, or another search."""
     other = [key for key in _SPLIT if one.meta.get(key) != floor.meta.get(key)]
-    if other or one.nodes != floor.nodes:
+    if other or one.sizes != floor.sizes:
         reason = f" (they differ in {', '.join(other)})" if other else ""
         raise ArtifactError(
             f"{one.path} was measured on other splits than {floor.path}{reason}; train both again with the same "
@@ -241,7 +264,8 @@ def _budget(one: _Runs) -> tuple[int, int]:
         return int(search["points"]), int(search["seeds"])
     except KeyError as error:
         raise ArtifactError(
-            f"{one.path} does not say its search's {error.args[0]}; make it again with `{_make(one.cell)}`"
+            f"{one.path} does not say its search's {error.args[0]}; make it again with "
+            f"`{_make(one.cell, one.measures.task)}`"
         ) from error
 
 
@@ -256,15 +280,19 @@ def _row(one: _Runs, floor: _Runs, ceiling: _Runs, bootstrap: Bootstrap, printed
     cell = one.cell
     address = (cell.graph, cell.name, epsilon_text(cell.epsilon), *(f"{name}={v}" for name, v in _axes(cell.axes)))
 
+    head, *others = one.measures.measures
+
     def against(other: _Runs, what: str) -> Interval | None:
         if other is one:
             return None
-        return paired_difference(one.accuracy, other.accuracy, bootstrap, *address, what).scaled(100.0)
+        pair = (one.scores[head.name], other.scores[head.name])
+        return paired_difference(*pair, bootstrap, *address, what).scaled(head.sign * head.factor)
 
     model = str(one.meta.get("model") or "none")
     papers = printed.lookup(
-        dataset=cell.dataset, method=cell.method, mechanism=cell.mechanism, model=model, epsilon=cell.epsilon
-    )
+        dataset=cell.dataset, method=cell.method, mechanism=cell.mechanism, model=model, epsilon=cell.epsilon,
+        task=one.measures.task.replace("-", "_"), metric=head.name,
+    )  # fmt: skip
     return Row(
         dataset=cell.dataset,
         name=cell.name,
@@ -276,7 +304,12 @@ def _row(one: _Runs, floor: _Runs, ceiling: _Runs, bootstrap: Bootstrap, printed
         model=model,
         runs=len(one.numbers),
         steps=one.steps if one.trained else (),
-        accuracy=mean_interval(one.accuracy, bootstrap, *address, "accuracy").scaled(100.0),
+        measures=one.measures,
+        score=mean_interval(one.scores[head.name], bootstrap, *address, head.name).scaled(head.factor),
+        others={
+            other.name: mean_interval(one.scores[other.name], bootstrap, *address, other.name).scaled(other.factor)
+            for other in others
+        },
         gain=against(floor, "gain"),
         gap=against(ceiling, "gap"),
         papers=tuple(papers),

@@ -1,4 +1,4 @@
-"""The accuracy figure as SVG, written directly: same bytes everywhere, light and dark, legible at phone width.
+"""A figure of a table as SVG, written directly: same bytes everywhere, light and dark, legible at phone width.
 
 Methods are points with their intervals, joined over the budget and moved a little sideways so that they do not hide
 each other. The floor (`structure`) and the ceiling (`nonpriv`) are level lines in a band of their interval. An
@@ -14,9 +14,10 @@ from dataclasses import dataclass
 from html import escape
 
 from graphldp.evaluation import Interval
+from graphldp.measures import Measure
 from graphldp.stages.tables import Result, Row, Section, number, short
 
-__all__ = ["FIGURE_CSS", "Picture", "accuracy_figure", "gain_bar", "nice_ticks", "pictures"]
+__all__ = ["FIGURE_CSS", "Picture", "budget_figure", "gain_bar", "nice_ticks", "pictures"]
 
 # Okabe and Ito's colours, which people with colour-blindness can tell apart, darkened for white and lightened for
 # black paper. Markers differ too, so nothing rests on colour alone.
@@ -58,6 +59,16 @@ class Picture:
     slug: str
     sections: tuple[Section, ...]
     axis: str = _EPSILON
+
+    @property
+    def measure(self) -> Measure:
+        """What runs up its side."""
+        return self.sections[0].measure
+
+    @property
+    def file(self) -> str:
+        """The name of its file."""
+        return f"{self.measure.name}-{self.slug}.svg"
 
     @property
     def values(self) -> tuple[str, ...]:
@@ -105,7 +116,7 @@ def pictures(result: Result) -> list[Picture]:
     groups: dict[tuple[str, ...], list[Section]] = {}
     for section in result.sections:
         rest = section.setting[1:]
-        groups.setdefault((section.dataset, *(f"{short(name)}{value}" for name, value in rest)), []).append(section)
+        groups.setdefault((section.place, *(f"{short(name)}{value}" for name, value in rest)), []).append(section)
     out = []
     for key, sections in groups.items():
         first = sections[0]
@@ -126,6 +137,7 @@ class _Frame:
     high: float
     axis: str
     values: tuple[str, ...]
+    measure: Measure
 
     def x(self, value: str) -> float:
         inset = 0.09 * (self.right - self.left)
@@ -163,8 +175,8 @@ class _Label:
     marker: str = ""
 
 
-def accuracy_figure(shown: Section | Picture, *, width: int, standalone: bool = True) -> str:
-    """Return accuracy against epsilon for one table, or what a picture asks for; `standalone` brings the style too."""
+def budget_figure(shown: Section | Picture, *, width: int, standalone: bool = True) -> str:
+    """Return the headline against epsilon for one table, or what a picture asks for; `standalone` brings the style."""
     picture = shown if isinstance(shown, Picture) else Picture(slug=shown.slug, sections=(shown,))
     section, series = picture.sections[0], picture.series()
     low, high, hidden = _range(picture)
@@ -181,6 +193,7 @@ def accuracy_figure(shown: Section | Picture, *, width: int, standalone: bool = 
         high=high,
         axis=picture.axis,
         values=picture.values,
+        measure=picture.measure,
     )
     parts = _axes(frame, section.reference("majority") if hidden else None)
     labels = []
@@ -196,12 +209,13 @@ def accuracy_figure(shown: Section | Picture, *, width: int, standalone: bool = 
         labels.append(label)
     parts += _margin(_spread(labels, frame.top, frame.bottom), frame, values=wide)
     name = f"figure-{escape(picture.slug)}-{width}"
-    against = short(picture.axis)
+    against, what = short(picture.axis), picture.measure.label
+    what = what[:1].upper() + what[1:]
     style = f"<style>{FIGURE_CSS}</style>" if standalone else ""
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" class="figure" viewBox="0 0 {width} {height}" width="{width}" '
         f'height="{height}" role="img" aria-labelledby="{name}-title {name}-text">{style}'
-        f'<title id="{name}-title">Accuracy against {escape(against)} on {escape(section.dataset)}</title>'
+        f'<title id="{name}-title">{escape(what)} against {escape(against)} on {escape(section.place)}</title>'
         f'<desc id="{name}-text">{escape(_description(picture))}</desc>\n' + "\n".join(parts) + "\n</svg>\n"
     )
 
@@ -240,27 +254,33 @@ def nice_ticks(low: float, high: float, count: int = 6) -> list[float]:
 
 
 def _range(picture: Picture) -> tuple[float, float, set[str]]:
-    """Return the axis and what it leaves out: a majority far below would flatten everything that matters."""
+    """Return the axis and what it leaves out: a majority far off would flatten everything that matters."""
+    one = picture.measure
     drawn = [row for section in picture.sections for row in section.rows if row.role != "majority"]
     low = min(_reach(row)[0] for row in drawn)
     high = max(_reach(row)[1] for row in drawn)
-    pad = max(0.08 * (high - low), 0.5)
+    pad = max(0.08 * (high - low), 0.005 * one.factor)
     ends = [_reach(row) for _, row in picture.reference("majority")]
     majority = min(end for end, _ in ends), max(end for _, end in ends)
-    hidden = majority[0] < low - 0.5 * (high - low) - pad
+    room = 0.5 * (high - low) + pad
+    hidden = majority[0] < low - room or majority[1] > high + room
     if not hidden:
         low, high = min(low, majority[0]), max(high, majority[1])
-    return max(0.0, low - pad), min(100.0, high + pad), {"majority"} if hidden else set()
+    least, most = one.factor * one.low, one.factor * one.high
+    return max(least, low - pad), min(most, high + pad), {"majority"} if hidden else set()
 
 
 def _reach(row: Row) -> tuple[float, float]:
-    interval = row.accuracy
+    interval = row.score
     return (interval.low, interval.high) if interval.known else (interval.mean, interval.mean)
 
 
 def _axes(frame: _Frame, below: Row | None) -> list[str]:
-    left_out = f"; majority ({below.accuracy.mean:.1f}) lies below" if below is not None else ""
-    parts = [f'<text class="muted" font-size="12.5" x="4" y="16">test accuracy, %{left_out}</text>']
+    one, left_out = frame.measure, ""
+    if below is not None:
+        side = "below" if below.score.mean < frame.low else "above"
+        left_out = f"; majority ({below.mean_text}) lies {side}"
+    parts = [f'<text class="muted" font-size="12.5" x="4" y="16">test {one.axis}{left_out}</text>']
     for tick in nice_ticks(frame.low, frame.high):
         y = _n(frame.y(tick))
         parts.append(f'<path class="grid" d="M{_n(frame.left)} {y}H{_n(frame.right)}"/>')
@@ -287,7 +307,7 @@ def _axes(frame: _Frame, below: Row | None) -> list[str]:
 
 
 def _level(row: Row, frame: _Frame) -> tuple[list[str], _Label]:
-    y = frame.y(row.accuracy.mean)
+    y = frame.y(row.score.mean)
     low, high = _reach(row)
     dashes = f' stroke-dasharray="{_DASHES[row.role]}"' if _DASHES[row.role] else ""
     parts = [
@@ -297,7 +317,7 @@ def _level(row: Row, frame: _Frame) -> tuple[list[str], _Label]:
     ]
     return parts, _Label(
         text=row.name,
-        value=f"{row.accuracy.mean:.1f}",
+        value=row.mean_text,
         colour="var(--ink)",
         from_x=frame.right,
         from_y=y,
@@ -313,15 +333,15 @@ def _moving(points: Sequence[tuple[str, Row]], frame: _Frame) -> tuple[list[str]
     dashes = f' stroke-dasharray="{_DASHES[last.role]}"' if _DASHES[last.role] else ""
     highs = [f"{_n(x)} {_n(frame.y(_reach(row)[1]))}" for x, row in spots]
     lows = [f"{_n(x)} {_n(frame.y(_reach(row)[0]))}" for x, row in reversed(spots)]
-    trail = "L".join(f"{_n(x)} {_n(frame.y(row.accuracy.mean))}" for x, row in spots)
+    trail = "L".join(f"{_n(x)} {_n(frame.y(row.score.mean))}" for x, row in spots)
     parts = [
         f'<path fill="var(--band)" opacity="0.16" d="M{"L".join([*highs, *lows])}Z"/>',
         f'<path fill="none" stroke="var(--ink)" stroke-width="1.6"{dashes} d="M{trail}"/>',
     ]
-    y = frame.y(last.accuracy.mean)
+    y = frame.y(last.score.mean)
     return parts, _Label(
         text=last.name,
-        value=f"{last.accuracy.mean:.1f}",
+        value=last.mean_text,
         colour="var(--ink)",
         from_x=spots[-1][0],
         from_y=y,
@@ -338,13 +358,13 @@ def _line(
     gaps = [frame.x(b) - frame.x(a) for a, b in zip(frame.values, frame.values[1:], strict=False)]
     room = min([8.0 * max(count - 1, 1), *(0.6 * gap for gap in gaps)])
     shift = (place - (count - 1) / 2) * room / max(count - 1, 1)
-    points = [(frame.x(value) + shift, frame.y(row.accuracy.mean), row) for value, row in spots]
+    points = [(frame.x(value) + shift, frame.y(row.score.mean), row) for value, row in spots]
     parts = [f'<g fill="{colour}" stroke="{colour}">']
     trail = "L".join(f"{_n(x)} {_n(y)}" for x, y, _ in points)
     parts.append(f'<path fill="none" stroke-width="1.4" opacity="0.75" d="M{trail}"/>')
     for x, y, row in points:
-        if row.accuracy.known:
-            top, bottom = frame.y(row.accuracy.high), frame.y(row.accuracy.low)
+        if row.score.known:
+            top, bottom = frame.y(row.score.high), frame.y(row.score.low)
             parts.append(
                 f'<path fill="none" stroke-width="1.8" d="M{_n(x)} {_n(top)}V{_n(bottom)}M{_n(x - 3)} {_n(top)}h6'
                 f'M{_n(x - 3)} {_n(bottom)}h6"/>'
@@ -354,7 +374,7 @@ def _line(
     x, y, last = points[-1]
     return parts, _Label(
         text=name,
-        value=f"{last.accuracy.mean:.1f}",
+        value=last.mean_text,
         colour=colour,
         from_x=x + 6,
         from_y=y,
@@ -409,10 +429,10 @@ def _description(picture: Picture) -> str:
         lines |= picture.series()
         words = []
     else:
-        words = [f"{name} {points[0][1].accuracy.mean:.1f}" for name, points in lines.items()]
+        words = [f"{name} {points[0][1].mean_text}" for name, points in lines.items()]
         lines = picture.series()
     words += [
-        f"{name} " + ", ".join(f"{row.accuracy.mean:.1f} at {at} {place}" for place, row in points)
+        f"{name} " + ", ".join(f"{row.mean_text} at {at} {place}" for place, row in points)
         for name, points in lines.items()
     ]
     return "; ".join(words) + "."

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from graphldp.stages.tables import Row, Section, number, span
+from graphldp.stages.tables import Row, Section, number
 
 __all__ = ["Finding", "find", "title"]
 
@@ -33,12 +33,13 @@ def find(section: Section) -> Finding:
     counts = {side: sides.count(side) for side in ("above", "same", "below", "unknown")}
     # A row whose mechanism breaks its claim has spent more than it says: it wins no comparison at its budget.
     sound = [row for row in rows if row.claim.keeps] or list(rows)
-    best = max(sound, key=lambda row: row.accuracy.mean, default=None)
+    best = max(sound, key=lambda row: section.measure.sign * row.score.mean, default=None)
     sentences = [_worth(section)]
     if _guesses(section):
         sentences.append(
-            "Here the floor is no better than guessing the commonest class. Either this graph says nothing about the "
-            "labels, or the floor was not trained well enough: search it longer before reading a gain over it."
+            f"Here the floor is no better than {section.measures.guess}. Either this graph says nothing about the "
+            f"{section.measures.targets}, or the floor was not trained well enough: search it longer before reading a "
+            "gain over it."
         )
     if best is not None:
         sentences.append(_best(best, section))
@@ -69,7 +70,7 @@ def _headline(section: Section, counts: dict[str, int], best: Row | None) -> str
         verdict = "does measurably better than using nobody’s features at all"
         return f"{where} no private method {verdict}."
     # A floor that learned nothing is easily beaten; a headline that did not say so would mislead.
-    caution = ", but that floor is no better than guessing the commonest class" if _guesses(section) else ""
+    caution = f", but that floor is no better than {section.measures.guess}" if _guesses(section) else ""
     if counts["above"] == total:
         return f"{where} every private method does measurably better than using nobody’s features at all{caution}."
     share = "only 1" if counts["above"] == 1 else str(counts["above"])
@@ -78,7 +79,7 @@ def _headline(section: Section, counts: dict[str, int], best: Row | None) -> str
 
 
 def _guesses(section: Section) -> bool:
-    """Whether the floor cannot be told from always answering the commonest class."""
+    """Whether the floor cannot be told from an answer that looks at nothing."""
     guess = section.reference("majority").gain
     return guess is not None and guess.known and guess.against(0.0) != "below"
 
@@ -86,24 +87,28 @@ def _guesses(section: Section) -> bool:
 def _worth(section: Section) -> str:
     """Say what there is to win: the ceiling over the floor."""
     floor, ceiling = section.reference("structure"), section.reference("nonpriv")
+    one, public = section.measure, section.measures.public
     first = (
-        f"The graph and the labels alone, without a single feature of anybody, reach {floor.accuracy.mean:.1f} %; "
-        f"the same model with everybody’s true features reaches {ceiling.accuracy.mean:.1f} %."
+        f"{public[:1].upper()}{public[1:]} alone, without a single feature of anybody, reach "
+        f"{one.text(floor.score.mean)}; the same model with everybody’s true features reaches "
+        f"{one.text(ceiling.score.mean)}."
     )
     gain = ceiling.gain
     if gain is None or not gain.known:
         return first
+    worth = f"{ceiling.shown(gain, sign=True)} {one.step}"
     if gain.against(0.0) != "above":
-        return f"{first} The difference, {span(gain, sign=True)} points, is not measurable: there is nothing to win."
-    return f"{first} That is all that features can win here: {span(gain, sign=True)} points."
+        return f"{first} The difference, {worth}, is not measurable: there is nothing to win."
+    return f"{first} That is all that features can win here: {worth}."
 
 
 def _best(best: Row, section: Section) -> str:
     gain = best.gain
     assert gain is not None  # only the floor has no gain over itself
+    one = section.measure
     first = (
         f"The best private result is {section.called(best)} at epsilon {number(best.epsilon)} with "
-        f"{best.accuracy.mean:.1f} %, {span(gain, sign=True)} points against the floor"
+        f"{one.text(best.score.mean)}, {best.shown(gain, sign=True)} {one.step} against the floor"
     )
     side = gain.against(0.0)
     if side == "unknown":

@@ -96,12 +96,16 @@ def plain_inputs(estimate: Estimate, scale: float) -> NodeInputs:
     return NodeInputs(deviations=deviations, fill=scale * estimate.fill)
 
 
-def evidence_inputs(matrix: NDArray[np.float32], unit: bool, *, filtered: bool) -> NodeInputs:
-    """Return evidence as a model gets it: with `unit`, at a mean square of 1 like every other input."""
+def evidence_inputs(matrix: NDArray[np.float32], unit: bool, *, over: sp.csr_array | None) -> NodeInputs:
+    """Return evidence as a model gets it: with `unit`, at a mean square of 1 like every other input.
+
+    `over` is the adjacency that it was made with, where no filter comes behind it; None where one does.
+    """
     from graphldp.learn import NodeInputs  # torch, which a server that only denoises does without
 
     mean = float(np.square(matrix, dtype=np.float64).mean()) if unit else 1.0
-    return NodeInputs(deviations=matrix * np.float32(1.0 / np.sqrt(mean) if mean > 0 else 1.0), filtered=filtered)
+    scaled = matrix * np.float32(1.0 / np.sqrt(mean) if mean > 0 else 1.0)
+    return NodeInputs(deviations=scaled, filtered=over is not None, over=over)
 
 
 def filtered_inputs(graph: Graph, estimate: Estimate, calibration: Calibration, scale: float) -> NodeInputs:
@@ -109,5 +113,6 @@ def filtered_inputs(graph: Graph, estimate: Estimate, calibration: Calibration, 
     from graphldp.learn import NodeInputs  # torch, which a server that only denoises does without
 
     rest = calibration.but(before=0.0)  # the estimate has it behind it
-    filtered = Filtered.of(estimate, rest, rest.operator(graph, estimate.weights))
-    return NodeInputs(deviations=filtered.dense() * np.float32(scale), fill=0.0, filtered=True)
+    operator = rest.operator(graph, estimate.weights)
+    filtered = Filtered.of(estimate, rest, operator)
+    return NodeInputs(deviations=filtered.dense() * np.float32(scale), fill=0.0, filtered=True, over=operator)

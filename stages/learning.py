@@ -21,16 +21,13 @@ from graphldp.learn import (
     Options,
     Outcome,
     Problem,
-    Replica,
     Run,
-    Split,
     State,
     chosen_point,
     fit,
-    majority,
     runs_of,
-    score,
 )
+from graphldp.measures import measures_of
 from graphldp.randomness import seed_of
 from graphldp.server import Calibration, Estimate, shift
 from graphldp.server.evidence import Setting
@@ -38,7 +35,7 @@ from graphldp.stages.inputs import centred, evidence_inputs, filtered_inputs, pl
 from graphldp.stages.params import Params
 from graphldp.stages.resources import Resources
 from graphldp.stages.setups import Plan, Setup
-from graphldp.stages.splits import split_of
+from graphldp.stages.tasks import Part, calibration_over, final_scores, part_of, problem_of, task_of
 
 __all__ = ["CellResult", "Checkpoint", "learn_cell", "learn_majority"]
 
@@ -97,14 +94,13 @@ class CellResult:
 
 
 def learn_majority(graph: Graph, params: Params) -> CellResult:
-    """Score the commonest training class on every final split."""
+    """Score on every final split what looks at neither features nor edges: the commonest class, the mean, chance."""
     rows = []
     for seed in range(params.seeds):
-        split = split_of(graph, params, seed)
-        guess = majority(graph.labels, split)
-        row = _row("final", 0, seed, {}, split)
-        row["validation_accuracy"] = float(score(guess, graph.labels, split.validation))
-        row["test_accuracy"] = float(score(guess, graph.labels, split.test))
+        part = part_of(graph, params, seed)
+        row = _row("final", 0, seed, {}, part)
+        for name, scores in zip(("validation", "test"), part.guess(), strict=True):
+            row |= {f"{name}_{key}": value for key, value in scores.items()}
         rows.append(row)
     return CellResult(rows=rows, chosen={})
 
@@ -149,6 +145,7 @@ class _Cell:
     Attributes:
         tried: the rows of the search's batches that are finished.
         estimates, matrices: estimates and evidence by their key and seed, as long as a batch needs them.
+        parts: what is trained on, selected by and tested on, by seed.
     """
 
     graph: Graph
@@ -160,11 +157,13 @@ class _Cell:
     tried: list[dict[str, Any]] = field(default_factory=list)
     estimates: dict[tuple[str, int], Estimate] = field(default_factory=dict)
     matrices: dict[tuple[str, int], NDArray[np.float32]] = field(default_factory=dict)
+    parts: dict[int, Part] = field(default_factory=dict)
 
     def options(self, setup: Setup) -> Options:
         """Return the backbone and the loop's options."""
         return Options(
             model=setup.backbone,
+            task=task_of(self.params.train),
             epochs=self.params.train.epochs,
             patience=setup.patience,
             max_memory=self.resources.max_memory,
@@ -185,8 +184,12 @@ class _Cell:
         self, batch: Sequence[int], seeds: Sequence[int], say: Progress | None, state: State | None
     ) -> tuple[Problem, list[Run], Outcome]:
         """Train every point of a batch on every seed; run p * len(seeds) + s is its p-th point on the s-th seed."""
-        replicas = [self.replica(place, seed) for place, seed in enumerate(seeds)]
-        graph, points = self.graph, [self.plan.points[index] for index in batch]
+        parts = [self.part(seed) for seed in seeds]
+        replicas = [
+            part.replica(place, seed_of(self.params.seed, "train", self.graph.name, seed))
+            for place, (part, seed) in enumerate(zip(parts, seeds, strict=True))
+        ]
+        points = [self.plan.points[index] for index in batch]
         setups = [self.plan.setups[index] for index in batch]
         filters = [setup.calibration(point.steps) for setup, point in zip(setups, points, strict=True)]
         common = _operator_key(setups[0], points[0].steps) is not None
@@ -200,12 +203,7 @@ class _Cell:
         for slot in slots:
             place = keys.index(slot)
             inputs += [self.inputs(setups[place], None if common else filters[place], seed) for seed in seeds]
-        problem = Problem(
-            shift=filters[0].operator(graph) if common else shift(graph),
-            adjacency=graph.adjacency(),
-            inputs=tuple(inputs),
-            classes=graph.classes,
-        )
+        problem = problem_of(parts, inputs, filters[0].operator if common else shift)
         runs = [
             replace(run, inputs=run.inputs + len(seeds) * slots.index(key))
             for point, one, key in zip(points, filters, keys, strict=True)
@@ -226,13 +224,15 @@ class _Cell:
     def inputs(self, setup: Setup, calibration: Calibration | None, seed: int) -> NodeInputs:
         """Return what a model is given for a seed; with `calibration`, filtered by it."""
         if setup.evidence is not None:
-            return evidence_inputs(self.evidence(setup, seed), self.unit, filtered=not setup.recipe.propagates)
+            over = None if setup.recipe.propagates else self.part(seed).graph.adjacency()
+            return evidence_inputs(self.evidence(setup, seed), self.unit, over=over)
         estimate, scale = self.estimate(setup, seed), 1.0
         if self.unit:
             scale, estimate = unit_scale(estimate), centred(estimate)
         if calibration is None:
             return plain_inputs(estimate, scale)
-        return filtered_inputs(self.graph, estimate, calibration, scale)
+        seen = self.part(seed).graph
+        return filtered_inputs(seen, estimate, calibration_over(calibration, self.graph, seen), scale)
 
     @property
     def unit(self) -> bool:
@@ -251,10 +251,10 @@ class _Cell:
         key = (_input_key(setup), seed)
         if key not in self.matrices:
             assert setup.evidence is not None
-            split = split_of(self.graph, self.params, seed)
+            part = self.part(seed)
             estimate = self.estimate(setup, seed) if setup.evidence.reads else None
             root = seed_of(self.params.seed, "evidence", self.graph.name, seed)
-            setting = Setting.of(self.graph, estimate, setup.device, split.train, root)
+            setting = Setting.of(part.graph, estimate, setup.device, part.labelled, root)
             self.matrices[key] = setup.evidence.matrix(setting)
         return self.matrices[key]
 
@@ -265,15 +265,11 @@ class _Cell:
         self.estimates = {key: one for key, one in self.estimates.items() if key[0] in estimates}
         self.matrices = {key: one for key, one in self.matrices.items() if key[0] in matrices}
 
-    def replica(self, place: int, seed: int) -> Replica:
-        """Return what all runs of a seed share."""
-        split = split_of(self.graph, self.params, seed)
-        return Replica(
-            inputs=place,
-            split=split,
-            labels=split.visible(self.graph.labels),
-            seed=seed_of(self.params.seed, "train", self.graph.name, seed),
-        )
+    def part(self, seed: int) -> Part:
+        """Return what a seed's runs are trained on, selected by and tested on; made once."""
+        if seed not in self.parts:
+            self.parts[seed] = part_of(self.graph, self.params, seed)
+        return self.parts[seed]
 
     def search(self, state: State | None) -> None:
         """Try every point on the search's seeds; a checkpoint's batches are not tried again."""
@@ -284,11 +280,11 @@ class _Cell:
         for count, batch in enumerate(batches):
             if done.issuperset(batch):
                 continue
-            _, runs, outcome = self.fit(batch, seeds, self._say("search", count, len(batches)), state)
-            pairs = [(index, seed) for index in batch for seed in seeds]
+            *_, outcome = self.fit(batch, seeds, self._say("search", count, len(batches)), state)
             rows = [
-                _row("search", index, seed, points[index].values(), run.split)
-                for (index, seed), run in zip(pairs, runs, strict=True)
+                _row("search", index, seed, points[index].values(), self.part(seed))
+                for index in batch
+                for seed in seeds
             ]
             self.tried = [*self.tried, *_measured(rows, outcome)]
             state = None
@@ -302,9 +298,11 @@ class _Cell:
         index = chosen_point(losses)
         point, setup = self.plan.points[index], self.plan.setups[index]
         problem, runs, outcome = self.fit([index], seeds, self._say("final", 0, 1), state)
-        rows = [_row("final", index, seed, point.values(), run.split) for seed, run in zip(seeds, runs, strict=True)]
-        for row, run, guess in zip(_measured(rows, outcome), runs, outcome.predictions, strict=True):
-            row["test_accuracy"] = float(score(guess, self.graph.labels, run.split.test))
+        parts = [self.part(seed) for seed in seeds]
+        rows = [_row("final", index, seed, point.values(), part) for seed, part in zip(seeds, parts, strict=True)]
+        scores = final_scores(parts, problem, runs, self.options(setup), outcome, self.device)
+        for row, found in zip(_measured(rows, outcome), scores, strict=True):
+            row |= {f"test_{name}": value for name, value in found.items()}
         return CellResult(
             rows=[*self.tried, *rows],
             chosen=point.values(),
@@ -354,11 +352,14 @@ def _measured(rows: list[dict[str, Any]], outcome: Outcome) -> list[dict[str, An
         row["best_epoch"] = int(outcome.best_epoch[number])
         row["epochs"] = int(outcome.epochs[number])
         row["validation_loss"] = np.inf if failed else float(outcome.validation_loss[number])
-        row["validation_accuracy"] = float(outcome.validation_accuracy[number])
+        row |= {f"validation_{name}": float(values[number]) for name, values in outcome.metrics.items()}
     return rows
 
 
-def _row(role: str, point: int, seed: int, values: dict[str, Any], split: Split) -> dict[str, Any]:
+def _row(role: str, point: int, seed: int, values: dict[str, Any], part: Part) -> dict[str, Any]:
+    measures = measures_of(part.task)
+    scores = [f"{name}_{measure}" for name in ("validation", "test") for measure in measures.names]
+    sizes = zip(("train", "validation", "test"), part.sizes, strict=True)
     return {
         "role": role,
         "point": point,
@@ -371,11 +372,8 @@ def _row(role: str, point: int, seed: int, values: dict[str, Any], split: Split)
         "best_epoch": None,
         "epochs": None,
         "validation_loss": None,
-        "validation_accuracy": None,
-        "test_accuracy": None,
-        "train_nodes": len(split.train),
-        "validation_nodes": len(split.validation),
-        "test_nodes": len(split.test),
+        **dict.fromkeys(scores),
+        **{f"{name}_{measures.parts}": size for name, size in sizes},
     }
 
 

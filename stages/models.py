@@ -13,6 +13,7 @@ from graphldp import __version__
 from graphldp.errors import ArtifactError, DataError, GraphLDPError
 from graphldp.graph import Graph
 from graphldp.learn import TrainedModel, pack, predict, trained, unpack
+from graphldp.measures import measures_of
 from graphldp.methods import Method
 from graphldp.server import Calibration, shift
 from graphldp.stages.artifacts import atomic, expect, file_hash, require, write_json, write_table
@@ -62,11 +63,10 @@ def save_model(
             "scale": unit_scale(source.load(row["seed"])) if params.train.standardize else 1.0,
             "filter": result.setup.calibration(result.steps).meta(),
             "chosen": result.chosen,
-            "validation_accuracy": row["validation_accuracy"],
-            "test_accuracy": row["test_accuracy"],
+            **{key: row[key] for part in ("validation", "test") for key in _keys(part, params.train.task)},
             "low": graph.low,
             "high": graph.high,
-            "train_nodes": row["train_nodes"],
+            f"train_{measures_of(params.train.task).parts}": row[f"train_{measures_of(params.train.task).parts}"],
             "root": params.seed,
             "summary": recipe.summary,
             "library": __version__,
@@ -78,6 +78,10 @@ def save_model(
         partial.write_bytes(weights)
     write_json(folder / RECIPE, facts)
     return folder
+
+
+def _keys(part: str, task: str) -> list[str]:
+    return [f"{part}_{name}" for name in measures_of(task).names]
 
 
 def load_model(folder: Path) -> TrainedModel:

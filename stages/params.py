@@ -18,6 +18,7 @@ import yaml
 from graphldp import methods
 from graphldp.client import names as mechanism_names
 from graphldp.errors import OptionError
+from graphldp.measures import canonical_task
 
 if TYPE_CHECKING:
     from graphldp.stages.space import Row
@@ -39,6 +40,7 @@ __all__ = [
 ]
 
 Axes: TypeAlias = tuple[tuple[str, Any], ...]
+LINK_LOSSES = ("pairwise", "cross-entropy")  # torch, which their tasks need, is not needed to read a grid
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,7 +120,17 @@ class SearchParams:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrainParams:
-    """The backbone's and the loop's fixed options."""
+    """The backbone's and the loop's fixed options, and the task.
+
+    Attributes:
+        model: the backbone; the method's own if empty.
+        hidden, epochs, patience: its width, the updates at most, and how many without improvement end a run.
+        standardize: whether inputs are centred on the fill and brought to one scale.
+        train_fraction, validation_fraction: of the labelled nodes; the others are tested on. Edges have shares of their
+            own: 85, 5 and 10 %.
+        task: what is learned; `graphldp.measures` has the names.
+        link_width, link_loss: of link prediction: how many outputs a node has, and `pairwise` or `cross-entropy`.
+    """
 
     model: str = ""
     hidden: int = 16
@@ -127,6 +139,12 @@ class TrainParams:
     standardize: bool = True
     train_fraction: float = 0.5
     validation_fraction: float = 0.25
+    task: str = "node-classification"
+    link_width: int = 64
+    link_loss: str = "pairwise"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "task", canonical_task(self.task))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -333,11 +351,13 @@ def check(params: Params) -> None:
 
 def _check_numbers(params: Params) -> None:
     search, train, evaluate = params.search, params.train, params.evaluate
+    if train.link_loss not in LINK_LOSSES:
+        raise OptionError(f"train.link_loss must be one of {', '.join(LINK_LOSSES)}, got {train.link_loss!r}")
     rules: list[tuple[str, Any, bool, str]] = [
         (f"{place}.{name}", getattr(part, name), getattr(part, name) >= 1, "at least 1")
         for place, part, names in (
             ("search", search, ("points", "seeds")),
-            ("train", train, ("hidden", "epochs", "patience")),
+            ("train", train, ("hidden", "epochs", "patience", "link_width")),
         )
         for name in names
     ]

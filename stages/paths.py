@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from pathlib import Path
 
+from graphldp.measures import DEFAULT_TASK
+
 __all__ = [
     "calibrated_path",
     "directed_name",
@@ -42,14 +44,19 @@ def calibrated_path(data: Path, dataset: str, name: str, epsilon: float) -> Path
     return data / "denoised" / dataset / name / f"eps={epsilon_text(epsilon)}.parquet"
 
 
-def runs_path(data: Path, dataset: str, name: str, epsilon: float) -> Path:
+def runs_path(data: Path, dataset: str, name: str, epsilon: float, task: str = DEFAULT_TASK) -> Path:
     """Return the file of a Runs artifact; `name` is the arm's name."""
-    return data / "runs" / dataset / name / f"eps={epsilon_text(epsilon)}.parquet"
+    return data / "runs" / dataset / _row(name, task) / f"eps={epsilon_text(epsilon)}.parquet"
 
 
-def resume_path(data: Path, dataset: str, name: str, epsilon: float) -> Path:
+def resume_path(data: Path, dataset: str, name: str, epsilon: float, task: str = DEFAULT_TASK) -> Path:
     """Return where an interrupted training leaves what it had reached."""
-    return data / "resume" / dataset / name / f"eps={epsilon_text(epsilon)}.safetensors"
+    return data / "resume" / dataset / _row(name, task) / f"eps={epsilon_text(epsilon)}.safetensors"
+
+
+def _row(name: str, task: str) -> Path:
+    """Return a row's place: tasks other than the default one have a folder of their own."""
+    return Path(name) if task == DEFAULT_TASK else Path(task) / name
 
 
 def model_dir(models: Path, dataset: str, name: str, epsilon: float) -> Path:

@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
+from dataclasses import replace
 from html import escape
 from itertools import groupby
 from pathlib import Path
 from string import Template
 
 from graphldp.evaluation import Interval
-from graphldp.stages.figures import FIGURE_CSS, Picture, accuracy_figure, gain_bar, pictures
+from graphldp.stages.figures import FIGURE_CSS, Picture, budget_figure, gain_bar, pictures
 from graphldp.stages.findings import Finding, find, title
 from graphldp.stages.tables import (
     DAGGER,
@@ -26,7 +27,6 @@ from graphldp.stages.tables import (
     number,
     short,
     signed,
-    span,
 )
 
 __all__ = ["report_page"]
@@ -81,7 +81,7 @@ def _section(section: Section, finding: Finding, result: Result, picture: Pictur
     figure = ""
     if picture is not None:
         drawings = "".join(
-            f'<div class="{kind}">{accuracy_figure(picture, width=width, standalone=False)}</div>'
+            f'<div class="{kind}">{budget_figure(picture, width=width, standalone=False)}</div>'
             for kind, width in _WIDTHS.items()
         )
         caption = f"<figcaption>{_caption(result)}</figcaption>"
@@ -104,7 +104,7 @@ def _caption(result: Result) -> str:
 
 
 def _tiles(section: Section, finding: Finding) -> str:
-    floor, ceiling = section.reference("structure"), section.reference("nonpriv")
+    floor, ceiling, one = section.reference("structure"), section.reference("nonpriv"), section.measure
     tiles = [("floor", "Nobody’s features", "the floor, epsilon 0", floor)]
     if finding.best is not None:
         best = finding.best
@@ -114,23 +114,26 @@ def _tiles(section: Section, finding: Finding) -> str:
     tiles.append(("ceiling", "Everybody’s true features", "the ceiling, no privacy", ceiling))
     parts = []
     for kind, label, what, row in tiles:
-        ends = f"{row.accuracy.low:.1f} to {row.accuracy.high:.1f}" if row.accuracy.known else "one run, no interval"
+        mean, low, high = (f"{end:.{one.digits}f}" for end in (row.score.mean, row.score.low, row.score.high))
+        ends = f"{low} to {high}" if row.score.known else "one run, no interval"
         parts.append(
-            f'<div class="tile {kind}"><dt>{label}<br>{escape(what)}</dt><dd><div class="big">{row.accuracy.mean:.1f}'
-            f'<small> %</small></div><div class="under">{ends}</div></dd></div>'
+            f'<div class="tile {kind}"><dt>{label}<br>{escape(what)}</dt><dd><div class="big">{mean}'
+            f'<small> {escape(one.unit or one.label)}</small></div><div class="under">{ends}</div></dd></div>'
         )
     return f'<dl class="tiles">{"".join(parts)}</dl>'
 
 
 def _table(section: Section, result: Result) -> str:
-    letters = marks(section.rows)
+    letters, one = marks(section.rows), section.measure
+    reading = replace(result, sections=(section,)).reading
+    head = f"{one.axis[:1].upper()}{one.axis[1:]}{'' if one.best == 'high' else ' (less is better)'}"
     heads = (
         '<th role="columnheader" scope="col">Method</th>'
-        '<th role="columnheader" scope="col" class="num">Accuracy, %</th>'
-        '<th role="columnheader" scope="col" class="num">Gain over floor, points</th>'
+        f'<th role="columnheader" scope="col" class="num">{escape(head)}</th>'
+        f'<th role="columnheader" scope="col" class="num">Gain over floor, {escape(one.step)}</th>'
         '<th role="columnheader" scope="col" class="bars">worse · better</th>'
         '<th role="columnheader" scope="col">Verdict</th>'
-        '<th role="columnheader" scope="col" class="num">Gap to ceiling, points</th>'
+        f'<th role="columnheader" scope="col" class="num">Gap to ceiling, {escape(one.step)}</th>'
         '<th role="columnheader" scope="col" class="num">In a paper</th>'
     )
     limit = _limit(section)
@@ -148,7 +151,7 @@ def _table(section: Section, result: Result) -> str:
     return (
         f"{_OPEN}<caption>{caption}</caption>"
         f'<thead role="rowgroup"><tr role="row">{heads}</tr></thead>{"".join(bodies)}</table></div>'
-        f'<div class="notes"><p>{escape(result.reading)} Above or below the floor: the whole interval of the gain lies '
+        f'<div class="notes"><p>{escape(reading)} Above or below the floor: the whole interval of the gain lies '
         "on that side of zero. K is the number of propagation steps that the search chose.</p></div>"
     )
 
@@ -157,7 +160,7 @@ def _limit(section: Section) -> float:
     """Return where the pictures of gains end: a little beyond the ceiling, so that one bad row flattens no other."""
     ceiling = section.reference("nonpriv").gain
     worth = 0.0 if ceiling is None else abs(ceiling.high if ceiling.known else ceiling.mean)
-    return max(1.25 * worth, 0.5)
+    return max(1.25 * worth, 0.005 * section.measure.factor)
 
 
 def _group(row: Row) -> str:
@@ -184,11 +187,11 @@ def _line(row: Row, letters: dict[str, str], limit: float, section: Section) -> 
         paper = f"<span>{escape(row.papers[0].text)}<sup>{letters[row.papers[0].note]}</sup></span>"
     return (
         f'<tr role="row"><th role="rowheader" scope="row">{escape(row.label)}{_about(row, section)}</th>'
-        f'<td role="cell" class="num">{_number(row.accuracy)}</td>'
-        f'<td role="cell" class="num gain-cell">{_number(gain, sign=True)}</td>'
+        f'<td role="cell" class="num">{_number(row, row.score)}</td>'
+        f'<td role="cell" class="num gain-cell">{_number(row, gain, sign=True)}</td>'
         f'<td role="cell" class="bars">{bar}</td>'
         f'<td role="cell" class="verdict-cell">{verdict}</td>'
-        f'<td role="cell" class="num" data-label="gap to ceiling">{_number(row.gap, sign=True)}</td>'
+        f'<td role="cell" class="num" data-label="gap to ceiling">{_number(row, row.gap, sign=True)}</td>'
         f'<td role="cell" class="num" data-label="in a paper">{paper}</td></tr>'
     )
 
@@ -201,9 +204,9 @@ def _about(row: Row, section: Section) -> str:
     return f'<span class="about">{escape(", ".join(parts))}</span>' if parts else ""
 
 
-def _number(interval: Interval | None, *, sign: bool = False) -> str:
+def _number(row: Row, interval: Interval | None, *, sign: bool = False) -> str:
     """Return a mean and its ends as the table sets them."""
-    mean, _, ends = span(interval, sign=sign).partition(" ")
+    mean, _, ends = row.shown(interval, sign=sign).partition(" ")
     if not mean:
         return ""
     tail = f'<span class="ends">{ends}</span>' if ends else ""
@@ -245,6 +248,13 @@ def _privacy(result: Result) -> str:
     marked = (
         f"<p>{DAGGER} marks mechanisms that do not keep their claim: {escape('; '.join(broken))}</p>" if broken else ""
     )
+    numbers = ""
+    if any("mae" in section.measures.names for section in result.sections):
+        numbers = (
+            "<p>The number that regression learns, the l2 norm of a person’s true features, is private data too: "
+            "these tables assume that the people of the training and validation part have given it away, and that "
+            "is outside of epsilon.</p>"
+        )
     return (
         "<p>Each person’s device perturbs her own feature row and sends only the noisy report. Whatever two rows she "
         "might have had, any report is at most e<sup>epsilon</sup> times as likely under one as under the other, "
@@ -255,7 +265,7 @@ def _privacy(result: Result) -> str:
         "of the same person would add its epsilon to the first.</p>"
         "<p><strong>Not protected:</strong> who is linked to whom, how many links somebody has, and the labels used "
         "to train. The server knows them here. What the features would say can in part be guessed from these; "
-        "the floor shows how far, and epsilon promises nothing about that guess.</p>" + marked
+        "the floor shows how far, and epsilon promises nothing about that guess.</p>" + numbers + marked
     )
 
 
@@ -277,17 +287,18 @@ def _papers(result: Result) -> str:
     lines = []
     for row in rows:
         for paper in row.papers:
-            difference = signed(row.accuracy.mean - float(paper.value))
+            one = row.measures.headline
+            difference = signed(row.score.mean - float(paper.value), one.digits)
             lines.append(
                 f'<tr role="row"><th role="rowheader" scope="row">{escape(row.label)}'
-                f'<span class="about">{escape(row.dataset)}, epsilon {number(row.epsilon)}</span></th>'
-                f'<td role="cell" class="num" data-label="ours, %">{row.accuracy.mean:.1f}</td>'
-                f'<td role="cell" class="num" data-label="printed, %">{escape(paper.text)}</td>'
+                f'<span class="about">{escape(row.where)}, epsilon {number(row.epsilon)}</span></th>'
+                f'<td role="cell" class="num" data-label="ours">{one.number(row.score.mean)}</td>'
+                f'<td role="cell" class="num" data-label="printed">{escape(paper.text)}</td>'
                 f'<td role="cell" class="num" data-label="ours minus printed">{difference}</td>'
                 f'<td role="cell" class="where" data-label="where"><span>{escape(paper.reference)}'
                 f"<sup>{letters[paper.note]}</sup></span></td></tr>"
             )
-    kinds = (("Ours", ""), ("Ours, %", "num"), ("Printed, %", "num"), ("Difference, points", "num"), ("Where", ""))
+    kinds = (("Ours", ""), ("Our mean", "num"), ("Printed", "num"), ("Difference", "num"), ("Where", ""))
     heads = "".join(f'<th role="columnheader" scope="col" class="{kind}">{head}</th>' for head, kind in kinds)
     unprinted = [
         method
@@ -308,8 +319,9 @@ def _papers(result: Result) -> str:
 
 
 def _again(result: Result) -> str:
-    files = ["tables/main.csv", "tables/main.md", "tables/main.tex", "metrics.json", "plots/accuracy.csv"]
-    files += [f"figures/accuracy-{picture.slug}.svg" for picture in pictures(result)]
+    files = [f"tables/{name}.{form}" for name in result.tables for form in ("csv", "md", "tex")]
+    files += ["metrics.json", f"plots/{result.measures.headline.name}.csv"]
+    files += [f"figures/{picture.file}" for picture in pictures(result)]
     links = ", ".join(f'<a href="{escape(name)}">{escape(name)}</a>' for name in files)
     if result.experiment:
         name = escape(result.experiment)

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from graphldp import methods
 from graphldp.errors import OptionError
+from graphldp.measures import measures_of
 from graphldp.stages.graphs import read_graph
 from graphldp.stages.learning import CellResult, learn_cell, learn_majority
 from graphldp.stages.params import Params
@@ -26,14 +28,24 @@ Progress = Callable[[int, int, str], None]
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Outcome:
-    """One row: what it is called, what it spent, and its final runs' accuracies."""
+    """One row: what it is called, what it spent, and its final runs' test scores by measure, the headline first."""
 
     name: str
     mechanism: str
     epsilon: float
     m: int | None
     chosen: dict[str, Any]
-    accuracy: np.ndarray[Any, np.dtype[np.float64]]
+    scores: Mapping[str, NDArray[np.float64]]
+
+    @property
+    def headline(self) -> NDArray[np.float64]:
+        """The final runs' scores in the task's first measure."""
+        return next(iter(self.scores.values()))
+
+    @property
+    def accuracy(self) -> NDArray[np.float64]:
+        """The final runs' accuracies, of a task that has classes."""
+        return self.scores["accuracy"]
 
 
 def run(
@@ -76,19 +88,23 @@ def run(
     ]
     check_axes(params.search, [cell.row for cell in cells])
     plans = [plan_of(cell, params) for cell in cells]
-    out = [_row("majority", "none", 0.0, None, learn_majority(graph, params))] if references else []
+    measures = measures_of(params.train.task).names
+    out = [_row("majority", "none", 0.0, None, learn_majority(graph, params), measures)] if references else []
     for count, (cell, plan) in enumerate(zip(cells, plans, strict=True)):
         part = _part(progress, count, len(cells))
         result = learn_cell(graph, plan, params, device=device, resources=resources, progress=part)
         assert result.setup is not None
         name = cell.recipe.cell_name(cell.mechanism)
-        out.append(_row(name, cell.mechanism, cell.epsilon, result.setup.device.m, result))
+        out.append(_row(name, cell.mechanism, cell.epsilon, result.setup.device.m, result, measures))
     return out
 
 
-def _row(name: str, mechanism: str, epsilon: float, m: int | None, result: CellResult) -> Outcome:
-    accuracy = np.array([row["test_accuracy"] for row in result.rows if row["role"] == "final"])
-    return Outcome(name=name, mechanism=mechanism, epsilon=epsilon, m=m, chosen=result.chosen, accuracy=accuracy)
+def _row(
+    name: str, mechanism: str, epsilon: float, m: int | None, result: CellResult, measures: Sequence[str]
+) -> Outcome:
+    final = [row for row in result.rows if row["role"] == "final"]
+    scores = {one: np.array([row[f"test_{one}"] for row in final], dtype=np.float64) for one in measures}
+    return Outcome(name=name, mechanism=mechanism, epsilon=epsilon, m=m, chosen=result.chosen, scores=scores)
 
 
 def _part(progress: Progress | None, count: int, parts: int) -> Progress | None:

@@ -24,6 +24,7 @@ from graphldp.stages.perturb import device_for, reports_meta, source_of
 from graphldp.stages.reports import CalibratedFile
 from graphldp.stages.rounds import TwoRounds
 from graphldp.stages.space import Row, sorted_out
+from graphldp.stages.tasks import check_task
 
 __all__ = ["Devices", "Plan", "Setup", "Source", "Stored", "backbone_of", "plan_of"]
 
@@ -85,6 +86,7 @@ class Plan:
 def plan_of(source: Source, params: Params) -> Plan:
     """Return what a cell will try. Whatever is wrong with a point shows here, before anything is trained."""
     search, row = params.search, source.row
+    check_task(row.recipe, params.train)
     candidates = row.points(search, search.points, params.seed)
     setups: dict[str, Setup] = {}
     for point in candidates:

@@ -1,7 +1,8 @@
-"""The main table: its rows, its texts (CSV, Markdown, LaTeX, JSON), and what has moved against a committed one.
+"""A table for each task: its rows and its texts (CSV, Markdown, LaTeX, JSON).
 
-Accuracies are percent. The CSV is the record: two decimals, one line per cell; the other texts are renderings of it
-for people. No text holds a time, a host or a path, so the same runs give the same bytes.
+A table is about its task's headline (`graphldp.measures`): accuracy, AUC or MAE; shares are percent. The CSV is the
+record, one line per cell, with the task's other measures behind; the other texts are renderings of it for people. No
+text holds a time, a host or a path, so the same runs give the same bytes.
 """
 
 from __future__ import annotations
@@ -10,15 +11,15 @@ import csv
 import io
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from graphldp.audit.ledger import Ledger, Spend
 from graphldp.evaluation import Bootstrap, Interval
+from graphldp.measures import DEFAULT_TASK, Measure, TaskMeasures, measures_of
 from graphldp.stages.paper_numbers import PaperNumber
 
 __all__ = [
-    "COLUMNS",
     "MAJORITY",
     "NONPRIV",
     "STRUCTURE",
@@ -26,6 +27,7 @@ __all__ = [
     "Result",
     "Row",
     "Section",
+    "columns",
     "csv_text",
     "daggers",
     "footnotes",
@@ -42,12 +44,6 @@ __all__ = [
 ]
 
 MAJORITY, STRUCTURE, NONPRIV = "majority", "structure", "nonpriv"
-COLUMNS = (
-    *("dataset", "row", "method", "mechanism", "epsilon", "epsilon_mean", "epsilon_max", "delta", "spent_on"),
-    *("model", "steps", "runs"),
-    *("accuracy", "accuracy_low", "accuracy_high", "gain", "gain_low", "gain_high", "gap", "gap_low", "gap_high"),
-    *("paper_accuracy", "paper", "claim"),
-)
 DAGGER = "†"
 _MINUS = "−"  # as wide as a plus, unlike the hyphen
 
@@ -62,7 +58,14 @@ class Claim:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
-    """One cell of the grid, measured. Intervals are in percent or percentage points."""
+    """One cell of the grid, measured.
+
+    Attributes:
+        measures: how its task is measured.
+        score: the headline, as it is shown: shares in percent.
+        gain, gap: how much better it is than the floor and the ceiling; below 0 it is worse, whichever end is good.
+        others: the task's other measures, by name.
+    """
 
     dataset: str
     name: str
@@ -73,7 +76,9 @@ class Row:
     model: str
     runs: int
     steps: tuple[int, ...]
-    accuracy: Interval
+    measures: TaskMeasures
+    score: Interval
+    others: Mapping[str, Interval]
     gain: Interval | None
     gap: Interval | None
     papers: tuple[PaperNumber, ...]
@@ -119,6 +124,21 @@ class Row:
         return "/".join(str(step) for step in self.steps)
 
     @property
+    def where(self) -> str:
+        """The dataset, and the task where it is not the default one."""
+        task = [] if self.measures.task == DEFAULT_TASK else [self.measures.title]
+        return ", ".join([self.dataset, *task])
+
+    @property
+    def mean_text(self) -> str:
+        """The mean of its headline as people read it."""
+        return f"{self.score.mean:.{self.measures.headline.digits}f}"
+
+    def shown(self, interval: Interval | None, *, sign: bool = False) -> str:
+        """Return one of its intervals of the headline as people read it."""
+        return span(interval, sign=sign, digits=self.measures.headline.digits)
+
+    @property
     def label(self) -> str:
         """The row's name, with a dagger where the mechanism does not keep its claim."""
         return f"{self.name}{self.mark}"
@@ -131,27 +151,41 @@ class Row:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Section:
-    """The rows of one dataset and the protocol that all of them share."""
+    """The rows of one dataset and one task, and the protocol that all of them share.
+
+    Attributes:
+        sizes: how many nodes, or edges, are trained on, selected by and tested on.
+    """
 
     dataset: str
+    measures: TaskMeasures
     rows: tuple[Row, ...]
     runs: int
     points: int
     search_seeds: int
-    train_nodes: int
-    validation_nodes: int
-    test_nodes: int
+    sizes: tuple[int, int, int]
     setting: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def measure(self) -> Measure:
+        """What the table is about."""
+        return self.measures.headline
 
     @property
     def title(self) -> str:
         """The dataset, and what is set for all of its rows: 'cora, train_fraction 0.05'."""
-        return ", ".join([self.dataset, *(f"{short(name)} {value}" for name, value in self.setting)])
+        task = [] if self.measures.task == DEFAULT_TASK else [self.measures.title]
+        return ", ".join([self.dataset, *task, *(f"{short(name)} {value}" for name, value in self.setting)])
 
     @property
     def slug(self) -> str:
         """The same as part of a file's name or an anchor."""
-        return "-".join([self.dataset, *(f"{short(name)}{value}" for name, value in self.setting)])
+        return "-".join([self.place, *(f"{short(name)}{value}" for name, value in self.setting)])
+
+    @property
+    def place(self) -> str:
+        """The dataset and the task as part of a file's name; the default task goes without saying."""
+        return self.dataset if self.measures.task == DEFAULT_TASK else f"{self.dataset}-{self.measures.task}"
 
     @property
     def own_axes(self) -> tuple[str, ...]:
@@ -166,11 +200,13 @@ class Section:
     @property
     def protocol(self) -> str:
         """One line: how every row of this table was made."""
+        train, validation, test = self.sizes
+        parts = self.measures.parts
         return (
             f"{self.title}: every trained row had the same search ({self.points} points, {self.search_seeds} "
             f"{_plural(self.search_seeds, 'seed')}, chosen by mean validation loss) and then {self.runs} "
-            f"{_plural(self.runs, 'run')} on the same splits ({self.train_nodes} nodes to train, "
-            f"{self.validation_nodes} to validate, {self.test_nodes} to test)."
+            f"{_plural(self.runs, 'run')} on the same splits ({train} {parts} to train, "
+            f"{validation} to validate, {test} to test)."
         )
 
     @property
@@ -185,13 +221,13 @@ class Section:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Result:
-    """Everything that an evaluation says: one section per dataset, notes, and how sure it is."""
+    """Everything that an evaluation says: one section per dataset and task, notes, and how sure it is."""
 
     sections: tuple[Section, ...]
     bootstrap: Bootstrap
     notes: tuple[str, ...]
     version: str
-    title: str = "Accuracy, gain over the floor, gap to the ceiling"
+    title: str = ""
     about: str = ""
     experiment: str = ""
 
@@ -203,17 +239,42 @@ class Result:
 
     @property
     def axes(self) -> tuple[str, ...]:
-        """The axes of the experiment beside epsilon, by full name."""
+        """The axes of the experiment beside epsilon, by full name; each task has a table of its own."""
         return tuple(dict.fromkeys(name for row in self.rows for name, _ in row.axes))
 
     @property
+    def tables(self) -> dict[str, Result]:
+        """The result in parts of one task each: the first one's is `main`, the others have their task's name."""
+        parts = dict.fromkeys(section.measures.task for section in self.sections)
+        out = {}
+        for place, task in enumerate(parts):
+            own = tuple(section for section in self.sections if section.measures.task == task)
+            out["main" if place == 0 else task] = replace(self, sections=own)
+        return out
+
+    @property
+    def measures(self) -> TaskMeasures:
+        """How the first section's task is measured; of a part, every section's."""
+        return self.sections[0].measures if self.sections else measures_of(DEFAULT_TASK)
+
+    @property
+    def heading(self) -> str:
+        """What a table is headed with."""
+        label = self.measures.headline.label
+        return self.title or f"{label[:1].upper()}{label[1:]}, gain over the floor, gap to the ceiling"
+
+    @property
     def reading(self) -> str:
-        """One line: what the columns are."""
+        """One line: what the columns of a part are."""
+        one, public = self.measures.headline, self.measures.public
+        units = f", in {one.difference}" if one.difference else ""
+        confidence = f"{100 * self.bootstrap.confidence:g} %"
+        better = "" if one.best == "high" else "; above 0 is better, as everywhere here"
         return (
-            f"Accuracy in percent, mean over runs with a {100 * self.bootstrap.confidence:g} % percentile bootstrap "
-            f"interval ({self.bootstrap.resamples} resamples). Gain over structure (epsilon 0: the graph and the "
-            "labels, nobody's features) and gap to nonpriv (the features as they are) are means of differences "
-            "within the same split, in points. Epsilon is all that one user spends."
+            f"{one.heading[:1].upper()}{one.heading[1:]}, mean over runs with a {confidence} percentile bootstrap "
+            f"interval ({self.bootstrap.resamples} resamples). Gain over structure (epsilon 0: {public}, "
+            "nobody's features) and gap to nonpriv (the features as they are) are means of differences "
+            f"within the same split{units}{better}. Epsilon is all that one user spends."
         )
 
 
@@ -235,21 +296,37 @@ def signed(value: float, digits: int = 1) -> str:
     return f"{'+' if rounded > 0 else _MINUS}{abs(rounded):.{digits}f}"
 
 
-def span(interval: Interval | None, *, sign: bool = False) -> str:
+def span(interval: Interval | None, *, sign: bool = False, digits: int = 1) -> str:
     """Return '84.2 [83.9, 84.6]'; with `sign`, '+0.2 [−0.3, +0.7]'. Without an interval the mean alone."""
     if interval is None:
         return ""
-    show = signed if sign else "{:.1f}".format
+
+    def show(value: float) -> str:
+        return signed(value, digits) if sign else f"{value:.{digits}f}"
+
     ends = f" [{show(interval.low)}, {show(interval.high)}]" if interval.known else ""
     return f"{show(interval.mean)}{ends}"
 
 
+def columns(measures: TaskMeasures) -> tuple[str, ...]:
+    """Return the columns of a task's record, without the axes of an experiment."""
+    head, *others = measures.names
+    return (
+        *("dataset", "row", "method", "mechanism", "epsilon", "epsilon_mean", "epsilon_max", "delta", "spent_on"),
+        *("model", "steps", "runs"),
+        *(f"{name}{end}" for name in (head, "gain", "gap") for end in ("", "_low", "_high")),
+        *(f"paper_{head}", "paper", "claim"),
+        *(f"{name}{end}" for name in others for end in ("", "_low", "_high")),
+    )
+
+
 def csv_text(result: Result) -> str:
-    """Return the record: one line per cell."""
+    """Return the record of a part: one line per cell."""
+    every, head = columns(result.measures), result.measures.headline
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     axes = result.axes
-    writer.writerow((COLUMNS[0], *axes, *COLUMNS[1:]))
+    writer.writerow((every[0], *axes, *every[1:]))
     for row in result.rows:
         paper = row.papers[0] if row.papers else None
         writer.writerow(
@@ -257,11 +334,12 @@ def csv_text(result: Result) -> str:
                 *(row.dataset, *_places(row, axes), row.name, row.method, row.mechanism, number(row.epsilon)),
                 *(number(row.mean_epsilon), number(row.max_epsilon), f"{row.total.delta:g}", row.spent),
                 *(row.model, row.steps_text, row.runs),
-                *_ends(row.accuracy),
-                *_ends(row.gain),
-                *_ends(row.gap),
+                *_ends(row.score, head),
+                *_ends(row.gain, head),
+                *_ends(row.gap, head),
                 *((paper.value, paper.reference) if paper else ("", "")),
                 "keeps" if row.claim.keeps else f"fails: {row.claim.text}",
+                *(end for one in result.measures.measures[1:] for end in _ends(row.others[one.name], one)),
             ]
         )
     return out.getvalue()
@@ -279,28 +357,33 @@ def read_csv(text: str) -> list[dict[str, str]]:
 
 
 def plots_text(result: Result) -> str:
-    """Return accuracy against epsilon for `dvc plots`: the references appear at every epsilon, as level lines."""
+    """Return the headline against epsilon for `dvc plots`: references appear at every epsilon, as level lines."""
+    head = result.measures.headline
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     axes = result.axes
-    writer.writerow(("dataset", *axes, "row", "epsilon", "accuracy", "accuracy_low", "accuracy_high"))
+    writer.writerow(("dataset", *axes, "row", "epsilon", *(f"{head.name}{end}" for end in ("", "_low", "_high"))))
     for section in result.sections:
         epsilons = sorted({row.epsilon for row in section.private})
         for row in section.rows:
             for epsilon in [row.epsilon] if row.role == "private" else epsilons:
-                writer.writerow((row.dataset, *_places(row, axes), row.name, number(epsilon), *_ends(row.accuracy)))
+                writer.writerow((row.dataset, *_places(row, axes), row.name, number(epsilon), *_ends(row.score, head)))
     return out.getvalue()
 
 
 def metrics(result: Result) -> dict[str, Any]:
-    """Return what `dvc metrics diff` compares: dataset, row, epsilon; accuracy and gain, two decimals."""
+    """Return what `dvc metrics diff` compares: dataset, task, row, epsilon; the headline and the gain, rounded."""
     out: dict[str, Any] = {}
     for row in result.rows:
-        values = {"accuracy": round(row.accuracy.mean, 2)}
+        head = row.measures.headline
+        values = {head.name: round(row.score.mean, head.digits + 1)}
         if row.gain is not None and row.role != "majority":
-            values["gain"] = round(row.gain.mean, 2) + 0.0
+            values["gain"] = round(row.gain.mean, head.digits + 1) + 0.0
         here = out.setdefault(row.dataset, {})
-        for axis, value in row.axes:
+        axes = list(row.axes)
+        if row.measures.task != DEFAULT_TASK:
+            axes.insert(0, ("task", row.measures.task))
+        for axis, value in axes:
             here = here.setdefault(f"{axis}={value}", {})
         if row.role == "private":
             here.setdefault(row.name, {})[number(row.epsilon)] = values
@@ -328,9 +411,8 @@ def daggers(rows: Sequence[Row]) -> list[str]:
     return list(dict.fromkeys(f"{row.mechanism}: {row.claim.text}" for row in rows if not row.claim.keeps))
 
 
-_HEADINGS = (
-    *("row", "mechanism", "epsilon", "spent on", "K", "accuracy", "gain over structure", "gap to nonpriv", "paper"),
-)
+def _headings(label: str) -> tuple[str, ...]:
+    return "row", "mechanism", "epsilon", "spent on", "K", label, "gain over structure", "gap to nonpriv", "paper"
 
 
 def _cells(row: Row, letters: Mapping[str, str], axes: Sequence[str] = ()) -> tuple[str, ...]:
@@ -338,17 +420,18 @@ def _cells(row: Row, letters: Mapping[str, str], axes: Sequence[str] = ()) -> tu
     mechanism = "" if row.role == "majority" else row.mechanism
     return (
         *(row.label, mechanism, *_places(row, axes), number(row.epsilon), row.spent, row.steps_text),
-        *(span(row.accuracy), span(row.gain, sign=True), span(row.gap, sign=True), paper),
+        *(row.shown(row.score), row.shown(row.gain, sign=True), row.shown(row.gap, sign=True), paper),
     )
 
 
 def markdown_text(result: Result) -> str:
     """Return the table for a README or a review."""
-    parts = [f"# {result.title}", "", *([result.about, ""] if result.about else []), result.reading, ""]
+    parts = [f"# {result.heading}", "", *([result.about, ""] if result.about else []), result.reading, ""]
     for section in result.sections:
         letters = marks(section.rows)
         axes = section.own_axes
-        heads = (*_HEADINGS[:2], *map(short, axes), *_HEADINGS[2:])
+        names = _headings(section.measure.label)
+        heads = (*names[:2], *map(short, axes), *names[2:])
         body = [heads, *(_cells(row, letters, axes) for row in section.rows)]
         widths = [max(len(line[column]) for line in body) for column in range(len(heads))]
         right = [head not in ("row", "mechanism", "spent on") for head in heads]
@@ -382,7 +465,10 @@ def latex_text(result: Result) -> str:
             f"\\label{{tab:main-{section.slug}}}",
             "\\smallskip\\begin{tabular}{@{}llrrrrr@{}}",
             "\\toprule",
-            " & ".join(("row", "mech.", "K", "accuracy", "gain over structure", "gap to nonpriv", "paper")) + " \\\\",
+            " & ".join(
+                ("row", "mech.", "K", _tex(section.measure.label), "gain over structure", "gap to nonpriv", "paper")
+            )
+            + " \\\\",
         ]
         before = ""
         for row in section.rows:
@@ -421,15 +507,16 @@ def _tex(text: str) -> str:
     return "".join(_TEX.get(character, character) for character in text)
 
 
-def _ends(interval: Interval | None) -> tuple[str, str, str]:
+def _ends(interval: Interval | None, one: Measure) -> tuple[str, str, str]:
     if interval is None:
         return "", "", ""
-    low, high = (_plain(interval.low), _plain(interval.high)) if interval.known else ("", "")
-    return _plain(interval.mean), low, high
+    low, high = (_plain(interval.low, one), _plain(interval.high, one)) if interval.known else ("", "")
+    return _plain(interval.mean, one), low, high
 
 
-def _plain(value: float) -> str:
-    return f"{round(value, 2) + 0.0:.2f}"
+def _plain(value: float, one: Measure) -> str:
+    """Return a number as the record has it: with one decimal more than people are shown."""
+    return f"{round(value, one.digits + 1) + 0.0:.{one.digits + 1}f}"
 
 
 def _plural(count: int, word: str) -> str:

@@ -15,6 +15,7 @@ import pyarrow as pa
 from graphldp import __version__, methods
 from graphldp.errors import ArtifactError, OptionError
 from graphldp.graph import Graph
+from graphldp.measures import measures_of
 from graphldp.stages.artifacts import atomic, expect, file_hash, write_json, write_table
 from graphldp.stages.denoise import make_command as denoise_command
 from graphldp.stages.graphs import graph_hash, read_graph
@@ -35,20 +36,26 @@ from graphldp.stages.resources import Resources
 from graphldp.stages.rounds import check_selection
 from graphldp.stages.setups import Plan, Stored, plan_of
 
-__all__ = ["CARRIED", "RUNS_SCHEMA", "found_meta", "make_command", "runs_meta", "train", "write_runs"]
+__all__ = ["CARRIED", "found_meta", "make_command", "runs_meta", "runs_schema", "train", "write_runs"]
 
 Progress = Callable[[int, int, str], None]
 
 _FLOATS = ("learning_rate", "weight_decay", "dropout")
-_SCORES = ("validation_loss", "validation_accuracy", "test_accuracy")
-RUNS_SCHEMA = pa.schema(
-    [("role", pa.string()), ("point", pa.int32()), ("seed", pa.int32())]
-    + [(name, pa.float64()) for name in _FLOATS]
-    + [(name, pa.int32()) for name in ("steps", "best_epoch", "epochs")]
-    + [("options", pa.string())]
-    + [(name, pa.float64()) for name in _SCORES]
-    + [(name, pa.int32()) for name in ("train_nodes", "validation_nodes", "test_nodes")]
-)
+_PARTS = ("train", "validation", "test")
+
+
+def runs_schema(task: str) -> pa.Schema:
+    """Return the columns of a task's runs: each of its measures in validation and in test."""
+    measures = measures_of(task)
+    scores = [f"{part}_{name}" for name in measures.names for part in _PARTS[1:]]
+    return pa.schema(
+        [("role", pa.string()), ("point", pa.int32()), ("seed", pa.int32())]
+        + [(name, pa.float64()) for name in _FLOATS]
+        + [(name, pa.int32()) for name in ("steps", "best_epoch", "epochs")]
+        + [("options", pa.string())]
+        + [(name, pa.float64()) for name in ("validation_loss", *scores)]
+        + [(f"{part}_{measures.parts}", pa.int32()) for part in _PARTS]
+    )
 
 
 # What runs say of the reports that they were learned from.
@@ -87,7 +94,7 @@ def train(
             raise OptionError(f"method {method!r} learns nothing, so there is no model to save")
         if epsilon:
             raise OptionError(f"method {method!r} spends nothing: epsilon must be 0, got {epsilon}")
-        target = output or runs_path(data, dataset, name or method, 0.0)
+        target = output or runs_path(data, dataset, name or method, 0.0, params.train.task)
         if not resources.leads:
             return target
         meta = runs_meta(graph, folder, recipe, "none", 0.0, name or method, params)
@@ -109,11 +116,11 @@ def train(
             f"method {method!r} learns from evidence that is made of the training labels or the whole graph, so its "
             "model cannot be given reports alone; leave --save-model out"
         )
-    target = output or runs_path(data, dataset, name, epsilon)
+    target = output or runs_path(data, dataset, name, epsilon, params.train.task)
     content = (file_hash(source.path), graph_hash(folder))
     mark = fingerprint(content, dataclasses.asdict(params), method, name, __version__)
 
-    keeper = _Keeper(resume_path(data, dataset, name, epsilon))
+    keeper = _Keeper(resume_path(data, dataset, name, epsilon, params.train.task))
     start = time.perf_counter()
     result = learn_cell(
         graph,
@@ -168,7 +175,7 @@ def runs_meta(
         "epsilon": float(epsilon),
         "arm": name,
         "model": (params.train.model or recipe.model) if recipe.model else "none",
-        "task": "node_classification",
+        "task": params.train.task,
         "root": params.seed,
         "seeds": params.seeds,
         "search": {
@@ -203,8 +210,9 @@ def found_meta(plan: Plan, result: CellResult, search: Mapping[str, Any]) -> dic
 
 def write_runs(path: Path, result: CellResult, meta: Mapping[str, Any]) -> Path:
     """Write a cell's runs with their metadata, and return where."""
-    columns = {field.name: [row[field.name] for row in result.rows] for field in RUNS_SCHEMA}
-    write_table(path, pa.table(columns, schema=RUNS_SCHEMA), meta)
+    schema = runs_schema(str(meta["task"]))
+    columns = {field.name: [row[field.name] for row in result.rows] for field in schema}
+    write_table(path, pa.table(columns, schema=schema), meta)
     return path
 
 
@@ -215,6 +223,12 @@ def _taken_up(keeper: _Keeper, mark: str, resources: Resources) -> Checkpoint | 
         return found
     data = resources.team.gather(b"" if found is None else found.to_bytes())[0]
     return Checkpoint.from_bytes(data) if data else None
+
+
+def _numbers(row: Mapping[str, Any]) -> dict[str, float]:
+    """Return a row's validation scores, of which those that are no finite numbers are stored as words."""
+    words = {key: value for key, value in row.items() if key.startswith("validation_") and isinstance(value, str)}
+    return {key: float(value) for key, value in {"validation_loss": row["validation_loss"], **words}.items()}
 
 
 class _Keeper:
@@ -241,8 +255,8 @@ class _Keeper:
             facts = json.loads(self._facts.read_bytes())
             if facts["fingerprint"] != mark:
                 return None
-            # JSON has no infinity, which is the loss of a run that failed.
-            rows = [{**row, "validation_loss": float(row["validation_loss"])} for row in facts["rows"]]
+            # JSON has no infinity, which is the loss of a run that failed, and no NaN, which its measures may be.
+            rows = [{**row, **_numbers(row)} for row in facts["rows"]]
             whole = facts["state"] == file_hash(self._state)
             phase = str(facts["phase"])
         except (ValueError, KeyError, TypeError):

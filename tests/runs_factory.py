@@ -72,6 +72,7 @@ def write_runs(
         "seed": [-1, -1, *range(seeds)],
         "steps": [16 if trained else None] * rows,
         "test_accuracy": [None, None, *accuracy],
+        "test_macro_f1": [None, None, *(0.98 * value for value in accuracy)],
         "train_nodes": [1354] * rows,
         "validation_nodes": [677] * rows,
         "test_nodes": [677] * rows,

@@ -42,6 +42,7 @@ def test_json_is_the_metadata_and_the_accuracies(ldp) -> None:
     found = json.loads(ldp(*GIVEN, "--json", "--save-model", "kept").out, parse_constant=pytest.fail)
     assert (found.pop("path"), found.pop("saved_model")) == (str(MADE), "kept")
     assert found.pop("test_accuracy") == accuracies(MADE).tolist()
+    assert len(found.pop("test_macro_f1")) == len(accuracies(MADE))
     assert found == read_meta(MADE, "x")
 
 

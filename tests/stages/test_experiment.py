@@ -15,11 +15,11 @@ from graphldp.errors import OptionError
 from graphldp.stages import experiment as stage
 from graphldp.stages.artifacts import read_meta
 from graphldp.stages.experiment import Plan, cell_path, home, plan, results_of, run_cells, write_results
-from graphldp.stages.figures import accuracy_figure, pictures
+from graphldp.stages.figures import budget_figure, pictures
 from graphldp.stages.findings import find
 from graphldp.stages.grids import Experiment, load_experiment
 from graphldp.stages.tables import read_csv
-from graphldp.stages.train import RUNS_SCHEMA
+from graphldp.stages.train import runs_schema
 
 PARAMS = small_params(seeds=2)
 GRID: dict[str, Any] = {
@@ -90,7 +90,7 @@ def test_the_schema_is_that_of_training(data: Path) -> None:
 
     what = whole(grid(data, epsilons=[1]), data)
     for path in what.paths:
-        assert pq.read_schema(path).remove_metadata().equals(RUNS_SCHEMA)
+        assert pq.read_schema(path).remove_metadata().equals(runs_schema("node-classification"))
         facts = json.loads(path.with_suffix(".time.json").read_text())
         assert facts["seconds"] > 0
 
@@ -242,7 +242,7 @@ def test_an_axis_is_a_column_and_has_its_own_floor(data: Path, tmp_path: Path) -
         f"{NAME}, train_fraction 0.2",
         f"{NAME}, train_fraction 0.5",
     ]
-    assert found.sections[0].train_nodes < found.sections[1].train_nodes
+    assert found.sections[0].sizes < found.sections[1].sizes
     write_results(what, found, tmp_path / "results")
     rows = read_csv((tmp_path / "results" / "small" / "tables" / "main.csv").read_text(encoding="utf-8"))
     assert [row["train.train_fraction"] for row in rows] == ["0.2"] * 6 + ["0.5"] * 6
@@ -262,7 +262,7 @@ def test_an_axis_is_a_column_and_has_its_own_floor(data: Path, tmp_path: Path) -
         "togl, rho 1": ["0.2", "0.5"],
         "lpgnn": ["0.2", "0.5"],
     }
-    assert [f"{row.accuracy.mean:.2f}" for _, row in picture.reference("structure")] == floors
+    assert [f"{row.score.mean:.2f}" for _, row in picture.reference("structure")] == floors
     page = (tmp_path / "results" / "small" / "report.html").read_text(encoding="utf-8")
     assert page.count("<figure>") == 1
     assert page.count('<section class="finding"') == 2
@@ -280,10 +280,10 @@ def test_a_methods_axis_is_the_foot_of_the_figure(data: Path, tmp_path: Path) ->
     assert first[0] != second[0]
     assert first[1] is second[1]
     assert not picture.shared
-    drawing = accuracy_figure(picture, width=760)
+    drawing = budget_figure(picture, width=760)
     assert "Accuracy against rho on synthetic" in drawing
     assert ">rho</text>" in drawing
-    assert f"togl, epsilon 1 {points['togl, epsilon 1'][0][1].accuracy.mean:.1f} at rho 1" in drawing
+    assert f"togl, epsilon 1 {points['togl, epsilon 1'][0][1].score.mean:.1f} at rho 1" in drawing
     best = find(found.sections[0]).best
     assert best is not None
     assert found.sections[0].called(best) in " ".join(find(found.sections[0]).sentences)

@@ -12,7 +12,7 @@ from runs_factory import grid, write_grid, write_runs
 from graphldp.evaluation import Interval
 from graphldp.stages import report
 from graphldp.stages.evaluate import measure
-from graphldp.stages.figures import FIGURE_CSS, accuracy_figure, gain_bar, nice_ticks
+from graphldp.stages.figures import FIGURE_CSS, budget_figure, gain_bar, nice_ticks
 from graphldp.stages.report import report_page
 from graphldp.stages.tables import Result
 
@@ -171,7 +171,7 @@ def test_text_has_the_contrast_of_aa(scheme: int) -> None:
 
 @pytest.mark.parametrize("width", [760, 356])
 def test_figure_is_sound_and_nothing_leaves_it(result: Result, width: int) -> None:
-    text = accuracy_figure(result.sections[0], width=width)
+    text = budget_figure(result.sections[0], width=width)
     root = ET.fromstring(text)
     assert root.get("viewBox", "").split()[2] == str(width)
     assert root.find(f"{SVG}title") is not None
@@ -190,14 +190,14 @@ def test_figure_is_sound_and_nothing_leaves_it(result: Result, width: int) -> No
 
 def test_a_far_majority_is_told_not_drawn(result: Result) -> None:
     section = result.sections[0]
-    text = accuracy_figure(section, width=760)
-    assert f"majority ({section.reference('majority').accuracy.mean:.1f}) lies below" in text
+    text = budget_figure(section, width=760)
+    assert f"majority ({section.reference('majority').score.mean:.1f}) lies below" in text
 
 
 def test_a_near_majority_is_drawn(tmp_path: Path) -> None:
     params = grid(epsilons=(1.0,))
     write_grid(tmp_path, params, {"majority": 0.78})
-    text = accuracy_figure(measure(params, tmp_path, PAPERS).sections[0], width=760)
+    text = budget_figure(measure(params, tmp_path, PAPERS).sections[0], width=760)
     assert "lies below" not in text
     assert "majority <tspan" in text
 
@@ -205,7 +205,7 @@ def test_a_near_majority_is_drawn(tmp_path: Path) -> None:
 def test_one_budget_and_one_run_still_make_a_figure(tmp_path: Path) -> None:
     params = grid(epsilons=(1.0,), seeds=1)
     write_grid(tmp_path, params)
-    text = accuracy_figure(measure(params, tmp_path, PAPERS).sections[0], width=760)
+    text = budget_figure(measure(params, tmp_path, PAPERS).sections[0], width=760)
     assert "nan" not in text
     assert "inf" not in text
     assert "log scale" not in text
@@ -230,7 +230,7 @@ def test_names_that_crowd_at_the_top_stay_in_the_picture(tmp_path: Path) -> None
     params = grid(epsilons=(1.0,))
     crowd = dict.fromkeys(("structure", "nonpriv", "lpgnn", "lpgnn-pm", "lpgnn-lp"), 0.86)
     write_grid(tmp_path, params, crowd | {"base": 0.31})
-    root = ET.fromstring(accuracy_figure(measure(params, tmp_path, PAPERS).sections[0], width=760))
+    root = ET.fromstring(budget_figure(measure(params, tmp_path, PAPERS).sections[0], width=760))
     heights = sorted(float(e.get("y", "0")) for e in root.iter(f"{SVG}text") if e.get("dy") == "4.3")
     assert len(heights) == 7
     assert heights[0] >= 24  # below the title of the axis

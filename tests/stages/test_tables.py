@@ -10,12 +10,13 @@ from runs_factory import grid, write_grid, write_runs
 
 from graphldp.cli.app import main
 from graphldp.errors import ArtifactError
+from graphldp.measures import DEFAULT_TASK, measures_of
 from graphldp.stages.compare import check, compare
 from graphldp.stages.evaluate import evaluate, measure
 from graphldp.stages.params import load
 from graphldp.stages.tables import (
-    COLUMNS,
     Result,
+    columns,
     csv_text,
     latex_text,
     markdown_text,
@@ -42,11 +43,11 @@ def result(tmp_path_factory: pytest.TempPathFactory) -> Result:
 
 def test_csv_is_the_record(result: Result) -> None:
     rows = read_csv(csv_text(result))
-    assert tuple(rows[0]) == COLUMNS
+    assert tuple(rows[0]) == columns(measures_of(DEFAULT_TASK))
     assert len(rows) == 3 + 8
     first = next(row for row in rows if (row["row"], row["epsilon"]) == ("base", "0.1"))
     measured = next(row for row in result.rows if (row.name, row.epsilon) == ("base", 0.1))
-    assert first["accuracy"] == f"{measured.accuracy.mean:.2f}"
+    assert first["accuracy"] == f"{measured.score.mean:.2f}"
     assert first["spent_on"] == "features 0.1"
     assert (first["epsilon_mean"], first["epsilon_max"], first["delta"]) == ("0.1", "0.1", "0")
     assert first["paper"] == "UPGNet Table 2 (MBM)"
@@ -119,7 +120,7 @@ def test_numbers_are_written_one_way() -> None:
 
 
 def _csv(**changes: str) -> list[dict[str, str]]:
-    row = dict.fromkeys(COLUMNS, "") | {
+    row = dict.fromkeys(columns(measures_of(DEFAULT_TASK)), "") | {
         **{"dataset": "cora", "row": "lpgnn", "epsilon": "1", "steps": "16", "claim": "keeps"},
         **{"accuracy": "84.20", "accuracy_low": "83.90", "accuracy_high": "84.60"},
         **{"gain": "-0.30", "gain_low": "-0.60", "gain_high": "0.10"},
@@ -225,7 +226,7 @@ def test_check_fails_on_a_moved_cell_and_names_it(project: Path, capfd: pytest.C
     assert "allowed:" in said
     assert main(["tables", "--check", "--json"]) == 1
     found = json.loads(capfd.readouterr().out)
-    assert {entry["column"] for entry in found} == {"accuracy", "gain", "gap"}
+    assert {entry["column"] for entry in found} == {"accuracy", "gain", "gap", "macro_f1"}
 
 
 def test_check_against_another_revision(project: Path) -> None:

@@ -1,0 +1,244 @@
+"""What a cell of a table is trained for: its parts, its graphs, its targets and its scores, for each task.
+
+A seed has a `Part`: what its runs are trained on, selected by and tested on, and the graph over which messages pass.
+For tasks of nodes that is the whole public graph; for link prediction it is the training edges alone, and everything
+that looks at edges (the server's filter, the backbone) has to take them from there.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from graphldp.errors import OptionError
+from graphldp.graph import Graph
+from graphldp.learn import (
+    EdgeSplit,
+    MessageGraph,
+    NodeInputs,
+    Options,
+    Outcome,
+    Problem,
+    Replica,
+    Run,
+    Split,
+    Task,
+    Values,
+    edge_split,
+    majority,
+    score_classes,
+    score_links,
+    score_values,
+    task,
+)
+from graphldp.measures import measures_of
+from graphldp.methods import Method
+from graphldp.randomness import generator
+from graphldp.server import Calibration
+from graphldp.stages.inputs import average_degree
+from graphldp.stages.params import Params, TrainParams
+from graphldp.stages.splits import split_of
+
+__all__ = [
+    "TARGET",
+    "Part",
+    "calibration_over",
+    "check_task",
+    "final_scores",
+    "part_of",
+    "problem_of",
+    "target_of",
+    "task_of",
+]
+
+Scores = dict[str, float]
+TARGET = "l2 norm of the features"
+_NUMBERS = ("regression", "multi-task")
+
+
+def task_of(train: TrainParams) -> Task:
+    """Return the task that the parameters ask for, with its options."""
+    name = measures_of(train.task).task
+    if name == "link-prediction":
+        return task(name, width=train.link_width, loss=train.link_loss)
+    return task(name)
+
+
+def check_task(recipe: Method, train: TrainParams) -> None:
+    """Refuse a method that needs what the task does not have."""
+    if recipe.rounds is not None and "accuracy" not in measures_of(train.task).names:
+        raise OptionError(
+            f"method {recipe.name!r} ranks features by the classes of training nodes, and over all edges; task "
+            f"{train.task!r} has no classes to learn. Use task node-classification or multi-task, or another method"
+        )
+
+
+def target_of(graph: Graph) -> NDArray[np.float64]:
+    """Return the number of each node that regression predicts: the l2 norm of its true features, as in TOGL's Table 13.
+
+    It is made of private data. A learner knows it of the training and validation nodes, as it knows labels: these
+    people have given it away.
+    """
+    squares = graph.features.multiply(graph.features).sum(axis=1)
+    return np.sqrt(np.asarray(squares, dtype=np.float64).ravel())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Part(ABC):
+    """One seed's share of a task.
+
+    Attributes:
+        task: the task's name.
+        graph: over which messages may pass; with everybody's features and labels, which runs do not see.
+    """
+
+    task: str
+    graph: Graph
+
+    @property
+    @abstractmethod
+    def sizes(self) -> tuple[int, int, int]:
+        """How many nodes, or edges, are trained on, selected by and tested on."""
+
+    @property
+    @abstractmethod
+    def labelled(self) -> NDArray[np.int64]:
+        """The nodes whose labels the learner knows."""
+
+    @abstractmethod
+    def replica(self, place: int, seed: int) -> Replica:
+        """Return what all runs of the seed share; `place` is that of its inputs, and of its graph."""
+
+    @abstractmethod
+    def guess(self) -> tuple[Scores, Scores]:
+        """Return what the best answer that needs neither features nor edges scores, in validation and in test."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class NodePart(Part):
+    """A part of a task of nodes: `labels` are everybody's where classes are predicted, `numbers` where numbers are."""
+
+    split: Split
+    labels: NDArray[np.int32] | None
+    numbers: NDArray[np.float64] | None
+
+    @property
+    def sizes(self) -> tuple[int, int, int]:
+        """How many nodes are trained on, selected by and tested on."""
+        return len(self.split.train), len(self.split.validation), len(self.split.test)
+
+    @property
+    def labelled(self) -> NDArray[np.int64]:
+        """The training nodes, where their classes are what is learned."""
+        return self.split.train if self.labels is not None else np.empty(0, np.int64)
+
+    def replica(self, place: int, seed: int) -> Replica:
+        """Return what all runs of the seed share: of labels and numbers what may be seen."""
+        split = self.split
+        labels = np.empty(0, np.int64) if self.labels is None else split.visible(self.labels)
+        targets = None if self.numbers is None else Values.visible(split, self.numbers, standardize=True)
+        return Replica(inputs=place, split=split, labels=labels, targets=targets, seed=seed)
+
+    def guess(self) -> tuple[Scores, Scores]:
+        """Return the scores of the commonest class, and of the mean, of the training nodes."""
+        every = np.zeros(self.graph.nodes)
+        mean = every if self.numbers is None else every + self.numbers[self.split.train].mean()
+        commonest = None if self.labels is None else majority(self.labels, self.split)
+        first, second = (self.scores(commonest, mean, nodes) for nodes in (self.split.validation, self.split.test))
+        return first, second
+
+    def scores(self, classes: NDArray[Any] | None, values: NDArray[Any] | None, nodes: NDArray[np.int64]) -> Scores:
+        """Return what predictions for every node score on some of them."""
+        found: dict[str, NDArray[np.float64]] = {}
+        if self.labels is not None and classes is not None:
+            found |= score_classes(classes, self.labels, nodes)
+        if self.numbers is not None and values is not None:
+            found |= score_values(values, self.numbers, nodes)
+        return {name: float(value[0]) for name, value in found.items()}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class LinkPart(Part):
+    """A part of link prediction; its graph holds the training edges alone."""
+
+    edges: EdgeSplit
+
+    @property
+    def sizes(self) -> tuple[int, int, int]:
+        """How many edges are trained on, selected by and tested on; as many pairs that are no edges go with each."""
+        return self.edges.train.shape[1], self.edges.validation.shape[1], self.edges.test.shape[1]
+
+    @property
+    def labelled(self) -> NDArray[np.int64]:
+        """No node: classes are not what is learned."""
+        return np.empty(0, np.int64)
+
+    def replica(self, place: int, seed: int) -> Replica:
+        """Return what all runs of the seed share: the edges, but those of the test part."""
+        return Replica(inputs=place, graph=place, targets=self.edges.visible(), seed=seed)
+
+    def guess(self) -> tuple[Scores, Scores]:
+        """Return the scores of the same answer for every pair: half of them are edges."""
+        return {"auc": 0.5, "average_precision": 0.5}, {"auc": 0.5, "average_precision": 0.5}
+
+
+def part_of(graph: Graph, params: Params, seed: int) -> Part:
+    """Return a seed's part: the same for every method of a table."""
+    name = measures_of(params.train.task).task
+    if name == "link-prediction":
+        edges = edge_split(graph.edges, graph.nodes, generator(params.seed, "edges", graph.name, seed))
+        return LinkPart(task=name, graph=edges.graph(graph), edges=edges)
+    numbers = target_of(graph) if name in _NUMBERS else None
+    labels = None if name == "regression" else graph.labels
+    return NodePart(task=name, graph=graph, split=split_of(graph, params, seed), labels=labels, numbers=numbers)
+
+
+def calibration_over(calibration: Calibration, whole: Graph, seen: Graph) -> Calibration:
+    """Return a calibration that was made for the whole graph as it is for a part of its edges.
+
+    The threshold after the filter is divided by the average degree to the K (UPGNet's Theorem 5), and with fewer edges
+    a sum of neighbours has fewer terms.
+    """
+    if not calibration.after or seen is whole:
+        return calibration
+    ratio = average_degree(whole) / average_degree(seen)
+    return calibration.but(after=calibration.after * ratio**calibration.steps)
+
+
+def problem_of(
+    parts: Sequence[Part], inputs: Sequence[NodeInputs], operator: Callable[[Graph], sp.csr_array]
+) -> Problem:
+    """Return the problem of these parts' runs: one graph where all of them have the same, else a graph for each.
+
+    `operator` is the filter's S of a graph.
+    """
+    graphs: dict[int, MessageGraph] = {}
+    for part in parts:
+        if id(part.graph) not in graphs:
+            graphs[id(part.graph)] = MessageGraph(shift=operator(part.graph), adjacency=part.graph.adjacency())
+    # With graphs of their own, runs name the one at their own place.
+    return Problem.over(list(graphs.values()), inputs, classes=parts[0].graph.classes)
+
+
+def final_scores(
+    parts: Sequence[Part], problem: Problem, runs: Sequence[Run], options: Options, outcome: Outcome, device: str
+) -> list[Scores]:
+    """Return the test scores of final runs, one for each part: only here are hidden targets opened."""
+    links = [part.edges for part in parts if isinstance(part, LinkPart)]
+    if links:
+        found = score_links(problem, runs, options, outcome, links, device=device)
+        return [{name: float(values[r]) for name, values in found.items()} for r in range(len(runs))]
+    out = []
+    for r, part in enumerate(parts):
+        assert isinstance(part, NodePart)
+        classes, values = (
+            outcome.outputs[name][r] if name in outcome.outputs else None for name in ("classes", "values")
+        )
+        out.append(part.scores(classes, values, part.split.test))
+    return out
