@@ -2,7 +2,7 @@
 
 from graphldp.learn.chain import Estimate, choose_order
 from graphldp.learn.device import DEVICES, resolve_device
-from graphldp.learn.engine import Progress, fit
+from graphldp.learn.engine import Progress, advance, fit
 from graphldp.learn.models import Backbone, model, models, register
 from graphldp.learn.pairing import PairScorer
 from graphldp.learn.problem import MessageGraph, NodeInputs, Options, Outcome, Problem, Run
@@ -51,6 +51,7 @@ __all__ = [
     "Task",
     "TrainedModel",
     "Values",
+    "advance",
     "choose_order",
     "chosen_point",
     "edge_split",

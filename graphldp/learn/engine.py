@@ -13,7 +13,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from graphldp.errors import DataError, ProcessError
+from graphldp.errors import DataError, OptionError, ProcessError
 from graphldp.learn.batch import GraphMatrices, RunBatch, without_dropout
 from graphldp.learn.chain import choose_order, trimmed
 from graphldp.learn.device import resolve_device
@@ -26,7 +26,7 @@ from graphldp.learn.tasks.base import Task
 from graphldp.learn.team import Team
 from graphldp.learn.waves import estimate_memory, waves
 
-__all__ = ["Progress", "Trainer", "TrainingBatch", "fit"]
+__all__ = ["Progress", "Trainer", "TrainingBatch", "advance", "fit"]
 
 Progress: TypeAlias = Callable[[int, int, str], None]
 # Finished runs leave the batch when so many of them have gathered: leaving costs as much as a few epochs.
@@ -60,6 +60,26 @@ def fit(
     """
     where = resolve_device(device) if isinstance(device, str) else device
     return Trainer(problem, runs, options or Options(), where, team).fit(progress, state)
+
+
+def advance(
+    problem: Problem,
+    runs: Sequence[Run],
+    options: Options | None = None,
+    *,
+    until: int,
+    device: str | torch.device = "auto",
+    progress: Progress | None = None,
+    state: State | None = None,
+    team: Team | None = None,
+) -> tuple[Outcome, State]:
+    """Train all runs for `until` epochs in all, and return what they are by then, and the state to go on from.
+
+    Runs that are dropped from the state (`State.drop`) train no further. What a run becomes depends neither on where it
+    was stopped in between nor on which others go on. Arguments as for `fit`.
+    """
+    where = resolve_device(device) if isinstance(device, str) else device
+    return Trainer(problem, runs, options or Options(), where, team).advance(progress, state, until)
 
 
 class TrainingBatch(RunBatch):
@@ -124,7 +144,16 @@ class Trainer:
         self.units = problem.nodes * width
 
     def fit(self, progress: Progress | None = None, state: State | None = None) -> Outcome:
-        """Train, from the start or from a state."""
+        """Train to the end, from the start or from a state."""
+        return self.advance(progress, state)[0]
+
+    def advance(
+        self, progress: Progress | None = None, state: State | None = None, until: int | None = None
+    ) -> tuple[Outcome, State]:
+        """Train to the end, or for `until` epochs in all, from the start or from a state."""
+        if until is not None and until < 1:
+            raise OptionError(f"a training is advanced to epoch 1 or later, got {until}")
+        limit = self.options.epochs if until is None else min(until, self.options.epochs)
         mark = fingerprint(self.problem, self.runs, self.options)
         if len(set(self.team.gather(mark.encode()))) > 1:
             raise ProcessError(
@@ -137,13 +166,15 @@ class Trainer:
             state = state.copy().to(self.device)
         with deferred_interrupt() as pressed:
             while state.wave < len(self.waves):
-                self._train_wave(state, progress, pressed)
+                self._train_wave(state, limit, progress, pressed)
             if progress is not None:
-                self._report(state, progress)
+                self._report(state, limit, progress)
             # Of several processes all or none go on.
             if any(self.team.gather(b"stop" if pressed() else b"")):
                 raise Interrupted(state.copy())
-        return self._outcome(state)
+        if state.groups:  # some wait for more epochs: the next advance begins with the first wave
+            state.wave = 0
+        return self._outcome(state), state
 
     def batch(self, index: Sequence[int]) -> TrainingBatch:
         """Return some of the runs, all of one kind, as a batch."""
@@ -164,9 +195,10 @@ class Trainer:
 
     def _new_state(self, mark: str) -> State:
         count, nodes = len(self.runs), self.problem.nodes
-        state = State(
+        return State(
             fingerprint=mark,
             wave=0,
+            begun=[],
             groups=[],
             best=self.initial(range(count)),
             best_epoch=np.zeros(count, np.int32),
@@ -177,13 +209,9 @@ class Trainer:
             done=np.zeros(count, bool),
             outputs={name: np.zeros((count, nodes), kind) for name, kind in self.task.predictions().items()},
         )
-        state.groups = self._groups(0)
-        return state
 
     def _groups(self, wave: int) -> list[Group]:
-        """Return the groups of a wave as they start; none after the last wave."""
-        if wave == len(self.waves):
-            return []
+        """Return the groups of a wave as they start."""
         runs = self.waves[wave]
         alike = [list(some) for _, some in groupby(runs, key=lambda r: self.kind[r])]
         count = min(len(runs), self.team.size)
@@ -196,6 +224,7 @@ class Trainer:
             first, second = Adam.moments(parameters)
             out.append(
                 Group(
+                    wave=wave,
                     runs=some,
                     batch=list(some),
                     epoch=0,
@@ -207,13 +236,17 @@ class Trainer:
             )
         return out
 
-    def _train_wave(self, state: State, progress: Progress | None, pressed: Callable[[], bool]) -> None:
-        """Train this process's groups of the wave side by side, take in the others', and begin the next wave."""
+    def _train_wave(self, state: State, limit: int, progress: Progress | None, pressed: Callable[[], bool]) -> None:
+        """Train this process's groups of the wave side by side, take in the others', and go on to the next wave."""
+        if state.wave not in state.begun:
+            state.begun.append(state.wave)
+            state.groups = [*state.groups, *self._groups(state.wave)]
+        groups = state.of_wave()
 
         def tick() -> bool:
             try:
                 if progress is not None:
-                    self._report(state, progress)
+                    self._report(state, limit, progress)
             except KeyboardInterrupt:
                 self.team.stop()
                 return True
@@ -222,13 +255,13 @@ class Trainer:
             return pressed() or self.team.stopping()
 
         def task(group: Group) -> Callable[[Callable[[], bool]], None]:
-            return lambda stop: self._train_group(state, group, stop)
+            return lambda stop: self._train_group(state, group, limit, stop)
 
         tasks = [task(group) for group in self._mine(state) if not group.ended]
-        units = self.units * sum(len(group.runs) for group in state.groups)
+        units = self.units * sum(len(group.runs) for group in groups)
         # Runs of more kinds than there are threads: the first ones begin.
         threads = self.team.threads
-        most = min(len(state.groups), threads) if self.device.type == "cpu" else 1
+        most = max(1, min(len(groups), threads)) if self.device.type == "cpu" else 1
         share = thread_share(most, units, threads)
         # As many threads as one process would use for a group, and as many groups at once as this one has threads for.
         here = most if self.team.size == 1 else min(most, max(1, torch.get_num_threads() // share))
@@ -238,11 +271,11 @@ class Trainer:
         if stopped:
             raise Interrupted(state.copy())
         state.wave += 1
-        state.groups = self._groups(state.wave)
+        state.groups = [group for group in state.groups if not group.ended]
 
     def _mine(self, state: State) -> list[Group]:
-        """Return the groups that this process trains."""
-        return state.groups[self.team.rank :: self.team.size]
+        """Return the groups of the wave that this process trains."""
+        return state.of_wave()[self.team.rank :: self.team.size]
 
     def _exchange(self, state: State, stopped: bool, tick: Callable[[], bool]) -> bool:
         """Take in what the other processes have made of their groups; return whether any of them was stopped."""
@@ -250,16 +283,17 @@ class Trainer:
         for part in self.team.gather(bytes([stopped]) + state.to_bytes(), tick):
             stopped = stopped or bool(part[0])
             others.append(State.from_bytes(part[1:]).to(self.device))
-        for number in range(len(state.groups)):
-            state.take(others[number % self.team.size], number)
+        wave = [number for number, group in enumerate(state.groups) if group.wave == state.wave]
+        for place, number in enumerate(wave):
+            state.take(others[place % self.team.size], number)
         return stopped
 
-    def _train_group(self, state: State, group: Group, stop: Callable[[], bool]) -> None:
+    def _train_group(self, state: State, group: Group, limit: int, stop: Callable[[], bool]) -> None:
         batch = self.batch(group.batch)
         while True:
             if stop():
                 return
-            last = group.epoch == self.options.epochs
+            last = group.epoch >= limit
             for value in group.parameters.values():
                 value.requires_grad_(not last)
             with torch.set_grad_enabled(not last):
@@ -267,8 +301,10 @@ class Trainer:
             if group.epoch:
                 self._select(state, group, batch, hidden.detach())
             running = state.running(group)
-            if last or not running.any():
+            if not running.any() or group.epoch == self.options.epochs:
                 break
+            if last:  # it waits here for more epochs
+                return
             self._update(group, batch, hidden)
             group.epoch += 1
             if 1 - running.mean() >= LEAVING_SHARE:
@@ -327,11 +363,11 @@ class Trainer:
         state.done[group.runs] = True
         group.ended = True
 
-    def _report(self, state: State, progress: Progress) -> None:
+    def _report(self, state: State, limit: int, progress: Progress) -> None:
         """Tell the caller: epochs done, of the slowest group of each wave; epochs in all; a line of text."""
-        epochs, waves_ = self.options.epochs, len(self.waves)
+        epochs, waves_ = limit, len(self.waves)
         mine = self._mine(state)
-        behind = min((group.epoch for group in mine if not group.ended), default=epochs if state.groups else 0)
+        behind = min((group.epoch for group in mine if not group.ended), default=epochs if state.of_wave() else 0)
         wave = f"wave {state.wave + 1} of {waves_}, " if 1 < waves_ > state.wave else ""
         team = f"process {self.team.rank + 1} of {self.team.size}, " if self.team.size > 1 else ""
         running = sum(int(state.running(group).sum()) for group in mine)
