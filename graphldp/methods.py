@@ -87,6 +87,7 @@ class Method:
             then the evidence's, and with `propagates` its depth K is searched, by the filter without further options.
         axes: what this method searches beside the space that every method has, as (name, values) pairs; the names are
             those of the search space's further options (`denoise.kind`).
+        grid: what its paper searched, as (name, values) pairs, common axes by their own name: `search.space: paper`.
         model: the backbone; empty where nothing is learned.
         reference: where it was published.
     """
@@ -103,6 +104,7 @@ class Method:
     rounds: Rounds | None = None
     evidence: str = ""
     axes: tuple[tuple[str, tuple[Any, ...]], ...] = ()
+    grid: tuple[tuple[str, tuple[Any, ...]], ...] = ()
     model: str = "gcn"
     reference: str = ""
 

@@ -227,7 +227,7 @@ def _section(dataset: str, setting: Axes, runs: list[_Runs], bootstrap: Bootstra
     for one in runs:
         _check_paired(one, floor)
     rows = tuple(_row(one, floor, ceiling, bootstrap, printed) for one in sorted(runs, key=_order(runs)))
-    points, search_seeds = _budget(floor)
+    points, search_seeds, _ = _budget(floor)
     train, validation, test = floor.sizes[0]
     return Section(
         dataset=dataset,
@@ -252,16 +252,22 @@ def _check_paired(one: _Runs, floor: _Runs) -> None:
         )
     if one.trained and _budget(one) != _budget(floor):
         raise ArtifactError(
-            f"{one.path} was searched with {_budget(one)} points and seeds, the floor with {_budget(floor)}; a table "
+            f"{one.path} was searched with {_words(_budget(one))}, the floor with {_words(_budget(floor))}; a table "
             "compares rows of one search budget, so train both again"
         )
 
 
-def _budget(one: _Runs) -> tuple[int, int]:
-    """Return how many points the search tried, and on how many seeds each."""
+def _words(budget: tuple[int, int, int | None]) -> str:
+    points, seeds, epochs = budget
+    return f"{points} points on {seeds} seeds" + (f", {epochs} epochs for each seed" if epochs is not None else "")
+
+
+def _budget(one: _Runs) -> tuple[int, int, int | None]:
+    """Return how many points the search tried, on how many seeds each, and how many epochs they were given a seed."""
     search = one.meta.get("search") or {}
     try:
-        return int(search["points"]), int(search["seeds"])
+        epochs = search.get("run_epochs")
+        return int(search["points"]), int(search["seeds"]), None if epochs is None else int(epochs)
     except KeyError as error:
         raise ArtifactError(
             f"{one.path} does not say its search's {error.args[0]}; make it again with "

@@ -212,7 +212,7 @@ def _check(experiment: Experiment) -> None:
         for name in arm.set:
             if _part(name) != "denoise" or not _key(name):
                 raise OptionError(f"{place}.set: what changes a method is written denoise.KEY, got {name!r}")
-        for name in ("points", "seeds"):
+        for name in ("points", "seeds", "strategy", "eta", "rungs", "space"):
             if name in arm.search:
                 raise OptionError(f"{place}.search.{name}: every arm has the same budget of search; leave it out")
         for name in (*arm.options, *arm.set):

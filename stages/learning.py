@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -23,11 +24,12 @@ from graphldp.learn import (
     Problem,
     Run,
     State,
+    advance,
     chosen_point,
-    fit,
     runs_of,
 )
 from graphldp.measures import measures_of
+from graphldp.points import run_epochs, survivors
 from graphldp.randomness import seed_of
 from graphldp.server import Calibration, Estimate, shift
 from graphldp.server.evidence import Setting
@@ -37,38 +39,49 @@ from graphldp.stages.resources import Resources
 from graphldp.stages.setups import Plan, Setup
 from graphldp.stages.tasks import Part, calibration_over, final_scores, part_of, problem_of, task_of
 
-__all__ = ["CellResult", "Checkpoint", "learn_cell", "learn_majority"]
+__all__ = ["CellResult", "Checkpoint", "learn_cell", "learn_majority", "search_cell"]
 
 Progress = Callable[[int, int, str], None]
 
 
 @dataclass(slots=True)
 class Checkpoint:
-    """Where an interrupted cell goes on: the phase it was in, the finished search, the trainer's own state.
+    """Where an interrupted cell goes on: the phase it was in, what is finished of the search, the trainer's states.
 
     Attributes:
         fingerprint: what the cell computes; a checkpoint of anything else is not taken up.
         phase: `search` or `final`.
-        rows: the rows of the search's finished batches.
-        state: the trainer's state, as bytes.
+        rows: the rows of the search's finished batches, rung by rung.
+        records: what the trainer noted of these batches.
+        state: of the batch that was being trained, as bytes; None between two batches.
+        waiting: the states of batches that wait for the next rung, by their place.
     """
 
     fingerprint: str
     phase: str
     rows: list[dict[str, Any]]
+    records: list[dict[str, Any]]
     state: bytes | None
+    waiting: dict[int, bytes]
 
     def to_bytes(self) -> bytes:
         """Return it as one piece, for other processes."""
-        facts = json.dumps({"fingerprint": self.fingerprint, "phase": self.phase, "rows": self.rows}).encode()
-        return b"%d\n%b%b" % (len(facts), facts, self.state or b"")
+        names = ("fingerprint", "phase", "rows", "records")
+        states = ([] if self.state is None else [(-1, self.state)]) + sorted(self.waiting.items())
+        facts = {name: getattr(self, name) for name in names}
+        head = json.dumps({**facts, "states": [[place, len(data)] for place, data in states]}).encode()
+        return b"%d\n%b%b" % (len(head), head, b"".join(data for _, data in states))
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Checkpoint:
         """Read it back."""
         length, _, rest = data.partition(b"\n")
         facts = json.loads(rest[: int(length)])
-        return cls(**facts, state=rest[int(length) :] or None)
+        states, start = {}, int(length)
+        for place, size in facts.pop("states"):
+            states[place] = rest[start : start + size]
+            start += size
+        return cls(**facts, state=states.pop(-1, None), waiting=states)
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
@@ -82,6 +95,7 @@ class CellResult:
         setup: what it means.
         problem, outcome, runs: of the final runs, for saving a model. All of them are None for a method that learns
             nothing.
+        records: what the trainer noted of each batch of the search.
     """
 
     rows: list[dict[str, Any]]
@@ -91,6 +105,7 @@ class CellResult:
     problem: Problem | None = None
     outcome: Outcome | None = None
     runs: Sequence[Run] = ()
+    records: Sequence[dict[str, Any]] = ()
 
 
 def learn_majority(graph: Graph, params: Params) -> CellResult:
@@ -123,19 +138,37 @@ def learn_cell(
     ends as if it had never stopped.
     """
     cell = _Cell(graph, plan, params, device, resources or Resources(), progress)
-    phase, state = "search", None
-    if checkpoint is not None:
-        phase, cell.tried = checkpoint.phase, checkpoint.rows
-        state = None if checkpoint.state is None else State.from_bytes(checkpoint.state)
-    try:
-        if phase == "search":
-            cell.search(state)
-            phase, state = "final", None
-        return cell.final(state)
-    except Interrupted as stop:
-        if on_stop is not None:
-            on_stop(Checkpoint(fingerprint, phase, cell.tried, stop.state.to_bytes()))
-        raise KeyboardInterrupt from stop
+    with cell.kept(checkpoint, on_stop, fingerprint):
+        if cell.phase == "search":
+            cell.search()
+        return cell.final()
+
+
+def search_cell(
+    graph: Graph,
+    plan: Plan,
+    params: Params,
+    *,
+    device: str = "auto",
+    resources: Resources | None = None,
+    checkpoint: Checkpoint | None = None,
+    on_stop: Callable[[Checkpoint], None] | None = None,
+    fingerprint: str = "",
+    progress: Progress | None = None,
+) -> CellResult:
+    """Search and choose as `learn_cell` does, and stop there: nothing final is trained, no test label is opened."""
+    cell = _Cell(graph, plan, params, device, resources or Resources(), progress, share=1.0)
+    with cell.kept(checkpoint, on_stop, fingerprint):
+        cell.search()
+        index = cell.chosen()
+    point = plan.points[index]
+    return CellResult(
+        rows=cell.tried,
+        chosen=point.values(),
+        steps=point.steps,
+        setup=plan.setups[index],
+        records=cell.records,
+    )
 
 
 @dataclass(slots=True)
@@ -143,9 +176,15 @@ class _Cell:
     """The two phases of a cell, on the trainer's terms.
 
     Attributes:
-        tried: the rows of the search's batches that are finished.
+        share: of the cell's progress that is the search's.
+        phase: `search` or `final`.
+        tried: the rows of the search's batches that are finished, rung by rung.
+        records: what the trainer noted of them.
+        state: of a batch that was interrupted.
+        waiting: of batches that wait for the next rung, by their place.
         estimates, matrices: estimates and evidence by their key and seed, as long as a batch needs them.
         parts: what is trained on, selected by and tested on, by seed.
+        built: the last batch's problem and runs.
     """
 
     graph: Graph
@@ -154,10 +193,42 @@ class _Cell:
     device: str
     resources: Resources
     progress: Progress | None
+    share: float = 0.5
+    phase: str = "search"
     tried: list[dict[str, Any]] = field(default_factory=list)
+    records: list[dict[str, Any]] = field(default_factory=list)
+    state: State | None = None
+    waiting: dict[int, State] = field(default_factory=dict)
     estimates: dict[tuple[str, int], Estimate] = field(default_factory=dict)
     matrices: dict[tuple[str, int], NDArray[np.float32]] = field(default_factory=dict)
     parts: dict[int, Part] = field(default_factory=dict)
+    built: tuple[list[int], Problem, list[Run]] | None = None
+
+    @contextmanager
+    def kept(
+        self, checkpoint: Checkpoint | None, on_stop: Callable[[Checkpoint], None] | None, fingerprint: str
+    ) -> Iterator[None]:
+        """Go on from a checkpoint; interrupted, hand out another one, whatever was being done."""
+        if checkpoint is not None:
+            self.phase, self.tried, self.records = checkpoint.phase, checkpoint.rows, checkpoint.records
+            self.state = None if checkpoint.state is None else State.from_bytes(checkpoint.state)
+            self.waiting = {place: State.from_bytes(data) for place, data in checkpoint.waiting.items()}
+        try:
+            yield
+        except KeyboardInterrupt as stop:
+            state = stop.state if isinstance(stop, Interrupted) else self.state
+            if on_stop is not None:
+                on_stop(
+                    Checkpoint(
+                        fingerprint=fingerprint,
+                        phase=self.phase,
+                        rows=self.tried,
+                        records=self.records,
+                        state=None if state is None else state.to_bytes(),
+                        waiting={place: one.to_bytes() for place, one in self.waiting.items()},
+                    )
+                )
+            raise KeyboardInterrupt from stop
 
     def options(self, setup: Setup) -> Options:
         """Return the backbone and the loop's options."""
@@ -180,10 +251,11 @@ class _Cell:
             groups.setdefault(key, []).append(index)
         return list(groups.values())
 
-    def fit(
-        self, batch: Sequence[int], seeds: Sequence[int], say: Progress | None, state: State | None
-    ) -> tuple[Problem, list[Run], Outcome]:
-        """Train every point of a batch on every seed; run p * len(seeds) + s is its p-th point on the s-th seed."""
+    def problem(self, batch: list[int], seeds: Sequence[int]) -> tuple[Problem, list[Run]]:
+        """Return a batch as the trainer has it: run p * len(seeds) + s is its p-th point on the s-th seed."""
+        if self.built is not None and self.built[0] == [*batch, *seeds]:
+            return self.built[1:]
+        self.built = None
         parts = [self.part(seed) for seed in seeds]
         replicas = [
             part.replica(place, seed_of(self.params.seed, "train", self.graph.name, seed))
@@ -209,17 +281,28 @@ class _Cell:
             for point, one, key in zip(points, filters, keys, strict=True)
             for run in runs_of([point], replicas, _constant(one.coefficients if common else (1.0,)))
         ]
-        outcome = fit(
+        self.built = ([*batch, *seeds], problem, runs)
+        return problem, runs
+
+    def advance(
+        self, batch: list[int], seeds: Sequence[int], until: int, say: Progress | None, state: State | None
+    ) -> tuple[Problem, list[Run], Outcome, State]:
+        """Train a batch for so many epochs in all, from a state where it has been trained before."""
+        problem, runs = self.problem(batch, seeds)
+        options = self.options(self.plan.setups[batch[0]])
+        outcome, left = advance(
             problem,
             runs,
-            self.options(setups[0]),
+            options,
+            until=until,
             device=self.device,
             progress=say,
             state=state,
             team=self.resources.team,
         )
-        self.resources.tell("search" if seeds[0] < 0 else "final", outcome)
-        return problem, runs, outcome
+        self.resources.tell(self.phase, outcome)
+        self.state = None
+        return problem, runs, outcome, left
 
     def inputs(self, setup: Setup, calibration: Calibration | None, seed: int) -> NodeInputs:
         """Return what a model is given for a seed; with `calibration`, filtered by it."""
@@ -271,33 +354,82 @@ class _Cell:
             self.parts[seed] = part_of(self.graph, self.params, seed)
         return self.parts[seed]
 
-    def search(self, state: State | None) -> None:
-        """Try every point on the search's seeds; a checkpoint's batches are not tried again."""
+    def search(self) -> None:
+        """Try the points on the search's seeds, rung by rung; what a checkpoint has is not tried again."""
         seeds = [-1 - k for k in range(self.params.search.seeds)]
-        points = self.plan.points
-        done = {row["point"] for row in self.tried}
+        points, rungs = self.plan.points, self.plan.rungs
         batches = self.batches(range(len(points)))
-        for count, batch in enumerate(batches):
-            if done.issuperset(batch):
-                continue
-            *_, outcome = self.fit(batch, seeds, self._say("search", count, len(batches)), state)
-            rows = [
-                _row("search", index, seed, points[index].values(), self.part(seed))
-                for index in batch
-                for seed in seeds
-            ]
-            self.tried = [*self.tried, *_measured(rows, outcome)]
-            state = None
-            self.forget(batches[count + 1 :])
-        self.tried.sort(key=lambda row: (row["point"], -row["seed"]))
+        alive, before, total = list(range(len(points))), 0, run_epochs(rungs)
+        spent = 0
+        for number, rung in enumerate(rungs):
+            if number:
+                alive = [alive[place] for place in survivors(self.losses(number - 1, alive), rung.points)]
+            done = {row["point"] for row in self.tried if row["rung"] == number}
+            for place, batch in enumerate(batches):
+                here = [index for index in batch if index in alive]
+                cost = len(here) * (rung.epochs - before)
+                if here and not done.issuperset(here):
+                    say = self._say(
+                        _words(number, len(rungs), place, len(batches)),
+                        spent / total,
+                        cost / total,
+                        before / rung.epochs,
+                    )
+                    self._try(place, batch, here, seeds, number, say)
+                    self.forget(batches if number + 1 < len(rungs) else batches[place + 1 :])
+                spent += cost
+            before = rung.epochs
+        self.waiting = {}
+        self.tried.sort(key=lambda row: (row["rung"], row["point"], -row["seed"]))
 
-    def final(self, state: State | None) -> CellResult:
+    def _try(
+        self, place: int, batch: list[int], here: list[int], seeds: Sequence[int], rung: int, say: Progress | None
+    ) -> None:
+        """Train those points of a batch that are left to the end of a rung, and note what they have become."""
+        count, last = len(seeds), rung + 1 == len(self.plan.rungs)
+        state = self.state
+        if state is None and place in self.waiting:
+            state = self.waiting[place]
+            gone = [position for position, index in enumerate(batch) if index not in here]
+            state.drop([position * count + seed for position in gone for seed in range(count)])
+        until = self.plan.rungs[rung].epochs
+        _, _, outcome, left = self.advance(batch, seeds, until, say, state)
+        rows = [
+            _row("search", index, seed, self.plan.points[index].values(), self.part(seed)) | {"rung": rung}
+            for index in batch
+            for seed in seeds
+        ]
+        rows = [row for row in _measured(rows, outcome) if row["point"] in here]
+        self.tried = [*self.tried, *(rows if last else map(_so_far, rows))]
+        self.records = [*self.records, {"points": here, "rung": rung, **outcome.record}]
+        if last:
+            self.waiting.pop(place, None)
+        else:
+            self.waiting[place] = left
+
+    def losses(self, rung: int, points: Sequence[int]) -> NDArray[np.float64]:
+        """Return the validation losses of points at the end of a rung, [points, seeds]."""
+        found: dict[int, list[tuple[int, float]]] = {index: [] for index in points}
+        for row in self.tried:
+            if row["rung"] == rung and row["point"] in found:
+                found[row["point"]].append((-row["seed"], row["validation_loss"]))
+        return np.array([[loss for _, loss in sorted(found[index])] for index in points])
+
+    def chosen(self) -> int:
+        """Return the point with the lowest mean validation loss of those that were trained to the end."""
+        last = len(self.plan.rungs) - 1
+        left = sorted({row["point"] for row in self.tried if row["rung"] == last})
+        return int(left[chosen_point(self.losses(last, left))])
+
+    def final(self) -> CellResult:
         """Train the chosen point on the final seeds; only here are test labels opened."""
+        self.phase = "final"
         seeds = list(range(self.params.seeds))
-        losses = np.array([row["validation_loss"] for row in self.tried]).reshape(len(self.plan.points), -1)
-        index = chosen_point(losses)
+        index = self.chosen()
         point, setup = self.plan.points[index], self.plan.setups[index]
-        problem, runs, outcome = self.fit([index], seeds, self._say("final", 0, 1), state)
+        say = self._say("final", 0.0, 1.0)
+        epochs = self.params.train.epochs
+        problem, runs, outcome, _ = self.advance([index], seeds, epochs, say, self.state)
         parts = [self.part(seed) for seed in seeds]
         rows = [_row("final", index, seed, point.values(), part) for seed, part in zip(seeds, parts, strict=True)]
         scores = final_scores(parts, problem, runs, self.options(setup), outcome, self.device)
@@ -311,19 +443,33 @@ class _Cell:
             problem=problem,
             outcome=outcome,
             runs=runs,
+            records=self.records,
         )
 
-    def _say(self, phase: str, count: int, parts: int) -> Progress | None:
+    def _say(self, words: str, start: float, part: float, past: float = 0.0) -> Progress | None:
+        """Return the trainer's progress as the cell's: it is at `start` of the phase, of which it does `part`.
+
+        `past` is the share of its epochs that the trainer has behind it.
+        """
         outer = self.progress
         if outer is None:
             return None
-        start = 0.0 if phase == "search" else 0.5
-        # Waves change the trainer's own total, so that a phase counts as half of the cell whatever it says.
+        offset, share = (0.0, self.share) if self.phase == "search" else (self.share, 1 - self.share)
+        # Waves change the trainer's own total, so that a phase counts as its share of the cell whatever it says.
         whole = 2 * self.params.train.epochs
-        batch = f" {count + 1} of {parts}" if parts > 1 else ""
-        return lambda done, total, text: outer(
-            int(whole * (start + 0.5 * (count + done / total) / parts)), whole, f"{phase}{batch}: {text}"
-        )
+
+        def say(done: int, total: int, text: str) -> None:
+            inside = max(0.0, done / total - past) / (1 - past)
+            outer(int(whole * (offset + share * (start + part * inside))), whole, f"{words}: {text}")
+
+        return say
+
+
+def _words(rung: int, rungs: int, batch: int, batches: int) -> str:
+    """Return what a person calls a part of a search."""
+    parts = [f"rung {rung + 1} of {rungs}"] if rungs > 1 else []
+    parts += [f"batch {batch + 1} of {batches}"] if batches > 1 else []
+    return " ".join(["search", ", ".join(parts)]).strip()
 
 
 def _operator_key(setup: Setup, steps: int) -> tuple[float, bool] | None:
@@ -356,6 +502,11 @@ def _measured(rows: list[dict[str, Any]], outcome: Outcome) -> list[dict[str, An
     return rows
 
 
+def _so_far(row: dict[str, Any]) -> dict[str, Any]:
+    """Return the row of a run that waits: what is measured at a run's end alone is not known yet."""
+    return {key: None if isinstance(value, float) and np.isnan(value) else value for key, value in row.items()}
+
+
 def _row(role: str, point: int, seed: int, values: dict[str, Any], part: Part) -> dict[str, Any]:
     measures = measures_of(part.task)
     scores = [f"{name}_{measure}" for name in ("validation", "test") for measure in measures.names]
@@ -369,6 +520,7 @@ def _row(role: str, point: int, seed: int, values: dict[str, Any], part: Part) -
         "dropout": values.get("dropout"),
         "steps": values.get("steps"),
         "options": json.dumps(values.get("options", {}), sort_keys=True),
+        "rung": None,
         "best_epoch": None,
         "epochs": None,
         "validation_loss": None,

@@ -17,13 +17,15 @@ import yaml
 
 from graphldp import methods
 from graphldp.client import names as mechanism_names
-from graphldp.errors import OptionError
+from graphldp.errors import OptionError, unknown_name
 from graphldp.measures import canonical_task
 
 if TYPE_CHECKING:
     from graphldp.stages.space import Row
 
 __all__ = [
+    "SPACES",
+    "STRATEGIES",
     "Arm",
     "Axes",
     "Cell",
@@ -33,12 +35,15 @@ __all__ = [
     "TrainParams",
     "build",
     "check",
+    "check_numbers",
     "load",
     "read_yaml",
     "typed",
     "value_text",
 ]
 
+STRATEGIES = ("random", "grid", "halving")  # how a search spends its budget
+SPACES = ("shared", "paper")  # and where
 Axes: TypeAlias = tuple[tuple[str, Any], ...]
 LINK_LOSSES = ("pairwise", "cross-entropy")  # torch, which their tasks need, is not needed to read a grid
 
@@ -107,6 +112,11 @@ class SearchParams:
         seeds: how many seeds each of them is tried on.
         learning_rate, weight_decay, dropout, steps: the axes that every method has.
         options: further axes by name, as `--set` writes them; a row that lacks one searches without it.
+        strategy: `random` draws the points; `grid` takes all there are; `halving` draws more of them, trains them
+            little, and goes on with the best, for the budget of `points` trained to the end.
+        eta: of how many points halving keeps one.
+        rungs: how often halving looks, the end included.
+        space: `shared` by all methods, or `paper`: of a method whose paper says what it searched, that.
     """
 
     points: int = 8
@@ -116,6 +126,10 @@ class SearchParams:
     dropout: tuple[float, ...] = (0.25, 0.75)
     steps: tuple[int, ...] = (0, 2, 4, 8, 16)
     options: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
+    strategy: str = "random"
+    eta: int = 3
+    rungs: int = 3
+    space: str = "shared"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -269,6 +283,8 @@ _NESTED: dict[str, type[Any]] = {cls.__name__: cls for cls in (SearchParams, Tra
 
 
 def _value(kind: str, value: Any, place: str) -> Any:
+    if kind.startswith("Mapping[str, tuple["):
+        return _axes(value, place)
     if kind.startswith("Mapping["):
         if not isinstance(value, Mapping) or not all(isinstance(key, str) for key in value):
             raise OptionError(f"{place} must be a mapping of names to values, got {value!r}")
@@ -282,8 +298,6 @@ def _value(kind: str, value: Any, place: str) -> Any:
         if inner == "Arm":
             return tuple(build(Arm, part, f"{place}[{i}].") for i, part in enumerate(value))
         return tuple(_value(inner, part, f"{place}[{i}]") for i, part in enumerate(value))
-    if kind.startswith("Mapping["):
-        return _axes(value, place)
     if kind.startswith("float"):
         return _number(value, place)
     if kind == "int":
@@ -340,16 +354,22 @@ def check(params: Params) -> None:
     bad = [epsilon for epsilon in params.epsilons if not 0 < epsilon < math.inf]
     if bad:
         raise OptionError(f"epsilons must be finite and > 0, got {bad[0]}; 0 and inf belong to the references")
-    _check_numbers(params)
+    check_numbers(params)
     for arm in (*params.references, *params.arms):
         _check_space(params, arm)
+    arms = (*params.references, *params.arms)
     if params.search.options:
         from graphldp.stages.space import check_axes
 
-        check_axes(params.search, [_searched(params, arm) for arm in (*params.references, *params.arms)])
+        check_axes(params.search, [_searched(params, arm) for arm in arms])
+    if params.search.strategy == "grid":
+        from graphldp.stages.space import check_grids
+
+        check_grids({arm.name: _searched(params, arm).grid(_search_of(params, arm)) for arm in arms})
 
 
-def _check_numbers(params: Params) -> None:
+def check_numbers(params: Params) -> None:
+    """Check every number and word by itself."""
     search, train, evaluate = params.search, params.train, params.evaluate
     if train.link_loss not in LINK_LOSSES:
         raise OptionError(f"train.link_loss must be one of {', '.join(LINK_LOSSES)}, got {train.link_loss!r}")
@@ -371,9 +391,16 @@ def _check_numbers(params: Params) -> None:
         ("evaluate.resamples", evaluate.resamples, evaluate.resamples >= 100, "at least 100"),
         ("evaluate.confidence", evaluate.confidence, 0 < evaluate.confidence < 1, "in (0, 1)"),
     ]
+    rules += [
+        ("search.eta", search.eta, search.eta >= 2, "at least 2"),
+        ("search.rungs", search.rungs, search.rungs >= 1, "at least 1"),
+    ]
     for name, value, holds, rule in rules:
         if not holds:
             raise OptionError(f"{name} must be {rule}, got {value}")
+    for name, word, words in (("strategy", search.strategy, STRATEGIES), ("space", search.space, SPACES)):
+        if word not in words:
+            raise unknown_name(f"search.{name}", word, words)
     if not train.train_fraction + train.validation_fraction < 1:
         raise OptionError(
             "train.train_fraction and train.validation_fraction must leave nodes to test on, so their sum is < 1; got "
@@ -390,16 +417,21 @@ def _searched(params: Params, arm: Arm) -> Row:
     return Row(recipe=recipe, mechanism=arm.mechanism, model=params.train.model)
 
 
+def _search_of(params: Params, arm: Arm) -> SearchParams:
+    """Return the search with what is different for an arm."""
+    return dataclasses.replace(params.search, **typed(SearchParams, arm.search, "search."))
+
+
 def _check_space(params: Params, arm: Arm) -> None:
     """Refuse a search that has fewer points to try for an arm than every arm is to try."""
-    search = dataclasses.replace(params.search, **typed(SearchParams, arm.search, "search."))
+    search = _search_of(params, arm)
     recipe = methods.method(arm.method)
     sizes = (search.learning_rate, search.weight_decay, search.dropout, recipe.steps(search.steps))
     for name, values in zip(("learning_rate", "weight_decay", "dropout", "steps"), sizes, strict=True):
         if not values or len(set(values)) < len(values):
             raise OptionError(f"search.{name} must be distinct values, at least one, got {list(values)}")
-    if search.options or recipe.axes:
-        _searched(params, arm).points(search, search.points, params.seed)
+    if search.options or recipe.axes or (search.strategy, search.space) != ("random", "shared"):
+        _searched(params, arm).plan(search, params.train.epochs, params.seed)
         return
     size = math.prod(len(values) for values in sizes)
     if size < search.points:

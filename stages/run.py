@@ -19,7 +19,7 @@ from graphldp.stages.params import Params
 from graphldp.stages.paths import graph_dir
 from graphldp.stages.resources import Resources
 from graphldp.stages.setups import Devices, plan_of
-from graphldp.stages.space import check_axes
+from graphldp.stages.space import check_axes, check_grids
 
 __all__ = ["Outcome", "run"]
 
@@ -88,6 +88,9 @@ def run(
     ]
     check_axes(params.search, [cell.row for cell in cells])
     plans = [plan_of(cell, params) for cell in cells]
+    if params.search.strategy == "grid":
+        names = [cell.recipe.cell_name(cell.mechanism) for cell in cells]
+        check_grids({name: plan.points for name, plan in zip(names, plans, strict=True)})
     measures = measures_of(params.train.task).names
     out = [_row("majority", "none", 0.0, None, learn_majority(graph, params), measures)] if references else []
     for count, (cell, plan) in enumerate(zip(cells, plans, strict=True)):

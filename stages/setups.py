@@ -14,8 +14,9 @@ from typing import Any, Protocol
 from graphldp.client import VectorMechanism, from_meta
 from graphldp.errors import OptionError
 from graphldp.graph import Graph
-from graphldp.learn import Backbone, Point, model
+from graphldp.learn import Backbone, model
 from graphldp.methods import Method, Rounds, method
+from graphldp.points import Point, Rung
 from graphldp.server import Calibration, Estimate
 from graphldp.server.evidence import Evidence, make_evidence
 from graphldp.stages.inputs import average_degree, estimate_of
@@ -75,11 +76,13 @@ class Plan:
     Attributes:
         points: in the order in which they stand in the artifact.
         setups: one for each point; points with the same options have the same one.
+        rungs: how many of them are trained for how long; one rung where all are trained to the end.
         left_out: axes of the table's search that this row has not.
     """
 
     points: tuple[Point, ...]
     setups: tuple[Setup, ...]
+    rungs: tuple[Rung, ...]
     left_out: tuple[str, ...] = ()
 
 
@@ -87,7 +90,7 @@ def plan_of(source: Source, params: Params) -> Plan:
     """Return what a cell will try. Whatever is wrong with a point shows here, before anything is trained."""
     search, row = params.search, source.row
     check_task(row.recipe, params.train)
-    candidates = row.points(search, search.points, params.seed)
+    candidates, rungs = row.plan(search, params.train.epochs, params.seed)
     setups: dict[str, Setup] = {}
     for point in candidates:
         key = json.dumps(point.options)
@@ -97,6 +100,7 @@ def plan_of(source: Source, params: Params) -> Plan:
     return Plan(
         points=candidates,
         setups=tuple(setups[json.dumps(point.options)] for point in candidates),
+        rungs=rungs,
         left_out=row.axes(search)[1],
     )
 
@@ -215,7 +219,9 @@ class Stored:
     @property
     def row(self) -> Row:
         """What there is to search."""
-        return Row(recipe=self.recipe, mechanism=self.file.meta["mechanism"], model=self.params.train.model)
+        depths = tuple(int(steps) for steps in self.file.meta["steps"])
+        mechanism, model = str(self.file.meta["mechanism"]), self.params.train.model
+        return Row(recipe=self.recipe, mechanism=mechanism, model=model, depths=depths)
 
     def setup(self, options: Mapping[str, Any]) -> Setup:
         """Return what a point's options mean; those that the stored estimates have behind them are an error."""

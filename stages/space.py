@@ -6,22 +6,21 @@ calibration (`denoise.decay`), or an option of the model and the loop (`train.hi
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import dataclasses
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from itertools import product
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from graphldp.client import option_names
 from graphldp.errors import OptionError
 from graphldp.methods import Method, Rounds
+from graphldp.points import AXES, Point, Rung, Space, grid, halving, points
 from graphldp.server import filter_entry
 from graphldp.server.filters import SHARED_OPTIONS
 from graphldp.stages.params import SearchParams
 
-if TYPE_CHECKING:
-    from graphldp.learn import Point
-
-__all__ = ["DENOISE", "LOOP", "TRAIN", "Row", "check_axes", "sorted_out"]
+__all__ = ["DENOISE", "LOOP", "TRAIN", "Row", "check_axes", "check_grids", "sorted_out"]
 
 DENOISE, TRAIN = "denoise.", "train."
 LOOP = ("model", "patience")
@@ -40,11 +39,15 @@ def sorted_out(options: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, An
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
-    """What there is to search in a row: its method, its mechanism, and its model unless a point has another."""
+    """What there is to search in a row: its method, its mechanism, and its model unless a point has another.
+
+    `depths` are those that stored estimates were made for, whatever a paper's grid says.
+    """
 
     recipe: Method
     mechanism: str
     model: str = ""
+    depths: tuple[int, ...] | None = None
 
     def recipe_of(self, beside: Mapping[str, Any]) -> Method:
         """Return the recipe with the filter, or the evidence, that a point has."""
@@ -86,9 +89,19 @@ class Row:
         for values in product(*(axes[name] for name in names)):
             yield dict(zip(names, values, strict=True))
 
+    def space(self, search: SearchParams) -> SearchParams:
+        """Return the search with the space that this row has: its paper's, where that is asked for and there is one."""
+        if search.space != "paper" or not self.recipe.grid:
+            return search
+        grid = dict(self.recipe.grid)
+        common: dict[str, Any] = {name: grid.pop(name) for name in AXES if name in grid}
+        if self.depths is not None:
+            common["steps"] = self.depths
+        return dataclasses.replace(search, **common, options={**grid, **search.options})
+
     def axes(self, search: SearchParams) -> tuple[dict[str, tuple[Any, ...]], tuple[str, ...]]:
         """Return the further axes that this row searches, and the names of those that it lacks."""
-        asked = {**dict(self.recipe.axes), **search.options}
+        asked = {**dict(self.recipe.axes), **self.space(search).options}
         kept = {
             name: tuple(values)
             for name, values in asked.items()
@@ -103,20 +116,33 @@ class Row:
         steps = point.steps if self.recipe_of(dict(options)).propagates else 0
         return replace(point, options=options, steps=steps)
 
-    def points(self, search: SearchParams, budget: int, seed: int) -> tuple[Point, ...]:
-        """Return the points that the row tries, as many as every other row."""
-        from graphldp.learn import Space, points
-
-        axes, _ = self.axes(search)
+    def _space(self, search: SearchParams) -> tuple[Space, Callable[[Point], Point] | None]:
+        """Return the space, and what settles its points."""
+        axes, own = self.axes(search)[0], self.space(search)
         deep = any(self.recipe_of(choice).propagates for choice in self.combinations(axes))
         space = Space(
-            learning_rate=search.learning_rate,
-            weight_decay=search.weight_decay,
-            dropout=search.dropout,
-            steps=tuple(search.steps) if deep else (0,),
+            learning_rate=own.learning_rate,
+            weight_decay=own.weight_decay,
+            dropout=own.dropout,
+            steps=tuple(own.steps) if deep else (0,),
             options=tuple(axes.items()),
         )
-        return points(space, budget, seed, self.settle if axes else None)
+        return space, self.settle if axes else None
+
+    def grid(self, search: SearchParams) -> tuple[Point, ...]:
+        """Return every point that the row has."""
+        return grid(*self._space(search))
+
+    def plan(self, search: SearchParams, epochs: int, seed: int) -> tuple[tuple[Point, ...], tuple[Rung, ...]]:
+        """Return the points that the row tries, and how far each of them is trained: as much as every other row."""
+        if search.strategy == "grid":
+            found = self.grid(search)
+            return found, (Rung(points=len(found), epochs=epochs),)
+        rungs: tuple[Rung, ...] = (Rung(points=search.points, epochs=epochs),)
+        if search.strategy == "halving":
+            rungs = halving(search.points, epochs, eta=search.eta, rungs=search.rungs)
+        space, settle = self._space(search)
+        return points(space, rungs[0].points, seed, settle), rungs
 
 
 def check_axes(search: SearchParams, rows: Sequence[Row]) -> None:
@@ -127,3 +153,14 @@ def check_axes(search: SearchParams, rows: Sequence[Row]) -> None:
                 f"search.options has {name!r}, which no row of the table has; a mechanism's option stands by its name, "
                 f"a calibration's as {DENOISE}KEY, a model's as {TRAIN}KEY"
             )
+
+
+def check_grids(grids: Mapping[str, Sequence[Point]]) -> None:
+    """Refuse grids of different sizes: a row with more points would be searched harder than the others."""
+    sizes = {name: len(points) for name, points in grids.items()}
+    if len(set(sizes.values())) > 1:
+        most, least = max(sizes, key=lambda name: sizes[name]), min(sizes, key=lambda name: sizes[name])
+        raise OptionError(
+            f"search.strategy grid tries {sizes[most]} points of {most} and {sizes[least]} of {least}; every row of a "
+            "table has the same budget, so search a space that all of them have, or take the strategy random"
+        )

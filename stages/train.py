@@ -3,29 +3,24 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
 from graphldp import __version__, methods
-from graphldp.errors import ArtifactError, OptionError
+from graphldp.errors import OptionError
 from graphldp.graph import Graph
 from graphldp.measures import measures_of
-from graphldp.stages.artifacts import atomic, expect, file_hash, write_json, write_table
+from graphldp.points import run_epochs
+from graphldp.stages.artifacts import expect, file_hash, write_json, write_table
 from graphldp.stages.denoise import make_command as denoise_command
 from graphldp.stages.graphs import graph_hash, read_graph
-from graphldp.stages.learning import (
-    CellResult,
-    Checkpoint,
-    fingerprint,
-    learn_cell,
-    learn_majority,
-)
+from graphldp.stages.keeper import Keeper
+from graphldp.stages.learning import CellResult, Checkpoint, fingerprint, learn_cell, learn_majority
 from graphldp.stages.models import save_model
 from graphldp.stages.params import Params
 from graphldp.stages.paths import calibrated_path, epsilon_text, graph_dir, resume_path, runs_path
@@ -36,7 +31,17 @@ from graphldp.stages.resources import Resources
 from graphldp.stages.rounds import check_selection
 from graphldp.stages.setups import Plan, Stored, plan_of
 
-__all__ = ["CARRIED", "found_meta", "make_command", "runs_meta", "runs_schema", "train", "write_runs"]
+__all__ = [
+    "CARRIED",
+    "found_meta",
+    "make_command",
+    "runs_meta",
+    "runs_schema",
+    "searched",
+    "taken_up",
+    "train",
+    "write_runs",
+]
 
 Progress = Callable[[int, int, str], None]
 
@@ -52,7 +57,7 @@ def runs_schema(task: str) -> pa.Schema:
         [("role", pa.string()), ("point", pa.int32()), ("seed", pa.int32())]
         + [(name, pa.float64()) for name in _FLOATS]
         + [(name, pa.int32()) for name in ("steps", "best_epoch", "epochs")]
-        + [("options", pa.string())]
+        + [("options", pa.string()), ("rung", pa.int32())]
         + [(name, pa.float64()) for name in ("validation_loss", *scores)]
         + [(f"{part}_{measures.parts}", pa.int32()) for part in _PARTS]
     )
@@ -120,7 +125,7 @@ def train(
     content = (file_hash(source.path), graph_hash(folder))
     mark = fingerprint(content, dataclasses.asdict(params), method, name, __version__)
 
-    keeper = _Keeper(resume_path(data, dataset, name, epsilon, params.train.task))
+    keeper = Keeper(resume_path(data, dataset, name, epsilon, params.train.task))
     start = time.perf_counter()
     result = learn_cell(
         graph,
@@ -128,7 +133,7 @@ def train(
         params,
         device=device,
         resources=resources,
-        checkpoint=_taken_up(keeper, mark, resources),
+        checkpoint=taken_up(keeper, mark, resources),
         on_stop=keeper.save if resources.leads else None,
         fingerprint=mark,
         progress=progress,
@@ -204,8 +209,19 @@ def found_meta(plan: Plan, result: CellResult, search: Mapping[str, Any]) -> dic
     """Return what a cell's runs say of what was found: the chosen point, its model, and the trainer's notes."""
     assert result.setup is not None
     assert result.outcome is not None
-    out = {"model": result.setup.backbone.name, "chosen_point": result.chosen, "record": dict(result.outcome.record)}
-    return out | ({"search": {**search, "left_out": list(plan.left_out)}} if plan.left_out else {})
+    return {
+        "model": result.setup.backbone.name,
+        "chosen_point": result.chosen,
+        "record": {**result.outcome.record, "search": list(result.records)},
+        "search": {**search, **searched(plan)},
+    }
+
+
+def searched(plan: Plan) -> dict[str, Any]:
+    """Return what a search says of itself beyond what was asked for: its rungs, and what this row could not search."""
+    rungs = [asdict(rung) for rung in plan.rungs]
+    out: dict[str, Any] = {"points": len(plan.points), "rungs": rungs, "run_epochs": run_epochs(plan.rungs)}
+    return out | ({"left_out": list(plan.left_out)} if plan.left_out else {})
 
 
 def write_runs(path: Path, result: CellResult, meta: Mapping[str, Any]) -> Path:
@@ -216,59 +232,10 @@ def write_runs(path: Path, result: CellResult, meta: Mapping[str, Any]) -> Path:
     return path
 
 
-def _taken_up(keeper: _Keeper, mark: str, resources: Resources) -> Checkpoint | None:
+def taken_up(keeper: Keeper, mark: str, resources: Resources) -> Checkpoint | None:
     """Return the checkpoint to go on from, the first process's in all of them."""
     found = keeper.load(mark) if resources.leads else None
     if resources.team is None:
         return found
     data = resources.team.gather(b"" if found is None else found.to_bytes())[0]
     return Checkpoint.from_bytes(data) if data else None
-
-
-def _numbers(row: Mapping[str, Any]) -> dict[str, float]:
-    """Return a row's validation scores, of which those that are no finite numbers are stored as words."""
-    words = {key: value for key, value in row.items() if key.startswith("validation_") and isinstance(value, str)}
-    return {key: float(value) for key, value in {"validation_loss": row["validation_loss"], **words}.items()}
-
-
-class _Keeper:
-    """The file in which an interrupted training leaves what it had reached."""
-
-    def __init__(self, path: Path) -> None:
-        self._state = path
-        self._facts = path.with_suffix(".json")
-
-    def save(self, checkpoint: Checkpoint) -> None:
-        """Write the facts last: a checkpoint counts once they are there, and never with another's state."""
-        assert checkpoint.state is not None
-        self._facts.unlink(missing_ok=True)
-        with atomic(self._state) as partial:
-            partial.write_bytes(checkpoint.state)
-        facts = {"fingerprint": checkpoint.fingerprint, "phase": checkpoint.phase, "rows": checkpoint.rows}
-        write_json(self._facts, {**facts, "state": file_hash(self._state)})
-
-    def load(self, mark: str) -> Checkpoint | None:
-        """Return the checkpoint of the same work, or None; one of other work is left to be overwritten."""
-        if not (self._facts.exists() and self._state.exists()):
-            return None
-        try:
-            facts = json.loads(self._facts.read_bytes())
-            if facts["fingerprint"] != mark:
-                return None
-            # JSON has no infinity, which is the loss of a run that failed, and no NaN, which its measures may be.
-            rows = [{**row, **_numbers(row)} for row in facts["rows"]]
-            whole = facts["state"] == file_hash(self._state)
-            phase = str(facts["phase"])
-        except (ValueError, KeyError, TypeError):
-            whole = False
-        if not whole:
-            raise ArtifactError(
-                f"{self._facts} and {self._state.name} beside it, left by an interrupted training, are damaged; delete "
-                "them to start anew"
-            )
-        return Checkpoint(mark, phase, rows, self._state.read_bytes())
-
-    def clear(self) -> None:
-        """Remove it: the work is done."""
-        self._facts.unlink(missing_ok=True)
-        self._state.unlink(missing_ok=True)

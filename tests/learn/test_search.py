@@ -21,7 +21,7 @@ from graphldp.learn import (
     search,
     unit_filter,
 )
-from graphldp.learn.search import AXES
+from graphldp.points import AXES
 
 SPACE = Space(learning_rate=(0.1, 0.01), weight_decay=(0.0, 0.01), dropout=(0.0, 0.5), steps=(0, 1, 2))
 

@@ -1,0 +1,133 @@
+"""Points of a search: which are drawn, which rungs they climb, and what that costs."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import pairwise
+
+import numpy as np
+import pytest
+
+from graphldp.errors import OptionError
+from graphldp.points import Point, Rung, Space, grid, halving, points, run_epochs, survivors
+
+SPACE = Space(
+    weight_decay=(0.0, 0.1),
+    steps=(0, 2),
+    options=(("denoise.filter", ("kprop", "ppr")), ("denoise.decay", (0.1, 0.2))),
+)
+
+
+def settle(point: Point) -> Point:
+    """Only ppr has a decay, and only kprop a depth."""
+    options = dict(point.options)
+    if options["denoise.filter"] == "kprop":
+        return replace(point, options=(("denoise.filter", "kprop"),))
+    return replace(point, steps=0)
+
+
+def test_further_axes_are_in_the_product_by_name() -> None:
+    assert SPACE.size == 16
+    assert [name for name, _ in SPACE.options] == ["denoise.decay", "denoise.filter"]
+    first = SPACE.point(0)
+    assert first.options == (("denoise.decay", 0.1), ("denoise.filter", "kprop"))
+    assert first.values()["options"] == {"denoise.decay": 0.1, "denoise.filter": "kprop"}
+    assert "options" not in Space().point(0).values()
+
+
+def test_an_axis_with_one_value_moves_no_draw() -> None:
+    plain = Space(weight_decay=(0.0, 0.1, 0.2), dropout=(0.0, 0.5), steps=(0, 1, 2))
+    more = replace(plain, options=(("m", (3,)),))
+    assert [replace(point, options=()) for point in points(more, 7, 5)] == list(points(plain, 7, 5))
+
+
+def test_points_that_settle_as_one_count_as_one() -> None:
+    every = points(SPACE, 8, 0, settle)
+    assert len({repr(point) for point in every}) == 8
+    assert set(map(repr, every)) == set(map(repr, grid(SPACE, settle)))
+    assert all(
+        ("denoise.decay" in dict(point.options)) == (point.steps == 0 and "ppr" in repr(point)) for point in every
+    )
+    with pytest.raises(OptionError, match="the search space has 8 points, fewer than the budget of 9"):
+        points(SPACE, 9, 0, settle)
+
+
+def test_points_that_cannot_be_are_left_out() -> None:
+    drawn = points(SPACE, 8, 0, lambda point: point if point.steps else None)
+    assert {point.steps for point in drawn} == {2}
+    assert len(grid(SPACE, lambda point: point if point.steps else None)) == 8
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ((("m", ()),), "at least one m"),
+        ((("m", (1, 1)),), "values of m must be distinct"),
+        ((("m", (1,)), ("m", (2,))), "each axis of the search space has one name"),
+        ((("steps", (1,)),), "each axis of the search space has one name"),
+    ],
+)
+def test_a_space_that_is_none_is_refused(options: tuple[tuple[str, tuple[int, ...]], ...], message: str) -> None:
+    with pytest.raises(OptionError, match=message):
+        Space(options=options)
+
+
+def test_a_space_beyond_all_measure_is_refused() -> None:
+    wide = Space(options=tuple((f"o{axis}", tuple(range(20))) for axis in range(6)))
+    for take in (lambda: points(wide, 4, 0), lambda: grid(wide)):
+        with pytest.raises(OptionError, match="has 64000000 points, more than 1000000"):
+            take()
+
+
+def test_two_axes_are_tried_in_all_their_combinations() -> None:
+    space = Space(weight_decay=(0.0, 0.1), options=(("a", (1, 2)), ("b", (1, 2))))
+    for seed in range(5):
+        drawn = points(space, 4, seed)
+        assert len({point.options for point in drawn}) == 4
+        assert sorted(point.weight_decay for point in drawn) == [0.0, 0.0, 0.1, 0.1]
+
+
+# rungs ----------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("count", "epochs", "eta", "rungs"), [(8, 500, 3, 3), (48, 500, 2, 4), (5, 90, 3, 2), (1, 9, 3, 3)]
+)
+def test_halving_costs_what_the_points_would(count: int, epochs: int, eta: int, rungs: int) -> None:
+    ladder = halving(count, epochs, eta=eta, rungs=rungs)
+    assert len(ladder) == rungs
+    assert ladder[-1].epochs == epochs
+    assert run_epochs(ladder) <= count * epochs
+    # One point more would be beyond the budget.
+    first = ladder[0].points + 1
+    more = [Rung(points=max(1, first // eta**number), epochs=rung.epochs) for number, rung in enumerate(ladder)]
+    assert run_epochs(more) > count * epochs
+    assert all(one.epochs < two.epochs for one, two in pairwise(ladder))
+    assert all(one.points >= two.points for one, two in pairwise(ladder))
+
+
+def test_a_rung_costs_what_goes_beyond_the_one_before() -> None:
+    assert run_epochs([Rung(points=9, epochs=10), Rung(points=3, epochs=30), Rung(points=1, epochs=90)]) == 90 + 60 + 60
+    assert halving(8, 500, eta=3, rungs=1) == (Rung(points=8, epochs=500),)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"eta": 1}, "eta .* must be at least 2, got 1"),
+        ({"rungs": 0}, "rungs must be at least 1, got 0"),
+        ({"epochs": 2}, "2 epochs are too few for 3 rungs with eta 3"),
+        ({"count": 0}, "points and epochs >= 1, got 0 and 90"),
+    ],
+)
+def test_rungs_that_cannot_be_are_refused(options: dict[str, int], message: str) -> None:
+    given = {"count": 8, "epochs": 90, "eta": 3, "rungs": 3, **options}
+    with pytest.raises(OptionError, match=message):
+        halving(given.pop("count"), given.pop("epochs"), **given)
+
+
+def test_survivors_are_the_lowest_and_of_equals_the_first() -> None:
+    losses = np.array([[3.0, 1.0], [1.0, np.inf], [2.0, 2.0], [0.5, 0.5], [1.0, 1.0]])
+    assert survivors(losses, 3) == [0, 3, 4]
+    assert survivors(losses, 2) == [3, 4]
+    assert survivors(losses, 5) == [0, 1, 2, 3, 4]
