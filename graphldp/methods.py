@@ -271,7 +271,7 @@ _METHODS = {
             mechanisms=("hds", "hds-rectified", "mb", "pm", "lp"),
             propagates=False,
             filter="ppr",
-            options=(("convolution", 0.5), ("decay", 0.1)),
+            options=(("convolution", 0.5), ("decay", 0.1), ("expansion", "auto")),
             model="mlp",
             reference="LDP-GE, Algorithms 2 to 4",
         ),

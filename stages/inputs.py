@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+import hashlib
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -11,16 +11,13 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from graphldp.client import Reports
-from graphldp.errors import OptionError
 from graphldp.graph import Graph
 from graphldp.server import Calibration, Estimate, Filtered, node_weights, rectify, rectify_directed, shrink
 
 if TYPE_CHECKING:
     from graphldp.learn import NodeInputs
 
-__all__ = ["Filters", "average_degree", "centred", "estimate_of", "evidence_inputs", "filtered_inputs", "unit_scale"]
-
-Filters = Mapping[int, Calibration]
+__all__ = ["average_degree", "centred", "estimate_of", "evidence_inputs", "filtered_inputs", "unit_scale"]
 
 
 def average_degree(graph: Graph) -> float:
@@ -62,28 +59,6 @@ def unit_scale(estimate: Estimate) -> float:
     return 1.0 / np.sqrt(mean) if mean > 0 else 1.0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Shared:
-    """What the linear filters of one cell share: one S, and coefficients by depth."""
-
-    operator: sp.csr_array
-    coefficients: Mapping[int, tuple[float, ...]]
-
-
-def shared(graph: Graph, filters: Filters) -> Shared | None:
-    """Return the S that all of a cell's filters use, or None where they must be applied before learning.
-
-    A linear filter without node weights commutes with the model's first weight matrix, and the trainer picks the
-    cheaper order. A threshold after the filter does not, and node weights differ from seed to seed.
-    """
-    if not all(one.linear and one.weighting == "none" for one in filters.values()):
-        return None
-    first = next(iter(filters.values()))
-    if any((one.r, one.self_loops) != (first.r, first.self_loops) for one in filters.values()):
-        raise OptionError("the filters of one cell must use one adjacency: they differ in normalization or self_loops")
-    return Shared(operator=first.operator(graph), coefficients={k: one.coefficients for k, one in filters.items()})
-
-
 def plain_inputs(estimate: Estimate, scale: float) -> NodeInputs:
     """Return an estimate times `scale`: sparse where few dimensions were reported, dense where all were."""
     from graphldp.learn import NodeInputs  # torch, which a server that only denoises does without
@@ -109,10 +84,23 @@ def evidence_inputs(matrix: NDArray[np.float32], unit: bool, *, over: sp.csr_arr
 
 
 def filtered_inputs(graph: Graph, estimate: Estimate, calibration: Calibration, scale: float) -> NodeInputs:
-    """Return an estimate with the filter and the threshold after it applied, n x d, times `scale`."""
-    from graphldp.learn import NodeInputs  # torch, which a server that only denoises does without
+    """Return an estimate with the filter and the threshold after it applied, n x d, times `scale`, when it is needed.
+
+    A threshold after the filter does not commute with the model's first weight matrix, and what it leaves is dense.
+    """
+    from graphldp.learn import Deferred, NodeInputs  # torch, which a server that only denoises does without
 
     rest = calibration.but(before=0.0)  # the estimate has it behind it
     operator = rest.operator(graph, estimate.weights)
     filtered = Filtered.of(estimate, rest, operator)
-    return NodeInputs(deviations=filtered.dense() * np.float32(scale), fill=0.0, filtered=True, over=operator)
+    digest = hashlib.sha256(repr((rest.meta(), scale, estimate.fill)).encode())
+    for matrix in (filtered.deviations, operator):
+        digest.update(np.ascontiguousarray(matrix.data).tobytes() + np.ascontiguousarray(matrix.indices).tobytes())
+
+    def make() -> NDArray[np.float32]:
+        out = filtered.dense()
+        out *= np.float32(scale)
+        return out
+
+    deferred = Deferred((filtered.nodes, filtered.dimensions), make, digest.hexdigest())
+    return NodeInputs(deviations=deferred, fill=0.0, filtered=True, over=operator)

@@ -37,7 +37,15 @@ from graphldp.stages.inputs import centred, evidence_inputs, filtered_inputs, pl
 from graphldp.stages.params import Params
 from graphldp.stages.resources import Resources
 from graphldp.stages.setups import Plan, Setup
-from graphldp.stages.tasks import Part, calibration_over, final_scores, part_of, problem_of, task_of
+from graphldp.stages.tasks import (
+    Part,
+    calibration_over,
+    final_scores,
+    part_of,
+    problem_of,
+    task_of,
+    weighted_problem_of,
+)
 
 __all__ = ["CellResult", "Checkpoint", "learn_cell", "learn_majority", "search_cell"]
 
@@ -264,23 +272,28 @@ class _Cell:
         points = [self.plan.points[index] for index in batch]
         setups = [self.plan.setups[index] for index in batch]
         filters = [setup.calibration(point.steps) for setup, point in zip(setups, points, strict=True)]
-        common = _operator_key(setups[0], points[0].steps) is not None
+        linear = filters[0].linear
         # Where the filter commutes with the weights, points that differ in it alone have the same inputs.
         keys: list[Any] = [_input_key(setup) for setup in setups]
-        if not common:
+        if not linear:
             first = [setups.index(setup) for setup in setups]
             keys = list(zip(first, (point.steps for point in points), strict=True))
-        slots = list(dict.fromkeys(keys if common else sorted(keys)))
+        slots = list(dict.fromkeys(keys if linear else sorted(keys)))
         inputs = []
         for slot in slots:
             place = keys.index(slot)
-            inputs += [self.inputs(setups[place], None if common else filters[place], seed) for seed in seeds]
-        problem = problem_of(parts, inputs, filters[0].operator if common else shift)
-        runs = [
-            replace(run, inputs=run.inputs + len(seeds) * slots.index(key))
-            for point, one, key in zip(points, filters, keys, strict=True)
-            for run in runs_of([point], replicas, _constant(one.coefficients if common else (1.0,)))
-        ]
+            inputs += [self.inputs(setups[place], None if linear else filters[place], seed) for seed in seeds]
+        weighted = linear and filters[0].weighting != "none"
+        if weighted:  # people's weights differ from seed to seed, and with them S
+            estimates = [self.estimate(setups[keys.index(slot)], seed) for slot in slots for seed in seeds]
+            problem = weighted_problem_of(parts, inputs, filters[0].operator, estimates)
+        else:
+            problem = problem_of(parts, inputs, filters[0].operator if linear else shift)
+        runs = []
+        for point, one, key in zip(points, filters, keys, strict=True):
+            for run in runs_of([point], replicas, _constant(one.coefficients if linear else (1.0,))):
+                place = run.inputs + len(seeds) * slots.index(key)
+                runs.append(replace(run, inputs=place, graph=place if weighted else run.graph))
         self.built = ([*batch, *seeds], problem, runs)
         return problem, runs
 
@@ -472,14 +485,14 @@ def _words(rung: int, rungs: int, batch: int, batches: int) -> str:
     return " ".join(["search", ", ".join(parts)]).strip()
 
 
-def _operator_key(setup: Setup, steps: int) -> tuple[float, bool] | None:
+def _operator_key(setup: Setup, steps: int) -> tuple[float, bool, str] | None:
     """Return what the filter's S depends on, or None where the filter must be applied before learning.
 
-    A linear filter without node weights commutes with the model's first weight matrix, and the trainer picks the
-    cheaper order. A threshold after the filter does not, and node weights differ from seed to seed.
+    A linear filter commutes with the model's first weight matrix, and the trainer picks the cheaper order. A threshold
+    after the filter does not.
     """
     one = setup.calibration(steps)
-    return (one.r, one.self_loops) if one.linear and one.weighting == "none" else None
+    return (one.r, one.self_loops, one.weighting) if one.linear else None
 
 
 def _constant(coefficients: tuple[float, ...]) -> Callable[[int], tuple[float, ...]]:

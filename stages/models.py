@@ -18,7 +18,7 @@ from graphldp.methods import Method
 from graphldp.server import Calibration, shift
 from graphldp.stages.artifacts import atomic, expect, file_hash, require, write_json, write_table
 from graphldp.stages.graphs import graph_hash, read_graph
-from graphldp.stages.inputs import centred, estimate_of, filtered_inputs, plain_inputs, shared, unit_scale
+from graphldp.stages.inputs import centred, estimate_of, filtered_inputs, plain_inputs, unit_scale
 from graphldp.stages.learning import CellResult
 from graphldp.stages.params import Params
 from graphldp.stages.paths import graph_dir
@@ -139,9 +139,8 @@ def predict_reports(
     estimate = estimate_of(source.load(seed), calibration)
     if about["standardized"]:
         estimate = centred(estimate)
-    common = shared(graph, {0: calibration})
-    if common is not None:
-        inputs, operator = plain_inputs(estimate, float(about["scale"])), common.operator
+    if calibration.linear:
+        inputs, operator = plain_inputs(estimate, float(about["scale"])), calibration.operator(graph, estimate.weights)
     else:
         inputs, operator = filtered_inputs(graph, estimate, calibration, float(about["scale"])), shift(graph)
     probability = predict(kept, inputs, operator, graph.adjacency(), device=device)

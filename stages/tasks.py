@@ -40,7 +40,7 @@ from graphldp.learn import (
 from graphldp.measures import measures_of
 from graphldp.methods import Method
 from graphldp.randomness import generator
-from graphldp.server import Calibration
+from graphldp.server import Calibration, Estimate
 from graphldp.stages.inputs import average_degree
 from graphldp.stages.params import Params, TrainParams
 from graphldp.stages.splits import split_of
@@ -224,6 +224,24 @@ def problem_of(
             graphs[id(part.graph)] = MessageGraph(shift=operator(part.graph), adjacency=part.graph.adjacency())
     # With graphs of their own, runs name the one at their own place.
     return Problem.over(list(graphs.values()), inputs, classes=parts[0].graph.classes)
+
+
+def weighted_problem_of(
+    parts: Sequence[Part],
+    inputs: Sequence[NodeInputs],
+    operator: Callable[[Graph, NDArray[Any] | None], sp.csr_array],
+    estimates: Sequence[Estimate],
+) -> Problem:
+    """Return the problem of runs whose S has people's weights: a graph for each estimate.
+
+    The estimates are those of the inputs, one for each part and then again; runs name the graph at their inputs' place.
+    """
+    adjacency = {id(part.graph): part.graph.adjacency() for part in parts}
+    graphs = []
+    for place, estimate in enumerate(estimates):
+        graph = parts[place % len(parts)].graph
+        graphs.append(MessageGraph(shift=operator(graph, estimate.weights), adjacency=adjacency[id(graph)]))
+    return Problem.over(graphs, inputs, classes=parts[0].graph.classes)
 
 
 def final_scores(

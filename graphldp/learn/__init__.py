@@ -1,6 +1,7 @@
 """Learning from calibrated reports: many runs as one batched model."""
 
 from graphldp.learn.chain import Estimate, choose_order
+from graphldp.learn.deferred import Deferred
 from graphldp.learn.device import DEVICES, resolve_device
 from graphldp.learn.engine import Progress, advance, fit
 from graphldp.learn.models import Backbone, model, models, register
@@ -29,6 +30,7 @@ from graphldp.splits import Split, majority, random_split, score
 __all__ = [
     "DEVICES",
     "Backbone",
+    "Deferred",
     "EdgeSplit",
     "Estimate",
     "Found",

@@ -16,6 +16,7 @@ from torch import Tensor
 from graphldp.errors import DataError, OptionError, ProcessError
 from graphldp.learn.batch import GraphMatrices, RunBatch, without_dropout
 from graphldp.learn.chain import choose_order, trimmed
+from graphldp.learn.deferred import DEFERRED_BYTES, Deferred
 from graphldp.learn.device import resolve_device
 from graphldp.learn.noise import DropoutNoise, initial_parameters
 from graphldp.learn.optim import Adam
@@ -138,7 +139,10 @@ class Trainer:
                 model=self.model,
             )
 
-        self.waves = waves(position, estimate, options.max_memory)
+        limit = options.max_memory
+        if limit is None and any(isinstance(one.deviations, Deferred) for one in problem.inputs):
+            limit = max(DEFERRED_BYTES, *(estimate([r]) for r in range(len(runs))))
+        self.waves = waves(position, estimate, limit)
         self.problems = {index: problem.on(index) for index in {run.graph for run in runs}}
         self.graphs = {index: GraphMatrices(one, self.model, device) for index, one in self.problems.items()}
         self.units = problem.nodes * width
@@ -270,6 +274,9 @@ class Trainer:
             stopped = self._exchange(state, stopped, tick)
         if stopped:
             raise Interrupted(state.copy())
+        for one in self.problem.inputs:
+            if isinstance(one.deviations, Deferred):
+                one.deviations.forget()
         state.wave += 1
         state.groups = [group for group in state.groups if not group.ended]
 

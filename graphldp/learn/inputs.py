@@ -96,11 +96,9 @@ def dense_part(
 ) -> DensePart:
     """Return the part of one dense matrix; with `apply` it is filtered here, once."""
     filters = apply and not one.filtered
-    given: Any = one.deviations
-    values = given.toarray() if one.sparse else np.asarray(given)
     # Filtering works in place, so it gets a copy of its own; otherwise the caller's array is shared.
-    values = np.require(values, dtype=np.float32, requirements=["C", "W"])
-    if filters and values is given:
+    values = np.require(one.dense(), dtype=np.float32, requirements=["C", "W"])
+    if filters and values is one.deviations:
         values = values.copy()
     matrix = torch.from_numpy(values).to(device)
     return DensePart(runs, filtered(shift.forward, matrix, coefficients, out=matrix) if filters else matrix)

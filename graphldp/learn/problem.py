@@ -11,6 +11,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from graphldp.errors import DataError, OptionError
+from graphldp.learn.deferred import Deferred
 from graphldp.learn.models.gcn import GCN
 from graphldp.learn.tasks.classification import NodeClassification
 from graphldp.splits import Split
@@ -35,7 +36,8 @@ class NodeInputs:
     """One estimate of everybody's features: X = fill * ones + deviations, which stays as sparse as the reports.
 
     Attributes:
-        deviations: n x d; CSR, or a dense array for mechanisms that report every dimension.
+        deviations: n x d; CSR, a dense array for mechanisms that report every dimension, or, of filtered inputs, a
+            dense matrix that is made when it is needed.
         fill: what a coordinate without a deviation counts as.
         filtered: the filter has been applied already (after a post-threshold, which does not commute with the
             weights); the deviations must then be dense, and a run's coefficients are not applied again.
@@ -43,15 +45,17 @@ class NodeInputs:
             can look for them there.
     """
 
-    deviations: sp.csr_array | NDArray[np.float32]
+    deviations: sp.csr_array | NDArray[np.float32] | Deferred
     fill: float = 0.0
     filtered: bool = False
     over: sp.csr_array | None = None
 
     def __post_init__(self) -> None:
-        values = self.deviations.data if self.sparse else np.asarray(self.deviations)
+        values = self._values()
         if not np.isfinite(values).all() or not np.isfinite(self.fill):
             raise DataError("inputs must be finite: they hold a NaN or an infinity")
+        if isinstance(self.deviations, Deferred) and not self.filtered:
+            raise DataError("a matrix that is made when it is needed must be filtered already")
         if len(self.deviations.shape) != 2:
             raise DataError(f"inputs must be a matrix nodes x dimensions, got the shape {self.deviations.shape}")
         if self.filtered and self.sparse:
@@ -59,6 +63,25 @@ class NodeInputs:
         nodes = self.deviations.shape[0]
         if self.over is not None and not (self.filtered and self.over.shape == (nodes, nodes)):
             raise DataError(f"over is the {nodes} x {nodes} matrix that filtered inputs were filtered over")
+
+    def _values(self) -> NDArray[np.float32]:
+        """Return the numbers that are there already."""
+        if isinstance(self.deviations, Deferred):
+            return np.empty(0, dtype=np.float32)
+        return np.asarray(self.deviations.data if self.sparse else self.deviations)
+
+    def digest(self) -> bytes:
+        """Return bytes that differ where the numbers do."""
+        if isinstance(self.deviations, Deferred):
+            return self.deviations.mark.encode()
+        return np.ascontiguousarray(self._values()).tobytes()
+
+    def dense(self) -> NDArray[np.float32]:
+        """Return the deviations as a dense array: the one that is held, where one is."""
+        deviations: Any = self.deviations
+        if isinstance(deviations, Deferred):
+            return deviations.matrix()
+        return np.asarray(deviations.toarray() if self.sparse else deviations)
 
     @property
     def sparse(self) -> bool:

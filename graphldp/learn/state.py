@@ -34,8 +34,7 @@ def fingerprint(problem: Problem, runs: Sequence[Run], options: Options) -> str:
     ):
         digest.update(np.ascontiguousarray(matrix.data).tobytes() + np.ascontiguousarray(matrix.indices).tobytes())
     for one in problem.inputs:
-        values = one.deviations.data if one.sparse else one.deviations
-        digest.update(repr((one.fill, one.filtered, one.stored)).encode() + np.ascontiguousarray(values).tobytes())
+        digest.update(repr((one.fill, one.filtered, one.stored)).encode() + one.digest())
     for run in runs:
         rates = (run.inputs, run.seed, run.learning_rate, run.weight_decay, run.dropout, run.coefficients)
         digest.update(repr(rates).encode())

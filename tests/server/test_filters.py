@@ -273,3 +273,28 @@ def test_data_that_do_not_fit_are_refused(make: object, words: str) -> None:
 def test_node_weights_are_for_the_mean_alone() -> None:
     with pytest.raises(OptionError, match="weighted mean"):
         normalised(adjacency("plain"), convolution=0.5, weights=np.ones(12))
+
+
+@pytest.mark.parametrize("decay", [0.1, 0.3, 0.9])
+@pytest.mark.parametrize("tolerance", [1e-2, 1e-4])
+def test_the_short_polynomial_is_as_near_as_it_says(decay: float, tolerance: float) -> None:
+    short = ppr(decay, tolerance, expansion="chebyshev")
+    grid = np.linspace(-1, 1, 4001)
+    values = np.polynomial.polynomial.polyval(grid, short.coefficients)
+    assert np.abs(values - decay / (1 - (1 - decay) * grid)).max() <= tolerance
+    assert len(short.coefficients) <= len(ppr(decay, tolerance).coefficients)
+    one_less = np.polynomial.chebyshev.poly2cheb(short.coefficients)
+    if len(one_less) > 1:  # of the least degree: without its last term the bound is broken
+        rest = 1 - decay
+        ratio = (1 - np.sqrt(1 - rest**2)) / rest
+        assert one_less[-1] + one_less[-1] * ratio / (1 - ratio) > tolerance
+
+
+def test_which_polynomial_is_taken() -> None:
+    assert len(ppr(0.1, 1e-4).coefficients) == 88
+    assert len(ppr(0.1, 1e-4, expansion="auto").coefficients) == 21
+    assert ppr(0.02, 1e-4, expansion="auto") == ppr(0.02, 1e-4)
+    with pytest.raises(OptionError, match="float32 cannot add up the Chebyshev polynomial"):
+        ppr(0.02, 1e-4, expansion="chebyshev")
+    with pytest.raises(OptionError, match="must be one of power, chebyshev, auto; got 'taylor'"):
+        ppr(expansion="taylor")

@@ -13,11 +13,12 @@ from cell_factory import NAME, accuracies, calibrate, small_params, store
 from graphldp import methods
 from graphldp.client import protocol
 from graphldp.errors import OptionError
-from graphldp.server import Calibration, Filtered, node_weights, rectify
+from graphldp.learn import NodeInputs, Options, Problem, fit
+from graphldp.server import Filtered, node_weights, rectify, shift
 from graphldp.stages.artifacts import read_meta, read_table
 from graphldp.stages.denoise import denoise
 from graphldp.stages.graphs import read_graph
-from graphldp.stages.inputs import average_degree, estimate_of, filtered_inputs, plain_inputs, shared
+from graphldp.stages.inputs import average_degree, centred, estimate_of, filtered_inputs, unit_scale
 from graphldp.stages.learning import learn_cell
 from graphldp.stages.models import load_model, predict_reports
 from graphldp.stages.paths import graph_dir, reports_path
@@ -92,7 +93,7 @@ def test_flexprop_weighs_by_the_reported_level(data: Path) -> None:
     estimate = estimate_of(reports, calibration)
     assert estimate.weights is not None
     np.testing.assert_array_equal(estimate.weights, reports.level)
-    found = filtered_inputs(graph, estimate, calibration, 3.0).deviations
+    found = filtered_inputs(graph, estimate, calibration, 3.0).dense()
     adjacency = graph.adjacency().toarray().astype(float) * reports.level[None, :]
     sums = adjacency.sum(axis=1, keepdims=True)
     mean = np.divide(adjacency, sums, out=np.zeros_like(adjacency), where=sums > 0)
@@ -103,31 +104,43 @@ def test_flexprop_weighs_by_the_reported_level(data: Path) -> None:
     np.testing.assert_array_equal(file.load(0).weights, node_weights(reports, "level"))
 
 
-def test_linear_filters_share_one_operator_and_others_do_not(data: Path) -> None:
+def test_what_is_not_linear_is_filtered_before_learning(data: Path) -> None:
     graph = read_graph(graph_dir(data, NAME))
     device = protocol("mb", 1.0, graph.dimensions, graph.low, graph.high)
     reports = device.perturb(graph.features, source_of(0, NAME, device, 0))
-    calibration = methods.method("upgnet-nh").calibration(3, device, 4.0)
-    common = shared(graph, {3: calibration})
-    assert common is not None
-    estimate = estimate_of(reports, calibration)
-    sparse = plain_inputs(estimate, 1.0)
-    total = np.zeros((graph.nodes, graph.dimensions))
-    power = np.asarray(sparse.deviations.toarray() + sparse.fill, dtype=np.float64)
-    for theta in common.coefficients[3]:
-        total += theta * power
-        power = common.operator @ power
-    np.testing.assert_allclose(
-        filtered_inputs(graph, estimate, calibration, 1.0).deviations, total, rtol=1e-4, atol=1e-3
-    )
     thresholded = methods.method("upgnet-hn").calibration(3, device, 4.0)
-    assert shared(graph, {3: thresholded}) is None
-    expected = Filtered.of(estimate_of(reports, thresholded), thresholded, thresholded.operator(graph)).dense()
-    np.testing.assert_array_equal(
-        filtered_inputs(graph, estimate_of(reports, thresholded), thresholded, 1.0).deviations, expected
-    )
-    with pytest.raises(OptionError, match="must use one adjacency"):
-        shared(graph, {1: calibration, 2: Calibration(coefficients=(0.0, 1.0), self_loops=True)})
+    estimate = estimate_of(reports, thresholded)
+    found = filtered_inputs(graph, estimate, thresholded, 3.0)
+    expected = Filtered.of(estimate, thresholded, thresholded.operator(graph)).dense()
+    np.testing.assert_array_equal(found.dense(), 3 * expected)
+    assert found.digest() == filtered_inputs(graph, estimate, thresholded, 3.0).digest()
+    assert found.digest() != filtered_inputs(graph, estimate, thresholded, 2.0).digest()
+    assert found.digest() != filtered_inputs(graph, estimate, thresholded.but(after=0.1), 3.0).digest()
+    other = estimate_of(device.perturb(graph.features, source_of(0, NAME, device, 1)), thresholded)
+    assert found.digest() != filtered_inputs(graph, other, thresholded, 3.0).digest()
+
+
+def test_weighted_filters_stay_factored_and_learn_as_if_they_were_applied_before(data: Path) -> None:
+    graph = read_graph(graph_dir(data, NAME))
+    params = small_params(steps=(2,), points=2)
+    recipe = methods.method("ppgnn")
+    source = Devices(graph=graph, recipe=recipe, mechanism="ppm-public", epsilon=2.0, options={}, params=params)
+    result = learn_cell(graph, plan_of(source, params), params, device="cpu")
+    assert result.problem is not None
+    assert all(one.sparse for one in result.problem.inputs)
+    assert [run.graph for run in result.runs] == [run.inputs for run in result.runs] == [0, 1, 2]
+    assert result.setup is not None
+    inputs = []
+    for seed in range(params.seeds):
+        estimate = result.setup.estimate(seed)
+        filtered = filtered_inputs(graph, centred(estimate), result.setup.calibration(2), unit_scale(estimate))
+        inputs.append(NodeInputs(deviations=filtered.dense(), filtered=True))
+    problem = Problem(shift=shift(graph), adjacency=graph.adjacency(), inputs=tuple(inputs), classes=graph.classes)
+    runs = [dataclasses.replace(run, graph=0, coefficients=(1.0,)) for run in result.runs]
+    options = Options(model=result.setup.backbone, epochs=params.train.epochs, patience=params.train.patience)
+    before = fit(problem, runs, options, device="cpu")
+    assert result.outcome is not None
+    np.testing.assert_allclose(result.outcome.validation_loss, before.validation_loss, rtol=1e-4)
 
 
 def test_a_part_of_a_recipe_can_be_changed(data: Path) -> None:
