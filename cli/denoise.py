@@ -9,7 +9,7 @@ import typer
 
 from graphldp.cli import console
 from graphldp.cli.options import DATA, AsJson, Data, Dataset, Epsilon, Method
-from graphldp.cli.settings import Settings, parse, parts
+from graphldp.cli.settings import Settings, mechanism_of, parse, parts
 from graphldp.cli.train import choose_params
 from graphldp.errors import OptionError
 
@@ -54,6 +54,7 @@ def denoise(
     from graphldp.stages import denoise as stage
 
     mechanism_options, changes = parts(parse(settings))
+    mechanism = mechanism_of(mechanism_options, mechanism)
     if mechanism_options:
         raise OptionError(
             f"--set takes parts of the calibration here, as denoise.KEY=VALUE; got {', '.join(mechanism_options)}, "

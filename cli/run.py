@@ -10,7 +10,7 @@ import typer
 from graphldp.cli import console
 from graphldp.cli.options import DATA, AsJson, Data, Dataset, Device, Epsilon, MaxMemory, Method, Processes, Task
 from graphldp.cli.processes import joined
-from graphldp.cli.settings import Settings, parse, parts
+from graphldp.cli.settings import Settings, mechanism_of, parse, parts
 from graphldp.cli.train import ParamsFile, choose_params
 
 if TYPE_CHECKING:
@@ -63,6 +63,7 @@ def run(
             _fetch(dataset, data)
         resources.meet()
         options, changes = parts(parse(settings))
+        mechanism = mechanism_of(options, mechanism)
         with console.progress(f"run {dataset} {method}", None, "epochs") as bar:
             rows = stage.run(
                 dataset, method, mechanism, epsilon, data=data, params=chosen, device=device, resources=resources,

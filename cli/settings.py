@@ -10,7 +10,7 @@ import typer
 
 from graphldp.errors import OptionError
 
-__all__ = ["Settings", "parse", "parts"]
+__all__ = ["Settings", "mechanism_of", "parse", "parts"]
 
 Settings: TypeAlias = Annotated[
     list[str] | None,
@@ -32,6 +32,16 @@ def parse(pairs: Sequence[str] | None) -> dict[str, Any]:
         except json.JSONDecodeError:
             out[key.strip()] = value
     return out
+
+
+def mechanism_of(settings: dict[str, Any], given: str | None) -> str | None:
+    """Take the mechanism out of the settings: `--set mechanism=pm` is `--mechanism pm`."""
+    if "mechanism" not in settings:
+        return given
+    found = settings.pop("mechanism")
+    if given is not None:
+        raise OptionError(f"the mechanism is given twice, as --mechanism {given} and with --set; leave one out")
+    return str(found)
 
 
 def parts(settings: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:

@@ -117,6 +117,12 @@ class Method:
         if self.evidence and (self.rounds is not None or self.before or self.after):
             raise OptionError(f"method {self.name!r} has evidence, which takes neither thresholds nor rounds")
 
+    @property
+    def threshold(self) -> str:
+        """Where the method has its one threshold, which `tau` sets: `before` or `after` the filter, or nowhere."""
+        there = [name for name in ("before", "after") if getattr(self, name)]
+        return there[0] if len(there) == 1 else ""
+
     def steps(self, searched: tuple[int, ...]) -> tuple[int, ...]:
         """Return the filter depths K that a search may try."""
         return tuple(searched) if self.propagates else (0,)
@@ -138,8 +144,8 @@ class Method:
     def but(self, changes: Mapping[str, Any]) -> Method:
         """Return the recipe with parts of its calibration changed: `filter`, `before`, `after`, the filter's options.
 
-        A method of two rounds has those of `Rounds` besides. With another filter the old one's options are dropped, and
-        K is searched if the new one has it. Of a method with evidence, `evidence` and its options change instead.
+        `tau` is that of `before` and `after` which the method has. A method of two rounds has those of `Rounds` besides.
+        With another filter the old one's options are dropped, and K is searched if the new one has it. Of a method with evidence, `evidence` and its options change instead.
         """
         if not changes:
             return self
@@ -156,10 +162,16 @@ class Method:
         for key, value in changes.items():
             if out.rounds is not None and key in [part.name for part in fields(Rounds)]:
                 out = replace(out, rounds=out.rounds.but(**{key: value}))
-            elif key in ("before", "after"):
+            elif key in ("before", "after", "tau"):
                 if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < 1:
                     raise OptionError(f"{key} is a share tau of the boundary, from 0 to below 1; got {value!r}")
-                out = replace(out, before=float(value)) if key == "before" else replace(out, after=float(value))
+                name = self.threshold if key == "tau" else key
+                if not name or (key == "tau" and name in changes):
+                    raise OptionError(
+                        f"tau is the threshold of a method that has one, and {self.name!r} has "
+                        f"{'it given as ' + name if name else 'none'}; say before (N-H) or after (H-N)"
+                    )
+                out = replace(out, before=float(value)) if name == "before" else replace(out, after=float(value))
             elif key == "steps":
                 raise OptionError("the depth K is searched: set it with --steps, or search.steps in params.yaml")
             elif key != "filter":

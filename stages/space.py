@@ -81,6 +81,8 @@ class Row:
             return True
         if key in ("before", "after"):
             return recipe.rounds is None
+        if key == "tau":
+            return bool(recipe.threshold)
         return key == "filter" or (key != "steps" and key in (*filter_entry(recipe.filter).options, *SHARED_OPTIONS))
 
     def combinations(self, axes: Mapping[str, Sequence[Any]]) -> Iterator[dict[str, Any]]:

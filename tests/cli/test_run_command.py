@@ -129,3 +129,14 @@ def test_what_cannot_be_is_one_line_and_leaves_nothing(command: str, words: str,
 def test_a_budget_that_cannot_be_is_said_before_anything_is_trained(ldp, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("graphldp.stages.run.learn_cell", lambda *_, **__: pytest.fail("trained"))
     assert "mb: epsilon must be finite and > 0" in ldp(*GIVEN, "--epsilon", "-1").line
+
+
+def test_one_part_of_a_method_is_changed_by_its_name(ldp) -> None:
+    ask = (*GIVEN, "--no-references", "--json", "--method", "upgnet-nh")
+    by_set = json.loads(ldp(*ask, "--set", "denoise.tau=0.25", "--set", "mechanism=pm").out)
+    assert by_set == json.loads(ldp(*ask, "--set", "denoise.before=0.25", "--mechanism", "pm").out)
+    assert by_set[0]["mechanism"] == "pm"
+    assert by_set != json.loads(ldp(*ask, "--mechanism", "pm").out)
+    answer = ldp(*ask, "--mechanism", "pm", "--set", "mechanism=mb")
+    assert answer.code == 2
+    assert "the mechanism is given twice, as --mechanism pm and with --set" in answer.line

@@ -162,7 +162,7 @@ def test_a_part_of_a_recipe_can_be_changed(data: Path) -> None:
     [
         ({"filter": "kporp"}, "did you mean 'kprop'"),
         ({"before": 1.5}, "from 0 to below 1; got 1.5"),
-        ({"tau": 0.5}, "filter kprop has no option 'tau'"),
+        ({"tau": 0.5}, "tau is the threshold of a method that has one, and 'lpgnn' has none; say before"),
         ({"steps": 3}, "--steps, or search.steps"),
     ],
 )
