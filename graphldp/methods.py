@@ -144,8 +144,9 @@ class Method:
     def but(self, changes: Mapping[str, Any]) -> Method:
         """Return the recipe with parts of its calibration changed: `filter`, `before`, `after`, the filter's options.
 
-        `tau` is that of `before` and `after` which the method has. A method of two rounds has those of `Rounds` besides.
-        With another filter the old one's options are dropped, and K is searched if the new one has it. Of a method with evidence, `evidence` and its options change instead.
+        `tau` is that of `before` and `after` which the method has; a method of two rounds has those of `Rounds`. With
+        another filter the old one's options are dropped, and K is searched if the new one has it. Of a method with
+        evidence, `evidence` and its options change instead.
         """
         if not changes:
             return self

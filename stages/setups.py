@@ -227,7 +227,8 @@ class Stored:
         """Return what a point's options mean; those that the stored estimates have behind them are an error."""
         own, changes, training = sorted_out(options)
         rounds = [part.name for part in fields(Rounds)] if self.recipe.rounds is not None else []
-        past = [*own, *(f"denoise.{key}" for key in changes if key == "before" or key in rounds)]
+        before = ("before", "tau") if self.recipe.threshold == "before" else ("before",)
+        past = [*own, *(f"denoise.{key}" for key in changes if key in before or key in rounds)]
         if past:
             raise OptionError(
                 f"{self.file.path} has its {', '.join(past)} behind it, so that cannot be searched here: `ldp run` "

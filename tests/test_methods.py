@@ -74,12 +74,12 @@ def test_only_methods_that_propagate_search_a_depth() -> None:
 
 
 def test_tau_is_the_threshold_that_a_method_has() -> None:
-    assert method("upgnet-nh").but({"tau": 0.25}).before == 0.25
-    assert method("upgnet-nh").but({"tau": 0.25}).after == 0
-    assert method("upgnet-hn").but({"tau": 0}).after == 0
+    assert methods.method("upgnet-nh").but({"tau": 0.25}).before == 0.25
+    assert methods.method("upgnet-nh").but({"tau": 0.25}).after == 0
+    assert methods.method("upgnet-hn").but({"tau": 0}).after == 0
     with pytest.raises(OptionError, match="'upgnet-nh' has it given as before; say before"):
-        method("upgnet-nh").but({"tau": 0.25, "before": 0.5})
+        methods.method("upgnet-nh").but({"tau": 0.25, "before": 0.5})
     with pytest.raises(OptionError, match="tau is a share tau of the boundary, from 0 to below 1; got 1"):
-        method("upgnet-hn").but({"tau": 1})
+        methods.method("upgnet-hn").but({"tau": 1})
     with pytest.raises(OptionError, match="and 'togl-fda' has none"):
-        method("togl-fda").but({"tau": 0.5})
+        methods.method("togl-fda").but({"tau": 0.5})
