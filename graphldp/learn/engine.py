@@ -17,6 +17,7 @@ from graphldp.errors import DataError, OptionError, ProcessError
 from graphldp.learn.batch import GraphMatrices, RunBatch, without_dropout
 from graphldp.learn.chain import choose_order, trimmed
 from graphldp.learn.deferred import DEFERRED_BYTES, Deferred
+from graphldp.learn.denormals import flushed_denormals
 from graphldp.learn.device import resolve_device
 from graphldp.learn.noise import DropoutNoise, initial_parameters
 from graphldp.learn.optim import Adam
@@ -295,6 +296,7 @@ class Trainer:
             state.take(others[place % self.team.size], number)
         return stopped
 
+    @flushed_denormals()
     def _train_group(self, state: State, group: Group, limit: int, stop: Callable[[], bool]) -> None:
         batch = self.batch(group.batch)
         while True:

@@ -31,7 +31,7 @@ class _Linear(torch.autograd.Function):
         ctx.save_for_backward(hidden, weight)
         nodes, runs, _ = hidden.shape
         width = weight.shape[2]
-        padding = -width % LANES if width % (LANES // 2) else 0
+        padding = -width % LANES
         padded = torch.nn.functional.pad(weight, (0, padding)) if padding else weight
         out = hidden.new_empty(nodes, runs, width + padding)
         torch.bmm(hidden.transpose(0, 1), padded, out=out.transpose(0, 1))

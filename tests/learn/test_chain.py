@@ -35,12 +35,12 @@ def directed(problem: Problem) -> Problem:
 
 
 @pytest.mark.parametrize("theta", FILTERS)
-@pytest.mark.parametrize("block", [64, 2**22])
+@pytest.mark.parametrize("cache", [0, 2**20])
 @pytest.mark.parametrize("place", ["new", "in place", "view", "view in place"])
 def test_filter_equals_its_definition(
-    theta: tuple[float, ...], block: int, place: str, monkeypatch: pytest.MonkeyPatch
+    theta: tuple[float, ...], cache: int, place: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(chain, "BLOCK_BYTES", block)
+    monkeypatch.setattr(chain, "CACHE_BYTES", cache)
     rng = np.random.default_rng(0)
     shift = sp.csr_array(sp.random_array((20, 20), density=0.2, rng=rng, dtype=np.float32))
     matrix = torch.from_numpy(rng.standard_normal((20, 70)).astype(np.float32))
@@ -63,6 +63,28 @@ def test_filter_equals_its_definition(
     np.testing.assert_allclose(out.numpy(), expected, rtol=1e-4, atol=1e-5)
     ones = sum(value * np.linalg.matrix_power(shift.toarray().astype(float), k) for k, value in enumerate(theta))
     np.testing.assert_allclose(chain.filtered_ones(shift, theta), ones.sum(axis=1), rtol=1e-6)
+
+
+@pytest.mark.parametrize("theta", FILTERS)
+@pytest.mark.parametrize("width", [1, 7, 32, 33, 40, 47, 48, 64, 71, 160])
+def test_a_column_is_filtered_alike_whatever_stands_beside_it(theta: tuple[float, ...], width: int) -> None:
+    rng = np.random.default_rng(1)
+    shift = Csr.of(sp.csr_array(sp.random_array((50, 50), density=0.2, rng=rng, dtype=np.float32)), CPU)
+    matrix = torch.from_numpy(rng.standard_normal((50, width)).astype(np.float32))
+    whole = chain.filtered(shift, matrix, theta)
+    for start in range(0, width, 16):
+        part = matrix[:, start : start + 16].contiguous()
+        assert torch.equal(chain.filtered(shift, part, theta), whole[:, start : start + 16])
+
+
+@pytest.mark.parametrize(
+    ("nodes", "width"), [(10, 0), (10, 1), (10, 33), (10, 80), (10**5, 33), (10**5, 47), (10**5, 48)]
+)
+def test_blocks_are_the_columns(nodes: int, width: int) -> None:
+    some = list(chain.blocks(nodes, width))
+    assert [column for one in some for column in range(one.start, one.stop)] == list(range(width))
+    least = chain.BLOCK // 2 if nodes == 10**5 else 1
+    assert all(least <= one.stop - one.start < chain.BLOCK + least for one in some) or width < least
 
 
 @pytest.mark.parametrize("order", ["propagate", "materialise"])
