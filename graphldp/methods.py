@@ -135,7 +135,9 @@ class Method:
         if self.propagates:
             options["steps"] = steps
         out = make_filter(self.filter, **options)
-        if self.before:
+        if self.before and out.shrinkage == "dropout":
+            out = out.but(before=self.before)  # a rate, not a share of the boundary
+        elif self.before:
             out = nfr_before(out, device, self.before)
         if self.after:
             out = nfr_after(out, device, self.after, average_degree)

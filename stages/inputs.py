@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from graphldp.client import Reports
 from graphldp.graph import Graph
+from graphldp.randomness import generator
 from graphldp.server import Calibration, Estimate, Filtered, node_weights, rectify, rectify_directed, shrink
 
 if TYPE_CHECKING:
@@ -34,7 +35,9 @@ def estimate_of(reports: Reports, calibration: Calibration) -> Estimate:
     else:
         estimate = rectify(reports)
     if calibration.before:
-        deviations = shrink(estimate, calibration)
+        # Which values dropout drops is drawn once for a set of reports, and again for the same ones.
+        drawn = hashlib.sha256(np.ascontiguousarray(estimate.matrix.data).tobytes()).hexdigest()
+        deviations = shrink(estimate, calibration, generator(0, "dropout", drawn))
         deviations.data = (deviations.data + np.float32(estimate.fill)).astype(np.float32)
         estimate = replace(estimate, matrix=deviations)
     return replace(estimate, weights=node_weights(reports, calibration.weighting))

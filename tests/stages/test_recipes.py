@@ -211,3 +211,23 @@ def test_training_sees_inputs_centred_on_the_fill_and_on_one_scale(standardize: 
         else:
             assert inputs.fill == estimates[seed].fill == 0.5
             np.testing.assert_array_equal(inputs.deviations.data, estimates[seed].deviations().data)
+
+
+def test_dropout_drops_the_rate_and_the_same_values_each_time(data: Path) -> None:
+    graph = read_graph(graph_dir(data, NAME))
+    device = protocol("pm", 1.0, graph.dimensions, graph.low, graph.high, m=10)
+    recipe = methods.method("base").but({"before": 0.25, "shrinkage": "dropout"})
+    calibration = recipe.calibration(0, device, average_degree(graph))
+    assert calibration.before == 0.25
+    reports = [device.perturb(graph.features, source_of(0, NAME, device, seed)) for seed in (0, 1)]
+    kept = [estimate_of(one, calibration).deviations().data for one in reports]
+    assert np.mean(kept[0] == 0) == pytest.approx(0.25, abs=0.06)  # of 900
+    np.testing.assert_array_equal(estimate_of(reports[0], calibration).deviations().data, kept[0])
+    assert ((kept[0] == 0) != (kept[1] == 0)).any()
+    params = small_params(seeds=2)
+    calibrate(data, params, "base", "pm", 1.0)
+    changes = {"before": 0.25, "shrinkage": "dropout"}
+    path = denoise(NAME, "base", "pm", 1.0, data=data, steps=(0,), changes=changes)
+    stored = train(NAME, "base", "pm", 1.0, data=data, params=params, calibrated=path)
+    (row,) = run(NAME, "base", "pm", 1.0, data=data, params=params, references=False, changes=changes)
+    np.testing.assert_array_equal(row.accuracy, accuracies(stored))
