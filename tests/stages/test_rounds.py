@@ -513,3 +513,16 @@ def test_one_round_s_files_are_as_they_were(data: Path) -> None:
     meta = read_meta(reports_path(data, NAME, "pm", 8.0), "make")
     assert meta["random"]["address"] == ["perturb", "dataset", "mechanism", "epsilon", "seed"]
     assert "selection" not in meta
+
+
+@pytest.mark.parametrize("mechanism", ["pm", "mb", "sw", "cldp", "pldp"])
+@pytest.mark.parametrize("method", ["togl-fda", "togl-sma"])
+def test_every_mechanism_that_the_paper_names_goes_the_whole_way(method: str, mechanism: str, tmp_path: Path) -> None:
+    store(tmp_path)
+    (row,) = run(NAME, method, mechanism, 8.0, data=tmp_path, params=small_params(seeds=2), references=False)
+    assert (row.name, row.mechanism, row.epsilon) == (
+        method if mechanism == "pm" else f"{method}-{mechanism}",
+        mechanism,
+        8.0,
+    )
+    assert ((row.accuracy > 0) & (row.accuracy <= 1)).all()
