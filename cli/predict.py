@@ -1,14 +1,17 @@
-"""`ldp predict`: a kept model and reports in, classes out."""
+"""`ldp predict`: a kept model and reports in; classes, numbers or scores of pairs out."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from graphldp.cli import console
 from graphldp.cli.options import DATA, AsJson, Data, Device
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 __all__ = ["register"]
 
@@ -24,28 +27,59 @@ def predict(
         int | None,
         typer.Option("--seed", help="Which seed's reports; those that the model was trained on if left out."),
     ] = None,
+    pairs: Annotated[
+        Path | None,
+        typer.Option(
+            "--pairs", help="Link prediction: a file of pairs to score, with source and target.", dir_okay=False
+        ),
+    ] = None,
+    top: Annotated[
+        int | None,
+        typer.Option(
+            "--top", help="Link prediction: so many pairs without an edge, the highest; 100 if left out.", min=1
+        ),
+    ] = None,
     device: Device = "auto",
     data: Data = DATA,
     as_json: AsJson = False,
 ) -> None:
-    """Predict every node's class from reports, of the same graph or of another one with the same features.
+    """Predict from reports, of the same graph or of another one with the same features.
 
-    The output has a row for each node: its class, the class's probability, and the probabilities of all classes.
+    A model of classes gives every node its class, the class's probability and those of all classes; one of numbers its
+    number. A link predictor scores pairs of nodes: those of a file, or the highest of all without an edge.
     """
     import json
 
     from graphldp.stages.artifacts import read_meta, read_table
-    from graphldp.stages.models import predict_reports
+    from graphldp.stages.predictions import Wanted, predict_reports
 
-    path = predict_reports(model, reports, data=data, dataset=dataset, seed=seed, device=device, output=output)
-    classes = read_table(path, "ldp predict", columns=["class"]).column("class").value_counts().to_pylist()
-    counts = {row["values"]: row["counts"] for row in sorted(classes, key=lambda row: -row["counts"])}
+    wanted = None if pairs is None and top is None else Wanted(pairs=pairs, top=top)
+    path = predict_reports(
+        model, reports, data=data, dataset=dataset, seed=seed, wanted=wanted, device=device, output=output
+    )
+    counts, words = _summary(read_table(path, "ldp predict"))
     if as_json:
-        facts = {"path": str(path), "nodes_per_class": counts, **read_meta(path, "ldp predict")}
-        console.out.print_json(json.dumps(facts))
+        console.out.print_json(json.dumps({"path": str(path), **counts, **read_meta(path, "ldp predict")}))
         return
-    shown = ", ".join(f"class {name}: {count:,}" for name, count in counts.items())
-    console.out.print(f"{path}: {sum(counts.values()):,} nodes; {shown}", soft_wrap=True)
+    console.out.print(f"{path}: {words}", soft_wrap=True)
+
+
+def _summary(table: pa.Table) -> tuple[dict[str, Any], str]:
+    """Return what was predicted as facts and in words."""
+    if "score" in table.column_names:
+        linked = sum(table["linked"].to_pylist())
+        return {"pairs": len(table), "linked": linked}, f"{len(table):,} pairs, {linked:,} of them edges"
+    facts: dict[str, Any] = {}
+    words = [f"{len(table):,} nodes"]
+    if "class" in table.column_names:
+        found = sorted(table["class"].value_counts().to_pylist(), key=lambda row: -row["counts"])
+        facts["nodes_per_class"] = {row["values"]: row["counts"] for row in found}
+        words.append(", ".join(f"class {row['values']}: {row['counts']:,}" for row in found))
+    if "value" in table.column_names:
+        values = table["value"].to_numpy().astype(float)
+        facts["values"] = {"mean": values.mean(), "low": values.min(), "high": values.max()}
+        words.append(f"values from {values.min():.4g} to {values.max():.4g}, mean {values.mean():.4g}")
+    return facts, "; ".join(words)
 
 
 def register(app: typer.Typer) -> None:

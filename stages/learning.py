@@ -33,7 +33,7 @@ from graphldp.points import run_epochs, survivors
 from graphldp.randomness import seed_of
 from graphldp.server import Calibration, Estimate, shift
 from graphldp.server.evidence import Setting
-from graphldp.stages.inputs import centred, evidence_inputs, filtered_inputs, plain_inputs, unit_scale
+from graphldp.stages.inputs import average_degree, centred, evidence_inputs, filtered_inputs, plain_inputs, unit_scale
 from graphldp.stages.params import Params
 from graphldp.stages.resources import Resources
 from graphldp.stages.setups import Plan, Setup
@@ -328,7 +328,7 @@ class _Cell:
         if calibration is None:
             return plain_inputs(estimate, scale)
         seen = self.part(seed).graph
-        return filtered_inputs(seen, estimate, calibration_over(calibration, self.graph, seen), scale)
+        return filtered_inputs(seen, estimate, calibration_over(calibration, average_degree(self.graph), seen), scale)
 
     @property
     def unit(self) -> bool:

@@ -7,16 +7,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.csv as pc
 import pyarrow.parquet as pq
+from numpy.typing import NDArray
 
 from graphldp.datasets.own import Triples, Wide, own_graph
 from graphldp.errors import DataError
 from graphldp.graph import Graph
 from graphldp.stages.artifacts import file_hash
 
-__all__ = ["OwnFiles", "read_columns", "read_features", "read_own"]
+__all__ = ["OwnFiles", "read_columns", "read_features", "read_own", "read_pairs"]
 
 _TRIPLES = ("node", "feature", "value")
 _EDGES = ("source", "target")
@@ -132,6 +134,23 @@ def _read_csv(path: Path) -> pa.Table:
     if header[:1] == ["feature"]:  # a table of scores
         names = _TRIPLES[1:2]
     return pc.read_csv(path, convert_options=pc.ConvertOptions(column_types=dict.fromkeys(names, pa.string())))
+
+
+def read_pairs(path: Path, graph: Graph) -> NDArray[np.int64]:
+    """Return the pairs of nodes (2 x K) that a file names in `source` and `target`, as the graph names its nodes."""
+    table = _exactly(path, _read(path, "pairs"), _EDGES)
+    names = [str(node) for node in (range(graph.nodes) if graph.node_ids is None else graph.node_ids)]
+    place = {name: index for index, name in enumerate(names)}
+    out = np.empty((2, table.num_rows), dtype=np.int64)
+    for row, column in enumerate(_EDGES):
+        for at, name in enumerate(str(value) for value in table[column].to_pylist()):
+            if name not in place:
+                raise DataError(f"{path}: row {at + 1} names the {column} {name!r}, which is no node of {graph.name}")
+            out[row, at] = place[name]
+    same = np.flatnonzero(out[0] == out[1])
+    if same.size:
+        raise DataError(f"{path}: row {same[0] + 1} pairs a node with itself")
+    return out
 
 
 def read_features(name: str, path: Path, *, low: float, high: float) -> Graph:

@@ -27,7 +27,7 @@ from graphldp.stages.rounds import TwoRounds
 from graphldp.stages.space import Row, sorted_out
 from graphldp.stages.tasks import check_task
 
-__all__ = ["Devices", "Plan", "Setup", "Source", "Stored", "backbone_of", "plan_of"]
+__all__ = ["Devices", "Plan", "Setup", "Source", "Stored", "backbone_of", "plan_of", "stored_device"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

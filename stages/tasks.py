@@ -199,16 +199,16 @@ def part_of(graph: Graph, params: Params, seed: int) -> Part:
     return NodePart(task=name, graph=graph, split=split_of(graph, params, seed), labels=labels, numbers=numbers)
 
 
-def calibration_over(calibration: Calibration, whole: Graph, seen: Graph) -> Calibration:
-    """Return a calibration that was made for the whole graph as it is for a part of its edges.
+def calibration_over(calibration: Calibration, made_for: float, graph: Graph) -> Calibration:
+    """Return a calibration that was made for a graph of that average degree as it is for another one.
 
-    The threshold after the filter is divided by the average degree to the K (UPGNet's Theorem 5), and with fewer edges
-    a sum of neighbours has fewer terms.
+    The threshold after the filter is divided by the average degree to the K (UPGNet's Theorem 5): with fewer edges, as
+    in a part of a graph, a sum over neighbours has fewer terms.
     """
-    if not calibration.after or seen is whole:
+    found = average_degree(graph)
+    if not calibration.after or found == made_for:
         return calibration
-    ratio = average_degree(whole) / average_degree(seen)
-    return calibration.but(after=calibration.after * ratio**calibration.steps)
+    return calibration.but(after=calibration.after * (made_for / found) ** calibration.steps)
 
 
 def problem_of(

@@ -17,6 +17,7 @@ from graphldp.graph import Graph
 from graphldp.measures import measures_of
 from graphldp.points import run_epochs
 from graphldp.stages.artifacts import expect, file_hash, write_json, write_table
+from graphldp.stages.cards import floor_of
 from graphldp.stages.denoise import make_command as denoise_command
 from graphldp.stages.graphs import graph_hash, read_graph
 from graphldp.stages.keeper import Keeper
@@ -146,7 +147,8 @@ def train(
     # Wall time belongs to a machine, not to the result: it stands beside the artifact, so that this stays reproducible.
     write_json(target.with_suffix(".time.json"), {"seconds": round(time.perf_counter() - start, 3), "device": device})
     if models is not None:
-        save_model(models, graph, recipe, result, params, meta, source)
+        floor = floor_of(data, dataset, meta)
+        save_model(models, graph, recipe, result, params, meta, source, floor)
     keeper.clear()
     return target
 

@@ -140,3 +140,19 @@ def test_one_part_of_a_method_is_changed_by_its_name(ldp) -> None:
     answer = ldp(*ask, "--mechanism", "pm", "--set", "mechanism=mb")
     assert answer.code == 2
     assert "the mechanism is given twice, as --mechanism pm and with --set" in answer.line
+
+
+def test_another_task_has_its_own_headline(ldp) -> None:
+    answer = ldp(*GIVEN, "--task", "regression", "--quiet")
+    lines = answer.out.splitlines()
+    assert lines[0].strip() == f"{NAME}: test MAE (less is better)"
+    assert " ".join(lines[1].split()) == "method epsilon m K MAE 95 % interval gain over structure"
+    found = json.loads(ldp(*GIVEN, "--task", "regression", "--json").out)
+    assert list(found[2]["measures"]) == ["mae", "rmse", "r2"]
+    assert found[2]["gain"]["mean"] == pytest.approx(found[1]["mae"] - found[2]["mae"])  # less is better
+
+
+def test_an_unknown_task_is_one_line(ldp) -> None:
+    answer = ldp(*GIVEN, "--task", "links")
+    assert answer.code == 2
+    assert answer.line.startswith("error: unknown task 'links'")

@@ -49,7 +49,7 @@ def test_json_is_the_metadata_and_the_accuracies(ldp) -> None:
 def test_a_kept_model_is_named(ldp, here: Path) -> None:
     answer = ldp(*GIVEN, "--save-model", "kept")
     assert answer.out.splitlines()[1] == "kept: the best final model, for `ldp predict`"
-    assert files(here / "kept") == ["model.json", "weights.safetensors"]
+    assert files(here / "kept") == ["MODEL_CARD.md", "model.json", "weights.safetensors"]
 
 
 def test_majority_needs_no_budget(ldp) -> None:

@@ -16,9 +16,10 @@ from graphldp import __version__
 from graphldp.errors import ArtifactError, DataError, GraphLDPError
 from graphldp.stages.artifacts import file_hash, read_meta, read_table, write_json
 from graphldp.stages.graphs import graph_hash
-from graphldp.stages.models import RECIPE, WEIGHTS, load_model, predict_reports
+from graphldp.stages.models import CARD, RECIPE, WEIGHTS, load_model
 from graphldp.stages.paths import graph_dir, reports_path
 from graphldp.stages.perturb import perturb_graph
+from graphldp.stages.predictions import predict_reports
 from graphldp.stages.splits import split_of
 from graphldp.stages.train import train
 
@@ -248,6 +249,6 @@ def test_a_stop_leaves_no_half_model(data: Path, tmp_path: Path, monkeypatch: py
     monkeypatch.setattr("graphldp.stages.models.write_json", stop)
     with pytest.raises(KeyboardInterrupt):
         train(NAME, "lpgnn", "mb", 1.0, data=data, params=PARAMS, models=tmp_path / "model")
-    assert files(tmp_path / "model") == [WEIGHTS]
+    assert files(tmp_path / "model") == [CARD, WEIGHTS]
     with pytest.raises(ArtifactError, match=r"model\.json does not exist"):
         load_model(tmp_path / "model")

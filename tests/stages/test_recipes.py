@@ -20,9 +20,10 @@ from graphldp.stages.denoise import denoise
 from graphldp.stages.graphs import read_graph
 from graphldp.stages.inputs import average_degree, centred, estimate_of, filtered_inputs, unit_scale
 from graphldp.stages.learning import learn_cell
-from graphldp.stages.models import load_model, predict_reports
+from graphldp.stages.models import load_model
 from graphldp.stages.paths import graph_dir, reports_path
 from graphldp.stages.perturb import source_of
+from graphldp.stages.predictions import predict_reports
 from graphldp.stages.reports import CalibratedFile
 from graphldp.stages.run import run
 from graphldp.stages.setups import Devices, plan_of

@@ -25,11 +25,12 @@ from graphldp.stages.artifacts import read_meta, read_table
 from graphldp.stages.denoise import denoise
 from graphldp.stages.extras import Extras
 from graphldp.stages.graphs import read_graph
-from graphldp.stages.models import load_model, predict_reports
+from graphldp.stages.models import load_model
 from graphldp.stages.params import Params
 from graphldp.stages.params import load as load_params
 from graphldp.stages.paths import graph_dir, reports_path
 from graphldp.stages.perturb import perturb_file, perturb_graph
+from graphldp.stages.predictions import predict_reports
 from graphldp.stages.reports import CalibratedFile, ReportsFile, report_seeds
 from graphldp.stages.rounds import TwoRounds, joined
 from graphldp.stages.run import run

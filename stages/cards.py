@@ -1,0 +1,205 @@
+"""The model card: what a person should know of a kept model before using it, in Markdown, from what is recorded."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from graphldp.audit.ledger import ledger_from_meta, number
+from graphldp.client.levels import Personalised
+from graphldp.measures import Measure, measures_of
+from graphldp.stages.artifacts import plain, read_meta, read_table
+from graphldp.stages.params import Params
+from graphldp.stages.paths import epsilon_text, runs_path
+from graphldp.stages.setups import stored_device
+
+__all__ = ["Floor", "card_text", "floor_of"]
+
+_FLOOR = "structure"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Floor:
+    """What the floor's final runs score on the same splits: epsilon 0, nobody's features; by measure."""
+
+    scores: Mapping[str, tuple[float, ...]]
+
+
+def floor_of(data: Path, dataset: str, meta: Mapping[str, Any]) -> Floor | None:
+    """Return the floor of such runs, if it stands in its usual place and was measured on the same splits."""
+    path = runs_path(data, dataset, _FLOOR, 0.0, str(meta["task"]))
+    if not path.exists():
+        return None
+    found = read_meta(path, "ldp train")
+    alike = ("root", "input", "train", "seeds", "task")
+    if found.get("method") != _FLOOR or any(found.get(key) != meta.get(key) for key in alike):
+        return None
+    rows = [row for row in read_table(path, "ldp train").to_pylist() if row["role"] == "final"]
+    names = measures_of(str(meta["task"])).names
+    return Floor(scores={name: tuple(float(row[f"test_{name}"]) for row in rows) for name in names})
+
+
+def card_text(
+    facts: Mapping[str, Any],
+    meta: Mapping[str, Any],
+    reports: Mapping[str, Any],
+    final: Sequence[Mapping[str, Any]],
+    params: Params,
+    floor: Floor | None,
+) -> str:
+    """Return the card of a model.
+
+    `facts` are its recipe, `meta` and `final` what its cell's runs say of themselves and the final ones, `reports` the
+    metadata of what it was trained on.
+    """
+    about, task = facts["about"], measures_of(str(meta["task"]))
+    title = f"# Model card: {meta['arm']} on {meta['dataset']}, {task.title}"
+    intro = f"A {facts['model']} trained for {task.title} on locally private reports. {about['summary']}"
+    parts = [title, intro, "## What it is", _table(_facts(facts, meta, task.title, task.parts))]
+    parts += ["## Privacy", *_privacy(meta, reports, task.public)]
+    if "target" in about:
+        parts.append(
+            f"The number that it learned is the {about['target']}: private data, which the people of the training and "
+            "validation part are taken to have given away. No epsilon above accounts for that."
+        )
+    parts += ["## How good it is", *_scores(about, meta, final, task.measures, floor)]
+    parts += ["## What it is for", *_uses(task.task), "## How to make it again", _commands(meta, params)]
+    return "\n\n".join(parts) + "\n"
+
+
+def _table(rows: Sequence[tuple[str, str]]) -> str:
+    return "\n".join(["| | |", "| --- | --- |", *(f"| {name} | {value.replace('|', '/')} |" for name, value in rows)])
+
+
+def _facts(facts: Mapping[str, Any], meta: Mapping[str, Any], title: str, parts: str) -> list[tuple[str, str]]:
+    about = facts["about"]
+    options = ", ".join(f"{key} {value}" for key, value in {**facts["options"], **facts["task"]["options"]}.items())
+    chosen = ", ".join(f"{key} {value}" for key, value in about["chosen"].items() if value not in ({}, None))
+    return [
+        ("task", title),
+        ("data set", f"{meta['dataset']}, `{meta['input']}`"),
+        ("method", str(meta["method"])),
+        ("mechanism", f"{meta['mechanism']}, {about['m']} of {facts['dimensions']} features of a person reported"),
+        ("values", f"in the public range {about['low']} to {about['high']}"),
+        ("filter", f"{about['filter_name']}, depth K {about['chosen'].get('steps', 0)}"),
+        ("backbone", f"{facts['model']} ({options})"),
+        (
+            "found by",
+            f"{meta['search']['points']} points on {meta['search']['seeds']} seeds, by validation loss: {chosen}",
+        ),
+        ("trained on", f"{about[f'train_{parts}']} {parts}, with the reports of seed {about['seed']}"),
+        ("made by", f"graphldp {about['library']}"),
+    ]
+
+
+def _privacy(meta: Mapping[str, Any], reports: Mapping[str, Any], public: str) -> list[str]:
+    claim, delta = meta["claim"], float(meta["delta"])
+    exact = float(meta["epsilon_exact"])
+    rows = [
+        ("claimed epsilon of one person", number(float(claim["epsilon"]))),
+        ("exact epsilon, from the mechanism's law", "infinite" if math.isinf(exact) else f"{exact:.6g}"),
+        ("delta", f"{delta:g}"),
+        ("keeps its claim", "yes" if claim["keeps"] else f"**no**: {claim['reason']}"),
+        ("spent in all", ledger_from_meta([meta]).text()),
+    ]
+    levels = _levels(reports)
+    if levels:
+        rows.append(("a person's budget by her level", levels))
+    return [
+        _table(rows),
+        "Everything behind the reports (calibration, training, this model, its predictions) spends nothing more. A new "
+        "report of the same person does: its epsilon adds up.",
+        f"Not protected: {public}, and who takes part. What these alone say about somebody is the floor below.",
+    ]
+
+
+def _levels(reports: Mapping[str, Any]) -> str:
+    """Return the budget of each level, where people have levels."""
+    device = stored_device(reports)
+    if not isinstance(device, Personalised):
+        return ""
+    return ", ".join(f"level {level}: {number(budget)}" for level, budget in enumerate(device.budgets, start=1))
+
+
+def _scores(
+    about: Mapping[str, Any],
+    meta: Mapping[str, Any],
+    final: Sequence[Mapping[str, Any]],
+    measures: Sequence[Measure],
+    floor: Floor | None,
+) -> list[str]:
+    lines = ["| measure | this run, validation | this run, test | all final runs, test | floor, test |"]
+    lines.append("| --- | ---: | ---: | ---: | ---: |")
+    for one in measures:
+        every = [one.factor * float(row[f"test_{one.name}"]) for row in final]
+        own = [one.number(one.factor * float(about[f"{part}_{one.name}"])) for part in ("validation", "test")]
+        low = "not known" if floor is None else _spread([one.factor * value for value in floor.scores[one.name]], one)
+        heading = one.label if one.best == "high" else f"{one.label} (less is better)"
+        lines.append(f"| {heading} | {own[0]} | {own[1]} | {_spread(every, one)} | {low} |")
+    text = (
+        "The floor is the same pipeline fed with reports of a fair coin (epsilon 0), searched alike, on the same "
+        "splits: what a model is worth is what it adds to that."
+    )
+    if floor is None:
+        dataset, task = meta["dataset"], meta["task"]
+        command = f"ldp train --dataset {dataset} --method {_FLOOR} --mechanism null --epsilon 0 --task {task}"
+        text += (
+            f" It was not there when this model was kept: `{command}` measures it, after `ldp perturb` and `ldp "
+            "denoise` of the same."
+        )
+    return [
+        "\n".join(lines),
+        f"This run is the one of {len(final)} with the lowest validation loss. Means over runs, with their standard "
+        "deviation.",
+        text,
+    ]
+
+
+def _spread(values: Sequence[float], one: Measure) -> str:
+    spread = f" ± {np.std(values, ddof=1):.{one.digits}f}" if len(values) > 1 else ""
+    return f"{one.number(float(np.mean(values)))}{spread}"
+
+
+def _uses(task: str) -> list[str]:
+    what = {
+        "node-classification": "the class of every node",
+        "link-prediction": "scores of pairs of nodes, an order and no probability unless `probability` is there",
+        "regression": "a number for every node",
+        "multi-task": "the class of every node, and a number for it",
+    }[task]
+    return [
+        f"`ldp predict` gives {what}, from reports of the same mechanism and the same features: of the people that it "
+        "was trained on, or of another graph.",
+        "- With few features reported, it knows its own people by their reports: others, and new reports of the same "
+        "people, are predicted worse than the scores above say.\n"
+        "- The scores are of one graph and its random splits; other graphs and times are other.\n"
+        "- It must not decide about single people: a prediction is made of noise and of what neighbours are like.\n"
+        "- What a prediction about a person takes from her links and from other people is not covered by her epsilon.",
+    ]
+
+
+def _commands(meta: Mapping[str, Any], params: Params) -> str:
+    dataset, mechanism, epsilon = meta["dataset"], meta["mechanism"], epsilon_text(float(meta["epsilon"]))
+    cell = f"--dataset {dataset} --method {meta['method']} --mechanism {mechanism} --epsilon {epsilon}"
+    seeds = f"--seeds {params.seeds} --search-seeds {params.search.seeds} --seed {params.seed}"
+    options = [f"--{key.replace('_', '-')} {value}" for key, value in sorted(meta["options"].items()) if key == "m"]
+    lines = [
+        f"ldp download {dataset}",
+        " ".join([f"ldp perturb --dataset {dataset} --mechanism {mechanism} --epsilon {epsilon}", seeds, *options]),
+        f"ldp denoise {cell}",
+        f"ldp train {cell} --task {meta['task']} --seeds {params.seeds} --seed {params.seed} --save-model FOLDER",
+    ]
+    if "rounds" in meta:
+        lines[1] = "# two rounds: ldp perturb, ldp select and ldp perturb --directed, as docs/selection.md has them"
+    record = {"search": meta["search"], "train": meta["train"], "options": meta["options"]}
+    return (
+        "```sh\n" + "\n".join(lines) + "\n```\n\n"
+        "with these `search` and `train` in `params.yaml`, and these options of the mechanism:\n\n"
+        f"```json\n{json.dumps(plain(record), indent=2, sort_keys=True)}\n```"
+    )
