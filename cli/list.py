@@ -76,7 +76,19 @@ def _methods() -> list[Row]:
     from graphldp.methods import method, names
 
     entries = [method(name) for name in names()]
-    return [{"name": item.name, "mechanism": item.mechanism, "description": item.summary} for item in entries]
+    return [
+        {
+            "name": item.name,
+            "mechanism": item.mechanism,
+            "description": item.summary,
+            "paper_grid": "; ".join(f"{key} {', '.join(map(_value, values))}" for key, values in item.grid),
+        }
+        for item in entries
+    ]
+
+
+def _value(value: object) -> str:
+    return f"{value:g}" if isinstance(value, float) else str(value)
 
 
 def _models() -> list[Row]:

@@ -24,6 +24,8 @@ __all__ = [
     "Processes",
     "Seed",
     "Seeds",
+    "Space",
+    "Strategy",
     "Task",
 ]
 
@@ -133,6 +135,22 @@ MaxMemory: TypeAlias = Annotated[
         help="GB that training may take beside the data, by estimate: runs that would take more train in waves.",
         min=0.001,
         show_default=False,
+    ),
+]
+Strategy: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        "--search-strategy",
+        help="random points, the whole grid, or halving: more points for the same budget, the best trained on.",
+        autocompletion=_complete(lambda: ("random", "grid", "halving")),
+    ),
+]
+Space: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        "--search-space",
+        help="shared: every method the same; paper: what its paper searched, where it says so.",
+        autocompletion=_complete(lambda: ("shared", "paper")),
     ),
 ]
 Processes: TypeAlias = Annotated[

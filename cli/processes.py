@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 __all__ = ["COMMANDS", "follows", "joined", "started_here"]
 
 # The commands that share their work; any other, started several times, is as many commands.
-COMMANDS = ("train", "run")
+COMMANDS = ("train", "run", "search")
 # Set for processes that were started here: what they would say is read by the one that started them.
 _OWN = "GRAPHLDP_PROCESSES"
 _LOOK_SECONDS = 0.05

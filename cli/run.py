@@ -2,21 +2,35 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from graphldp.cli import console
-from graphldp.cli.options import DATA, AsJson, Data, Dataset, Device, Epsilon, MaxMemory, Method, Processes, Task
+from graphldp.cli.options import (
+    DATA,
+    AsJson,
+    Data,
+    Dataset,
+    Device,
+    Epsilon,
+    MaxMemory,
+    Method,
+    Processes,
+    Space,
+    Strategy,
+    Task,
+)
 from graphldp.cli.processes import joined
-from graphldp.cli.settings import Settings, mechanism_of, parse, parts
+from graphldp.cli.settings import Search, Settings, axes, mechanism_of, parse, parts
 from graphldp.cli.train import ParamsFile, choose_params
 
 if TYPE_CHECKING:
     from graphldp.stages.run import Outcome
 
-__all__ = ["register"]
+__all__ = ["fetch", "register"]
 
 
 def run(
@@ -30,6 +44,9 @@ def run(
     seeds: Annotated[int | None, typer.Option("--seeds", help="Final runs.", min=2)] = None,
     search_points: Annotated[int | None, typer.Option(help="Points of the search.", min=1)] = None,
     search_seeds: Annotated[int | None, typer.Option(help="Seeds that each point is tried on.", min=1)] = None,
+    search: Search = None,
+    search_strategy: Strategy = None,
+    search_space: Space = None,
     epochs: Annotated[int | None, typer.Option(help="Epochs at most.", min=1)] = None,
     seed: Annotated[int | None, typer.Option("--seed", help="The root of all randomness.", min=0)] = None,
     model: Annotated[str | None, typer.Option("--model", help="The backbone; the method's own if left out.")] = None,
@@ -56,11 +73,12 @@ def run(
     with joined(processes, device) as team:
         chosen = choose_params(
             params, dataset, seeds=seeds, seed=seed, search_points=search_points, search_seeds=search_seeds,
+            search_strategy=search_strategy, search_space=search_space, search=axes(search),
             epochs=epochs, model=model, task=task,
         )  # fmt: skip
         resources = Resources(max_memory=memory_bytes(max_memory), team=team, note=console.note)
         if resources.leads and not graph_dir(data, dataset).exists():
-            _fetch(dataset, data)
+            fetch(dataset, data)
         resources.meet()
         options, changes = parts(parse(settings))
         mechanism = mechanism_of(options, mechanism)
@@ -73,7 +91,8 @@ def run(
             _show(rows, dataset, chosen, as_json=as_json)
 
 
-def _fetch(dataset: str, data: Path) -> None:
+def fetch(dataset: str, data: Path) -> None:
+    """Download a data set that is not there."""
     from graphldp.stages.download import download
 
     with console.progress(f"download {dataset}", None, "bytes") as bar:
@@ -106,7 +125,7 @@ def _show(rows: list[Outcome], dataset: str, params: Any, *, as_json: bool) -> N
                 "task": params.train.task, "chosen": row.chosen, headline.name: mean.mean,
                 "low": mean.low, "high": mean.high,
                 "gain": None if gain is None else {"mean": gain.mean, "low": gain.low, "high": gain.high},
-                "runs": row.headline.tolist(),
+                "runs": row.headline.tolist(), "search": dict(row.search),
                 "measures": {name: values.tolist() for name, values in row.scores.items()},
             }
             for row, mean, gain in found
@@ -141,10 +160,24 @@ def _table(found: list[Any], dataset: str, params: Any) -> None:
             "" if gain is None else change(gain.mean) + f" ({change(gain.low)} to {change(gain.high)})" * gain.known,
         )
     console.out.print(table)
+    for row, *_ in found:
+        if row.chosen.get("options"):
+            chosen = ", ".join(f"{key} {value}" for key, value in row.chosen["options"].items())
+            console.note(f"{row.name} chose {chosen}")
+        if row.search.get("left_out"):
+            console.note(f"{row.name} has no {', '.join(row.search['left_out'])}: searched without")
+    searched = next(row.search for row, *_ in found if row.search)
     console.note(
-        f"{params.seeds} runs each; {params.search.points} points searched on {params.search.seeds} other seeds; "
-        f"the budget is of one person's features; {task.public} are public"
+        f"{params.seeds} runs each; {searched['points']} points searched on {params.search.seeds} other seeds"
+        f"{_unusual(searched)}; the budget is of one person's features; {task.public} are public"
     )
+
+
+def _unusual(search: Mapping[str, Any]) -> str:
+    from graphldp.stages.spoken import spoken
+
+    words = spoken(search)
+    return f" ({words})" if words else ""
 
 
 def register(app: typer.Typer) -> None:

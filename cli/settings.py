@@ -10,11 +10,20 @@ import typer
 
 from graphldp.errors import OptionError
 
-__all__ = ["Settings", "mechanism_of", "parse", "parts"]
+__all__ = ["Search", "Settings", "axes", "mechanism_of", "parse", "parts"]
 
 Settings: TypeAlias = Annotated[
     list[str] | None,
     typer.Option("--set", help="A further option as KEY=VALUE; may be given several times.", metavar="KEY=VALUE"),
+]
+Search: TypeAlias = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--search",
+        help="What is searched on one axis, as KEY=VALUE,VALUE,... or a JSON list; may be given several times. Keys "
+        "are learning_rate, weight_decay, dropout, steps, what --set takes, and train.KEY.",
+        metavar="KEY=VALUES",
+    ),
 ]
 
 
@@ -27,10 +36,7 @@ def parse(pairs: Sequence[str] | None) -> dict[str, Any]:
             raise OptionError(f"--set takes KEY=VALUE, got {pair!r}")
         if key.strip() in out:
             raise OptionError(f"--set gives {key.strip()!r} twice; leave one out")
-        try:
-            out[key.strip()] = json.loads(value)
-        except json.JSONDecodeError:
-            out[key.strip()] = value
+        out[key.strip()] = _value(value)
     return out
 
 
@@ -42,6 +48,40 @@ def mechanism_of(settings: dict[str, Any], given: str | None) -> str | None:
     if given is not None:
         raise OptionError(f"the mechanism is given twice, as --mechanism {given} and with --set; leave one out")
     return str(found)
+
+
+def axes(pairs: Sequence[str] | None) -> dict[str, list[Any]]:
+    """Return what `--search` gives: of each key its values, from a JSON list or from text with commas."""
+    out: dict[str, list[Any]] = {}
+    for pair in pairs or ():
+        key, equals, text = pair.partition("=")
+        key = key.strip()
+        if not (equals and key and text.strip()):
+            raise OptionError(f"--search takes KEY=VALUE,VALUE,... or KEY=[VALUE, ...], got {pair!r}")
+        if key in out:
+            raise OptionError(f"--search gives {key!r} twice; leave one out")
+        if text.lstrip().startswith("["):
+            out[key] = _json_list(key, text)
+        else:
+            out[key] = [_value(part.strip()) for part in text.split(",")]
+    return out
+
+
+def _json_list(key: str, text: str) -> list[Any]:
+    try:
+        values = json.loads(text)
+    except json.JSONDecodeError:
+        values = None
+    if not isinstance(values, list):
+        raise OptionError(f"--search {key}: {text!r} is no JSON list")
+    return values
+
+
+def _value(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except json.JSONDecodeError:
+        return text
 
 
 def parts(settings: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:

@@ -2,14 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from graphldp.cli import console
-from graphldp.cli.options import DATA, AsJson, Data, Dataset, Device, MaxMemory, Method, Processes, Task
+from graphldp.cli.options import (
+    DATA,
+    AsJson,
+    Data,
+    Dataset,
+    Device,
+    MaxMemory,
+    Method,
+    Processes,
+    Space,
+    Strategy,
+    Task,
+)
 from graphldp.cli.processes import joined
+from graphldp.cli.settings import Search, axes
 from graphldp.errors import OptionError
 
 __all__ = ["ParamsFile", "choose_params", "register"]
@@ -20,32 +34,36 @@ ParamsFile = Annotated[
 _PARAMS = Path("params.yaml")
 
 
-def choose_params(file: Path, dataset: str, **changes: int | str | None) -> Any:
+def choose_params(
+    file: Path, dataset: str, *, search: Mapping[str, Any] | None = None, **changes: int | str | None
+) -> Any:
     """Return the parameters of the file, or the defaults where the usual file is not there, with the given changes.
 
     A change is named by its place: `seeds`, `seed`, `search_points`, `search_seeds`, `model`, `epochs`, `hidden`,
-    `patience`, `task`.
+    `patience`, `task`, and so on. `search` has the values of axes of the search by name.
     """
     import dataclasses
 
-    from graphldp.stages.params import Params, load
+    from graphldp.stages.params import Params, check_numbers, load, with_axes
 
     if file != _PARAMS and not file.exists():
         raise OptionError(f"{file} does not exist; leave --params out for the defaults")
     params = load(file) if file.exists() else Params()
     given: dict[str, Any] = {key: value for key, value in changes.items() if value is not None}
     searched = [key for key in given if key.startswith("search_")]
-    search: dict[str, Any] = {key.removeprefix("search_"): given.pop(key) for key in searched}
+    searching: dict[str, Any] = {key.removeprefix("search_"): given.pop(key) for key in searched}
     train: dict[str, Any] = {
         key: given.pop(key) for key in list(given) if key in ("model", "epochs", "hidden", "patience", "task")
     }
-    return dataclasses.replace(
+    out = dataclasses.replace(
         params,
         datasets=(dataset,),
-        search=dataclasses.replace(params.search, **search),
+        search=with_axes(dataclasses.replace(params.search, **searching), search or {}),
         train=dataclasses.replace(params.train, **train),
         **given,
     )
+    check_numbers(out)
+    return out
 
 
 def train(
@@ -61,6 +79,9 @@ def train(
     seeds: Annotated[int | None, typer.Option("--seeds", help="Final runs.", min=1)] = None,
     search_points: Annotated[int | None, typer.Option(help="Points of the search.", min=1)] = None,
     search_seeds: Annotated[int | None, typer.Option(help="Seeds that each point is tried on.", min=1)] = None,
+    search: Search = None,
+    search_strategy: Strategy = None,
+    search_space: Space = None,
     epochs: Annotated[int | None, typer.Option(help="Epochs at most.", min=1)] = None,
     model: Annotated[str | None, typer.Option("--model", help="The backbone; the method's own if left out.")] = None,
     hidden: Annotated[int | None, typer.Option(help="Width of the hidden layer.", min=1)] = None,
@@ -103,6 +124,7 @@ def train(
             epsilon = 0.0
         chosen = choose_params(
             params, dataset, seeds=seeds, seed=seed, search_points=search_points, search_seeds=search_seeds,
+            search_strategy=search_strategy, search_space=search_space, search=axes(search),
             epochs=epochs, hidden=hidden, patience=patience, model=model, task=task,
         )  # fmt: skip
         resources = Resources(max_memory=memory_bytes(max_memory), team=team, note=console.note)

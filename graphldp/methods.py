@@ -210,6 +210,20 @@ class Method:
         return self.name if mechanism == self.mechanism else f"{self.name}-{mechanism}"
 
 
+# What the papers say that they searched (docs/search.md). A learning rate of 0, which one lists, trains nothing.
+_UPGNET: tuple[tuple[str, tuple[Any, ...]], ...] = (
+    ("learning_rate", (1e-4, 1e-3, 1e-2, 1e-1)),
+    ("weight_decay", (1e-4, 1e-3, 1e-2, 1e-1)),
+    ("dropout", (1e-4, 1e-3, 1e-2, 1e-1)),
+    ("steps", (0, 2, 4, 8, 16, 32, 64)),
+)
+_TOGL: tuple[tuple[str, tuple[Any, ...]], ...] = (
+    ("learning_rate", (1e-3, 1e-2, 1e-1)),
+    ("weight_decay", (0.0, 1e-5, 1e-4, 1e-3)),
+    ("dropout", (0.0, 1e-3, 1e-2, 1e-1)),
+    ("steps", (0, 1, 2, 3, 4, 5)),
+    ("denoise.rho", (0.0, 0.3, 0.5, 0.7, 1.0)),
+)
 _METHODS = {
     entry.name: entry
     for entry in (
@@ -261,6 +275,13 @@ _METHODS = {
             mechanism="ppm-public",
             mechanisms=("ppm-public", "ppm-safe", "ppm", "pldp"),
             filter="flexprop",
+            grid=(
+                ("learning_rate", (1e-4, 1e-3, 1e-2, 1e-1)),
+                ("weight_decay", (0.0, 1e-4, 1e-3, 1e-2, 1e-1)),
+                ("dropout", (0.0, 0.25, 0.5, 0.75)),
+                ("steps", (0, 2, 4, 8, 16)),
+                ("gamma", (0.1, 0.3, 0.5, 0.7, 0.9)),
+            ),
             reference="PPGNN, Algorithms 3 and 4",
         ),
         Method(
@@ -269,6 +290,7 @@ _METHODS = {
             mechanism="mb",
             filter="hoa",
             before=0.5,
+            grid=(*_UPGNET, ("denoise.before", (0.1, 0.3, 0.5, 0.7, 0.9))),
             reference="UPGNet, Algorithm 2, order N-H",
         ),
         Method(
@@ -277,6 +299,7 @@ _METHODS = {
             mechanism="mb",
             filter="hoa",
             after=0.5,
+            grid=(*_UPGNET, ("denoise.after", (0.1, 0.3, 0.5, 0.7, 0.9))),
             reference="UPGNet, Algorithm 2, order H-N",
         ),
         Method(
@@ -288,6 +311,7 @@ _METHODS = {
             filter="ppr",
             options=(("convolution", 0.5), ("decay", 0.1), ("expansion", "auto")),
             model="mlp",
+            grid=(("m", (1, 3, 5, 10, 20, 30, 50)),),
             reference="LDP-GE, Algorithms 2 to 4",
         ),
         Method(
@@ -295,6 +319,7 @@ _METHODS = {
             summary="Two rounds: half the budget finds the features that set classes apart (FDA), half reports them.",
             mechanism="pm",
             rounds=Rounds(score_by="fda"),
+            grid=_TOGL,
             reference="TOGL, Eq. 4 to 8, discriminant scores",
         ),
         Method(
@@ -302,6 +327,7 @@ _METHODS = {
             summary="Two rounds: half the budget finds the features that an L1 model weighs (SMA), half reports them.",
             mechanism="pm",
             rounds=Rounds(score_by="sma"),
+            grid=_TOGL,
             reference="TOGL, Eq. 4 to 8, sparse-model scores",
         ),
         Method(

@@ -26,6 +26,7 @@ from graphldp.stages.paper_numbers import PaperNumbers, load_papers
 from graphldp.stages.params import Axes, Cell, Params, value_text
 from graphldp.stages.paths import epsilon_text
 from graphldp.stages.report import report_page
+from graphldp.stages.spoken import spoken
 from graphldp.stages.tables import (
     MAJORITY,
     NONPRIV,
@@ -237,6 +238,7 @@ def _section(dataset: str, setting: Axes, runs: list[_Runs], bootstrap: Bootstra
         runs=len(floor.numbers),
         points=points,
         search_seeds=search_seeds,
+        search=spoken(floor.meta["search"]),
         sizes=(train, validation, test),
     )
 

@@ -19,6 +19,7 @@ from graphldp import methods
 from graphldp.client import names as mechanism_names
 from graphldp.errors import OptionError, unknown_name
 from graphldp.measures import canonical_task
+from graphldp.points import AXES
 
 if TYPE_CHECKING:
     from graphldp.stages.space import Row
@@ -40,6 +41,7 @@ __all__ = [
     "read_yaml",
     "typed",
     "value_text",
+    "with_axes",
 ]
 
 STRATEGIES = ("random", "grid", "halving")  # how a search spends its budget
@@ -205,6 +207,14 @@ class Params:
             for arm, epsilon in pairs:
                 assert epsilon is not None
                 yield Cell(dataset=dataset, name=arm.name, method=arm.method, mechanism=arm.mechanism, epsilon=epsilon)
+
+
+def with_axes(search: SearchParams, axes: Mapping[str, Any]) -> SearchParams:
+    """Return the search with other values on some axes: common ones by their name, any others among its options."""
+    common = {name: values for name, values in axes.items() if name in AXES}
+    rest = {name: values for name, values in axes.items() if name not in AXES}
+    options = {**search.options, **_axes(rest, "search.options")}
+    return dataclasses.replace(search, **typed(SearchParams, common, "search."), options=options)
 
 
 def value_text(value: Any) -> str:

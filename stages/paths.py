@@ -16,6 +16,7 @@ __all__ = [
     "reports_path",
     "resume_path",
     "runs_path",
+    "trials_path",
 ]
 
 
@@ -52,6 +53,11 @@ def runs_path(data: Path, dataset: str, name: str, epsilon: float, task: str = D
 def resume_path(data: Path, dataset: str, name: str, epsilon: float, task: str = DEFAULT_TASK) -> Path:
     """Return where an interrupted training leaves what it had reached."""
     return data / "resume" / dataset / _row(name, task) / f"eps={epsilon_text(epsilon)}.safetensors"
+
+
+def trials_path(data: Path, dataset: str, name: str, epsilon: float, task: str = DEFAULT_TASK) -> Path:
+    """Return the file of a Trials artifact; `name` is the row's name."""
+    return data / "trials" / dataset / _row(name, task) / f"eps={epsilon_text(epsilon)}.parquet"
 
 
 def _row(name: str, task: str) -> Path:

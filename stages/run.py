@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +28,10 @@ Progress = Callable[[int, int, str], None]
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Outcome:
-    """One row: what it is called, what it spent, and its final runs' test scores by measure, the headline first."""
+    """One row: what it is called, what it spent, and its final runs' test scores by measure, the headline first.
+
+    `search` says what was tried, as artifacts of runs do; it is empty where nothing is learned.
+    """
 
     name: str
     mechanism: str
@@ -36,6 +39,7 @@ class Outcome:
     m: int | None
     chosen: dict[str, Any]
     scores: Mapping[str, NDArray[np.float64]]
+    search: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def headline(self) -> NDArray[np.float64]:
@@ -98,7 +102,8 @@ def run(
         result = learn_cell(graph, plan, params, device=device, resources=resources, progress=part)
         assert result.setup is not None
         name = cell.recipe.cell_name(cell.mechanism)
-        out.append(_row(name, cell.mechanism, cell.epsilon, result.setup.device.m, result, measures))
+        row = _row(name, cell.mechanism, cell.epsilon, result.setup.device.m, result, measures)
+        out.append(replace(row, search={**asdict(params.search), **plan.facts()}))
     return out
 
 

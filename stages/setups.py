@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -16,7 +16,7 @@ from graphldp.errors import OptionError
 from graphldp.graph import Graph
 from graphldp.learn import Backbone, model
 from graphldp.methods import Method, Rounds, method
-from graphldp.points import Point, Rung
+from graphldp.points import AXES, Point, Rung, run_epochs
 from graphldp.server import Calibration, Estimate
 from graphldp.server.evidence import Evidence, make_evidence
 from graphldp.stages.inputs import average_degree, estimate_of
@@ -84,6 +84,26 @@ class Plan:
     setups: tuple[Setup, ...]
     rungs: tuple[Rung, ...]
     left_out: tuple[str, ...] = ()
+
+    def facts(self) -> dict[str, Any]:
+        """Return what a search says of itself beyond what was asked for: its rungs, the values tried, what it lacks."""
+        rows = [{**{name: getattr(point, name) for name in AXES}, **dict(point.options)} for point in self.points]
+        names = sorted({name for row in rows for name in row})
+        tried = {name: _distinct([row[name] for row in rows if name in row]) for name in names}
+        out: dict[str, Any] = {
+            "points": len(self.points),
+            "rungs": [asdict(rung) for rung in self.rungs],
+            "run_epochs": run_epochs(self.rungs),
+            "tried": tried,
+        }
+        return out | ({"left_out": list(self.left_out)} if self.left_out else {})
+
+
+def _distinct(values: Sequence[Any]) -> list[Any]:
+    """Return the values that there are, numbers in their order."""
+    found = list({json.dumps(value): value for value in values}.values())
+    numbers = all(isinstance(value, int | float) for value in found)
+    return sorted(found) if numbers else sorted(found, key=json.dumps)
 
 
 def plan_of(source: Source, params: Params) -> Plan:

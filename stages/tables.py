@@ -155,6 +155,7 @@ class Section:
 
     Attributes:
         sizes: how many nodes, or edges, are trained on, selected by and tested on.
+        search: what is unusual in the search, in words.
     """
 
     dataset: str
@@ -165,6 +166,7 @@ class Section:
     search_seeds: int
     sizes: tuple[int, int, int]
     setting: tuple[tuple[str, str], ...] = ()
+    search: str = ""
 
     @property
     def measure(self) -> Measure:
@@ -204,7 +206,8 @@ class Section:
         parts = self.measures.parts
         return (
             f"{self.title}: every trained row had the same search ({self.points} points, {self.search_seeds} "
-            f"{_plural(self.search_seeds, 'seed')}, chosen by mean validation loss) and then {self.runs} "
+            f"{_plural(self.search_seeds, 'seed')}, {f'{self.search}, ' if self.search else ''}"
+            f"chosen by mean validation loss) and then {self.runs} "
             f"{_plural(self.runs, 'run')} on the same splits ({train} {parts} to train, "
             f"{validation} to validate, {test} to test)."
         )

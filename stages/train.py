@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +15,6 @@ from graphldp import __version__, methods
 from graphldp.errors import OptionError
 from graphldp.graph import Graph
 from graphldp.measures import measures_of
-from graphldp.points import run_epochs
 from graphldp.stages.artifacts import expect, file_hash, write_json, write_table
 from graphldp.stages.cards import floor_of
 from graphldp.stages.denoise import make_command as denoise_command
@@ -38,7 +37,6 @@ __all__ = [
     "make_command",
     "runs_meta",
     "runs_schema",
-    "searched",
     "taken_up",
     "train",
     "write_runs",
@@ -215,15 +213,8 @@ def found_meta(plan: Plan, result: CellResult, search: Mapping[str, Any]) -> dic
         "model": result.setup.backbone.name,
         "chosen_point": result.chosen,
         "record": {**result.outcome.record, "search": list(result.records)},
-        "search": {**search, **searched(plan)},
+        "search": {**search, **plan.facts()},
     }
-
-
-def searched(plan: Plan) -> dict[str, Any]:
-    """Return what a search says of itself beyond what was asked for: its rungs, and what this row could not search."""
-    rungs = [asdict(rung) for rung in plan.rungs]
-    out: dict[str, Any] = {"points": len(plan.points), "rungs": rungs, "run_epochs": run_epochs(plan.rungs)}
-    return out | ({"left_out": list(plan.left_out)} if plan.left_out else {})
 
 
 def write_runs(path: Path, result: CellResult, meta: Mapping[str, Any]) -> Path:

@@ -90,13 +90,22 @@ def filtered_ones(shift: sp.csr_array, coefficients: Sequence[float]) -> NDArray
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Estimate:
-    """What was chosen, why, and what each order was estimated to cost over the whole training."""
+    """What was chosen, why, and what each order was estimated to cost over the whole training.
+
+    Attributes:
+        order: `propagate` or `materialise`.
+        reason: why.
+        propagate_seconds, materialise_seconds: what each of them would take, by the rates that the estimate assumes.
+        materialised_bytes: what the filtered inputs would take.
+        limit: how many bytes they were allowed to take; None where nothing limits them.
+    """
 
     order: str
     reason: str
     propagate_seconds: float
     materialise_seconds: float
     materialised_bytes: int
+    limit: int | None = None
 
     def record(self) -> dict[str, Any]:
         """Return it as JSON-able values."""
@@ -162,4 +171,5 @@ def choose_order(
         propagate_seconds=propagate,
         materialise_seconds=materialise,
         materialised_bytes=size,
+        limit=limit,
     )

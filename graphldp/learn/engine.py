@@ -391,6 +391,7 @@ class Trainer:
             "task": {"name": self.task.name, "options": asdict(self.task)},  # type: ignore[call-overload]
             "chain": self.order.record(),
             "waves": [len(wave) for wave in self.waves],
+            "max_memory": self.options.max_memory,
             "failed": [
                 f"run {r}: the loss was not finite after {state.epochs[r]} updates; "
                 f"kept its parameters of epoch {state.best_epoch[r]}"

@@ -38,3 +38,10 @@ def test_datasets_carry_their_public_facts(ldp) -> None:
     assert (cora["nodes"], cora["edges"], cora["features"], cora["classes"]) == (2708, 5278, 1433, 7)
     assert cora["range"] == "0..1"
     assert "2,708" in ldp("list", "datasets").out
+
+
+def test_methods_carry_what_their_papers_searched(ldp) -> None:
+    rows = {row["name"]: row["paper_grid"] for row in json.loads(ldp("list", "methods", "--json").out)}
+    assert "steps 0, 2, 4, 8, 16, 32, 64" in rows["upgnet-hn"]
+    assert rows["ldpge"] == "m 1, 3, 5, 10, 20, 30, 50"
+    assert rows["structure"] == ""

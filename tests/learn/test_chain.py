@@ -185,6 +185,17 @@ def test_the_choice_is_recorded() -> None:
     assert record["order"] == cheaper
     # 4 bytes for each of nodes x dimensions, for each pair of inputs and filter among the 5 runs.
     assert record["materialised_bytes"] == 4 * 40 * 12 * 5
+    assert record["limit"] is None
+
+
+def test_the_limit_that_decided_is_recorded() -> None:
+    problem, labels = small_problem()
+    runs = varied_runs(problem, labels)
+    record = fit(problem, runs, Options(epochs=2, max_memory=10**9), device="cpu").record
+    assert (record["max_memory"], record["chain"]["limit"]) == (10**9, 5 * 10**8)
+    found = choose_order(problem, runs, width=16, epochs=500, limit=4 * 40 * 12 * 5 - 1).record()
+    assert found["limit"] == found["materialised_bytes"] - 1
+    assert found["reason"] == "the filtered inputs would not fit into the memory limit"
 
 
 @pytest.mark.parametrize("compressed", [True, False])
