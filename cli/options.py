@@ -14,6 +14,7 @@ import typer
 __all__ = [
     "DATA",
     "AsJson",
+    "BatchSize",
     "Data",
     "Dataset",
     "Device",
@@ -128,11 +129,21 @@ Device: TypeAlias = Annotated[
         "--device", help="auto, cpu, cuda or mps.", callback=_device, autocompletion=_complete(lambda: _DEVICES)
     ),
 ]
+BatchSize: TypeAlias = Annotated[
+    int | None,
+    typer.Option(
+        "--batch-size",
+        help="Training nodes of one update; 0, the usual, is all of them.",
+        min=0,
+        show_default=False,
+    ),
+]
 MaxMemory: TypeAlias = Annotated[
     float | None,
     typer.Option(
         "--max-memory",
-        help="GB that training may take beside the data, by estimate: runs that would take more train in waves.",
+        help="GB that training may take beside the data, by estimate. Runs that would take more train in waves; "
+        "where a single run does, in batches.",
         min=0.001,
         show_default=False,
     ),

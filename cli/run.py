@@ -12,6 +12,7 @@ from graphldp.cli import console
 from graphldp.cli.options import (
     DATA,
     AsJson,
+    BatchSize,
     Data,
     Dataset,
     Device,
@@ -55,6 +56,7 @@ def run(
         bool, typer.Option("--references/--no-references", help="Also train the floor and the ceiling.")
     ] = True,
     device: Device = "auto",
+    batch_size: BatchSize = None,
     max_memory: MaxMemory = None,
     processes: Processes = None,
     params: ParamsFile = Path("params.yaml"),
@@ -74,9 +76,9 @@ def run(
         chosen = choose_params(
             params, dataset, seeds=seeds, seed=seed, search_points=search_points, search_seeds=search_seeds,
             search_strategy=search_strategy, search_space=search_space, search=axes(search),
-            epochs=epochs, model=model, task=task,
+            epochs=epochs, batch_size=batch_size, model=model, task=task,
         )  # fmt: skip
-        resources = Resources(max_memory=memory_bytes(max_memory), team=team, note=console.note)
+        resources = Resources(max_memory=memory_bytes(max_memory), team=team, scratch=data, note=console.note)
         if resources.leads and not graph_dir(data, dataset).exists():
             fetch(dataset, data)
         resources.meet()

@@ -12,6 +12,7 @@ from graphldp.cli import console
 from graphldp.cli.options import (
     DATA,
     AsJson,
+    BatchSize,
     Data,
     Dataset,
     Device,
@@ -40,7 +41,7 @@ def choose_params(
     """Return the parameters of the file, or the defaults where the usual file is not there, with the given changes.
 
     A change is named by its place: `seeds`, `seed`, `search_points`, `search_seeds`, `model`, `epochs`, `hidden`,
-    `patience`, `task`, and so on. `search` has the values of axes of the search by name.
+    `patience`, `batch_size`, `task`, and so on. `search` has the values of axes of the search by name.
     """
     import dataclasses
 
@@ -52,9 +53,8 @@ def choose_params(
     given: dict[str, Any] = {key: value for key, value in changes.items() if value is not None}
     searched = [key for key in given if key.startswith("search_")]
     searching: dict[str, Any] = {key.removeprefix("search_"): given.pop(key) for key in searched}
-    train: dict[str, Any] = {
-        key: given.pop(key) for key in list(given) if key in ("model", "epochs", "hidden", "patience", "task")
-    }
+    loop = ("model", "epochs", "hidden", "patience", "batch_size", "task")
+    train: dict[str, Any] = {key: given.pop(key) for key in list(given) if key in loop}
     out = dataclasses.replace(
         params,
         datasets=(dataset,),
@@ -90,6 +90,7 @@ def train(
         int | None, typer.Option("--seed", help="The root of all randomness of an experiment.", min=0)
     ] = None,
     device: Device = "auto",
+    batch_size: BatchSize = None,
     max_memory: MaxMemory = None,
     processes: Processes = None,
     params: ParamsFile = _PARAMS,
@@ -125,9 +126,9 @@ def train(
         chosen = choose_params(
             params, dataset, seeds=seeds, seed=seed, search_points=search_points, search_seeds=search_seeds,
             search_strategy=search_strategy, search_space=search_space, search=axes(search),
-            epochs=epochs, hidden=hidden, patience=patience, model=model, task=task,
+            epochs=epochs, hidden=hidden, patience=patience, batch_size=batch_size, model=model, task=task,
         )  # fmt: skip
-        resources = Resources(max_memory=memory_bytes(max_memory), team=team, note=console.note)
+        resources = Resources(max_memory=memory_bytes(max_memory), team=team, scratch=data, note=console.note)
         with console.progress(f"train {dataset} {method}", None, "epochs") as bar:
             path = stage.train(
                 dataset, method, mechanism, epsilon, data=data, params=chosen, name=name, device=device,

@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -37,6 +37,7 @@ from graphldp.stages.inputs import average_degree, centred, evidence_inputs, fil
 from graphldp.stages.params import Params
 from graphldp.stages.resources import Resources
 from graphldp.stages.setups import Plan, Setup
+from graphldp.stages.stores import ArrowStores
 from graphldp.stages.tasks import (
     Part,
     calibration_over,
@@ -211,6 +212,7 @@ class _Cell:
     matrices: dict[tuple[str, int], NDArray[np.float32]] = field(default_factory=dict)
     parts: dict[int, Part] = field(default_factory=dict)
     built: tuple[list[int], Problem, list[Run]] | None = None
+    stores: ArrowStores | None = None
 
     @contextmanager
     def kept(
@@ -222,7 +224,10 @@ class _Cell:
             self.state = None if checkpoint.state is None else State.from_bytes(checkpoint.state)
             self.waiting = {place: State.from_bytes(data) for place, data in checkpoint.waiting.items()}
         try:
-            yield
+            with ExitStack() as stack:
+                if self.resources.scratch is not None:
+                    self.stores = stack.enter_context(ArrowStores(self.resources.scratch))
+                yield
         except KeyboardInterrupt as stop:
             state = stop.state if isinstance(stop, Interrupted) else self.state
             if on_stop is not None:
@@ -245,6 +250,8 @@ class _Cell:
             task=task_of(self.params.train),
             epochs=self.params.train.epochs,
             patience=setup.patience,
+            batch_size=self.params.train.batch_size,
+            neighbors=self.params.train.neighbors,
             max_memory=self.resources.max_memory,
         )
 
@@ -312,6 +319,7 @@ class _Cell:
             progress=say,
             state=state,
             team=self.resources.team,
+            stores=self.stores,
         )
         self.resources.tell(self.phase, outcome)
         self.state = None

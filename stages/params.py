@@ -141,6 +141,8 @@ class TrainParams:
     Attributes:
         model: the backbone; the method's own if empty.
         hidden, epochs, patience: its width, the updates at most, and how many without improvement end a run.
+        batch_size: training nodes of one update; 0 is all of them, and an epoch one update.
+        neighbors: in batches of a backbone whose layers pass messages: how many a node hears in each while training.
         standardize: whether inputs are centred on the fill and brought to one scale.
         train_fraction, validation_fraction: of the labelled nodes; the others are tested on. Edges have shares of their
             own: 85, 5 and 10 %.
@@ -152,6 +154,8 @@ class TrainParams:
     hidden: int = 16
     epochs: int = 500
     patience: int = 50
+    batch_size: int = 0
+    neighbors: int = 10
     standardize: bool = True
     train_fraction: float = 0.5
     validation_fraction: float = 0.25
@@ -396,6 +400,13 @@ def check_numbers(params: Params) -> None:
         *(("search.weight_decay", x, 0 <= x < math.inf, "finite and >= 0") for x in search.weight_decay),
         *(("search.dropout", x, 0 <= x < 1, "in [0, 1)") for x in search.dropout),
         *(("search.steps", x, x >= 0, ">= 0") for x in search.steps),
+        ("train.batch_size", train.batch_size, train.batch_size >= 0, "at least 1, or 0 for all nodes at once"),
+        (
+            "train.neighbors",
+            train.neighbors,
+            train.neighbors >= 1 or train.neighbors == -1,
+            "at least 1, or -1 for all",
+        ),
         ("train.train_fraction", train.train_fraction, train.train_fraction > 0, "> 0"),
         ("train.validation_fraction", train.validation_fraction, train.validation_fraction > 0, "> 0"),
         ("evaluate.resamples", evaluate.resamples, evaluate.resamples >= 100, "at least 100"),

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 from graphldp.errors import OptionError
 
@@ -24,11 +25,13 @@ class Resources:
     Attributes:
         max_memory: bytes that training may take beside the data, by estimate; None is no bound.
         team: the processes that share the runs; None alone.
+        scratch: where filtered inputs that memory does not hold may be for a while; None is nowhere.
         note: is told, in one line, what the bound has changed.
     """
 
     max_memory: int | None = None
     team: Team | None = None
+    scratch: Path | None = None
     note: Callable[[str], None] | None = None
 
     def __post_init__(self) -> None:
@@ -47,11 +50,18 @@ class Resources:
 
     def tell(self, phase: str, outcome: Outcome) -> None:
         """Say what a phase was split into, if it was."""
-        waves: list[Any] = outcome.record["waves"]
-        if self.note is not None and len(waves) > 1 and self.max_memory is not None:
+        if self.note is None or self.max_memory is None:
+            return
+        limit = f"{self.max_memory / GIGABYTE:.3g} GB"
+        batches, waves = outcome.record.get("batches"), outcome.record["waves"]
+        if batches is not None and batches["automatic"]:
             self.note(
-                f"{phase}: {sum(waves)} runs in {len(waves)} waves of at most {max(waves)}, to stay within "
-                f"{self.max_memory / GIGABYTE:.3g} GB"
+                f"{phase}: in batches of {batches['size']} training nodes, as in full batch a single run takes more "
+                f"than {limit}"
+            )
+        if len(waves) > 1:
+            self.note(
+                f"{phase}: {sum(waves)} runs in {len(waves)} waves of at most {max(waves)}, to stay within {limit}"
             )
 
 

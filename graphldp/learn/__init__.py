@@ -3,7 +3,8 @@
 from graphldp.learn.chain import Estimate, choose_order
 from graphldp.learn.deferred import Deferred
 from graphldp.learn.device import DEVICES, resolve_device
-from graphldp.learn.engine import Progress, advance, fit
+from graphldp.learn.engine import Progress
+from graphldp.learn.fitting import advance, fit
 from graphldp.learn.models import Backbone, model, models, register
 from graphldp.learn.pairing import PairScorer
 from graphldp.learn.problem import MessageGraph, NodeInputs, Options, Outcome, Problem, Run

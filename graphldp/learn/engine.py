@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import asdict
 from itertools import groupby
-from typing import Any, TypeAlias
+from typing import Any, Self, TypeAlias
 
 import numpy as np
 import torch
@@ -15,73 +15,23 @@ from torch import Tensor
 
 from graphldp.errors import DataError, OptionError, ProcessError
 from graphldp.learn.batch import GraphMatrices, RunBatch, without_dropout
-from graphldp.learn.chain import choose_order, trimmed
+from graphldp.learn.chain import Estimate, choose_order, trimmed
 from graphldp.learn.deferred import DEFERRED_BYTES, Deferred
 from graphldp.learn.denormals import flushed_denormals
-from graphldp.learn.device import resolve_device
 from graphldp.learn.noise import DropoutNoise, initial_parameters
 from graphldp.learn.optim import Adam
 from graphldp.learn.parallel import deferred_interrupt, group_count, side_by_side, spread, thread_share
 from graphldp.learn.problem import Options, Outcome, Problem, Run
 from graphldp.learn.state import Group, Interrupted, State, fingerprint
-from graphldp.learn.tasks.base import Task
+from graphldp.learn.tasks.base import Metrics, Task
 from graphldp.learn.team import Team
 from graphldp.learn.waves import estimate_memory, waves
 
-__all__ = ["Progress", "Trainer", "TrainingBatch", "advance", "fit"]
+__all__ = ["Progress", "Trainer", "TrainingBatch"]
 
 Progress: TypeAlias = Callable[[int, int, str], None]
 # Finished runs leave the batch when so many of them have gathered: leaving costs as much as a few epochs.
 LEAVING_SHARE = 0.25
-
-
-def fit(
-    problem: Problem,
-    runs: Sequence[Run],
-    options: Options | None = None,
-    *,
-    device: str | torch.device = "auto",
-    progress: Progress | None = None,
-    state: State | None = None,
-    team: Team | None = None,
-) -> Outcome:
-    """Train all runs as one batched model and return what each has become.
-
-    Args:
-        problem: the graph and the inputs.
-        runs: the models to train.
-        options: the backbone and how it is trained.
-        device: `auto`, `cpu`, `cuda`, `mps`, or a torch device.
-        progress: called with (epochs done, epochs in all, text) before each epoch.
-        state: of an interrupted training of the same runs, which is continued.
-        team: the processes that share the runs, each of which calls this with the same arguments; all of them get the
-            whole outcome.
-
-    Raises:
-        Interrupted: on Ctrl-C, between two epochs; it carries the state to continue from.
-    """
-    where = resolve_device(device) if isinstance(device, str) else device
-    return Trainer(problem, runs, options or Options(), where, team).fit(progress, state)
-
-
-def advance(
-    problem: Problem,
-    runs: Sequence[Run],
-    options: Options | None = None,
-    *,
-    until: int,
-    device: str | torch.device = "auto",
-    progress: Progress | None = None,
-    state: State | None = None,
-    team: Team | None = None,
-) -> tuple[Outcome, State]:
-    """Train all runs for `until` epochs in all, and return what they are by then, and the state to go on from.
-
-    Runs that are dropped from the state (`State.drop`) train no further. What a run becomes depends neither on where it
-    was stopped in between nor on which others go on. Arguments as for `fit`.
-    """
-    where = resolve_device(device) if isinstance(device, str) else device
-    return Trainer(problem, runs, options or Options(), where, team).advance(progress, state, until)
 
 
 class TrainingBatch(RunBatch):
@@ -114,39 +64,75 @@ class Trainer:
         self.task.check(problem, self.runs)
         for run in runs:
             run.check_hidden(problem)
-        outputs = self.task.outputs(problem.classes)
-        self.shapes = self.model.parameters(problem.dimensions, outputs) | self.task.parameters()
-        width = self.model.width(outputs)
-        # Half of the memory for the filtered inputs: the runs need some, too.
-        limit = None if options.max_memory is None else options.max_memory // 2
-        self.order = choose_order(
-            problem, self.runs, width=width, epochs=options.epochs, order=options.order, limit=limit
-        )
+        self.doing = ""  # for the progress line, beside the epochs
+        self.width_out = self.task.outputs(problem.classes)
+        self.shapes = self.model.parameters(problem.dimensions, self.width_out) | self.task.parameters()
+        self.width = self.model.width(self.width_out)
+        self.order = self._order()
         # Runs that can be one batch stand side by side; of them those with the same filter, and then the same inputs.
         kinds: dict[Hashable, int] = {}
-        self.kind = [kinds.setdefault((run.graph, self.task.key(run)), len(kinds)) for run in runs]
+        self.kind = [kinds.setdefault(self._alike(run), len(kinds)) for run in runs]
         position = sorted(range(len(runs)), key=lambda r: (self.kind[r], trimmed(runs[r].coefficients), runs[r].inputs))
-        size = sum(math.prod(one.shape) for one in self.shapes.values())
+        self.waves = waves(position, self._estimate, self._limit())
+        self._prepare()
 
-        def estimate(some: list[int]) -> int:
-            chosen = [runs[r] for r in some]
-            return sum(self.task.memory(run, outputs) for run in chosen) + estimate_memory(
-                problem,
-                chosen,
-                width=width,
-                parameters=size,
-                materialised=self.order.order == "materialise",
-                outputs=outputs,
-                model=self.model,
-            )
+    def __enter__(self) -> Self:
+        """Return itself."""
+        return self
 
-        limit = options.max_memory
-        if limit is None and any(isinstance(one.deviations, Deferred) for one in problem.inputs):
-            limit = max(DEFERRED_BYTES, *(estimate([r]) for r in range(len(runs))))
-        self.waves = waves(position, estimate, limit)
-        self.problems = {index: problem.on(index) for index in {run.graph for run in runs}}
-        self.graphs = {index: GraphMatrices(one, self.model, device) for index, one in self.problems.items()}
-        self.units = problem.nodes * width
+    def __exit__(self, *failure: object) -> None:
+        """Let go of what it keeps elsewhere."""
+        self.close()
+
+    def close(self) -> None:
+        """Let go of what it keeps elsewhere: of nothing."""
+
+    def _order(self) -> Estimate:
+        """Return the order of the chain."""
+        # Half of the memory for the filtered inputs: the runs need some, too.
+        limit = None if self.options.max_memory is None else self.options.max_memory // 2
+        return choose_order(
+            self.problem,
+            self.runs,
+            width=self.width,
+            epochs=self.options.epochs,
+            order=self.options.order,
+            limit=limit,
+        )
+
+    def _limit(self) -> int | None:
+        """Return the bytes that a wave may take: where inputs are made only when they are needed, never all at once."""
+        limit = self.options.max_memory
+        if limit is None and any(isinstance(one.deviations, Deferred) for one in self.problem.inputs):
+            limit = max(DEFERRED_BYTES, *(self._estimate([r]) for r in range(len(self.runs))))
+        return limit
+
+    def _alike(self, run: Run) -> Hashable:
+        """Return what runs of one batch have in common."""
+        return run.graph, self.task.key(run)
+
+    def _estimate(self, some: list[int]) -> int:
+        """Return the bytes that these runs take together."""
+        chosen = [self.runs[r] for r in some]
+        return sum(self.task.memory(run, self.width_out) for run in chosen) + estimate_memory(
+            self.problem,
+            chosen,
+            width=self.width,
+            parameters=self._numbers(),
+            materialised=self.order.order == "materialise",
+            outputs=self.width_out,
+            model=self.model,
+        )
+
+    def _numbers(self) -> int:
+        """Return how many numbers are in one run's parameters."""
+        return sum(math.prod(one.shape) for one in self.shapes.values())
+
+    def _prepare(self) -> None:
+        """Put on the device what all waves share."""
+        self.problems = {index: self.problem.on(index) for index in {run.graph for run in self.runs}}
+        self.graphs = {index: GraphMatrices(one, self.model, self.device) for index, one in self.problems.items()}
+        self.units = self.problem.nodes * self.width
 
     def fit(self, progress: Progress | None = None, state: State | None = None) -> Outcome:
         """Train to the end, from the start or from a state."""
@@ -334,9 +320,12 @@ class Trainer:
 
     @torch.no_grad()
     def _select(self, state: State, group: Group, batch: TrainingBatch, hidden: Tensor) -> None:
-        """Validate the parameters as they stand, remember the best, and end runs that have stopped improving."""
+        """Validate the parameters as they stand."""
         outputs = self.model.head(group.parameters, batch, hidden, without_dropout)
-        loss, metrics = batch.objective.validate(outputs, group.parameters)
+        self._keep_best(state, group, *batch.objective.validate(outputs, group.parameters))
+
+    def _keep_best(self, state: State, group: Group, loss: NDArray[np.float64], metrics: Metrics) -> None:
+        """Remember the parameters of runs whose validation loss is the lowest so far, and end runs."""
         runs = np.asarray(group.batch)
         running = state.running(group)
         broken = running & ~np.isfinite(loss)
@@ -382,8 +371,12 @@ class Trainer:
         running = sum(int(state.running(group).sum()) for group in mine)
         best = float(state.validation_loss.min())
         loss = f", best validation loss {best:.4f}" if np.isfinite(best) else ""
-        text = f"{team}{wave}{running} of {len(self.runs)} runs training{loss}"
+        text = f"{team}{wave}{self.doing}{running} of {len(self.runs)} runs training{loss}"
         progress(state.wave * epochs + behind, epochs * waves_, text)
+
+    def _record(self) -> dict[str, Any]:
+        """Return what else there is to say of how the runs were trained."""
+        return {}
 
     def _outcome(self, state: State) -> Outcome:
         failed: NDArray[Any] = np.flatnonzero(state.failed)
@@ -392,6 +385,7 @@ class Trainer:
             "chain": self.order.record(),
             "waves": [len(wave) for wave in self.waves],
             "max_memory": self.options.max_memory,
+            **self._record(),
             "failed": [
                 f"run {r}: the loss was not finite after {state.epochs[r]} updates; "
                 f"kept its parameters of epoch {state.best_epoch[r]}"

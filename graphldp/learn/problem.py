@@ -253,6 +253,9 @@ class Options:
         patience: a run stops once its validation loss has not improved for so many epochs; None never stops.
         order: `propagate` (inputs times weights first), `materialise` (filter the inputs first), or `auto`.
         max_memory: bytes that training may take, by estimate; a bigger batch is split into waves.
+        batch_size: training nodes of one update; 0 is all of them, unless not even a single run fits into `max_memory`.
+        neighbors: in batches of a backbone whose layers pass messages: neighbours that a node hears in each layer
+            while training; -1 is all.
     """
 
     model: Backbone = field(default_factory=GCN)
@@ -261,6 +264,8 @@ class Options:
     patience: int | None = 100
     order: str = "auto"
     max_memory: int | None = None
+    batch_size: int = 0
+    neighbors: int = 10
 
     def __post_init__(self) -> None:
         if self.epochs < 1:
@@ -271,6 +276,10 @@ class Options:
             raise OptionError(f"order must be one of {', '.join(ORDERS)}, got {self.order!r}")
         if self.max_memory is not None and self.max_memory < 1:
             raise OptionError(f"max_memory must be >= 1 byte, got {self.max_memory}")
+        if self.batch_size < 0:
+            raise OptionError(f"batch_size must be >= 1, or 0 for all nodes at once, got {self.batch_size}")
+        if self.neighbors < 1 and self.neighbors != -1:
+            raise OptionError(f"neighbors must be >= 1, or -1 for all, got {self.neighbors}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

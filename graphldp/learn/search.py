@@ -14,7 +14,8 @@ import torch
 from numpy.typing import NDArray
 
 from graphldp.errors import DataError
-from graphldp.learn.engine import Progress, fit
+from graphldp.learn.engine import Progress
+from graphldp.learn.fitting import fit
 from graphldp.learn.problem import NO_NODES, Options, Outcome, Problem, Run, no_labels
 from graphldp.learn.state import State
 from graphldp.learn.tasks.base import Targets

@@ -10,10 +10,14 @@ from graphldp.learn.chain import distinct
 from graphldp.learn.models.base import Backbone
 from graphldp.learn.problem import Problem, Run
 
-__all__ = ["estimate_memory", "waves"]
+__all__ = ["MemoryLimitError", "estimate_memory", "waves"]
 
 # Arrays alive at once in an epoch, counted in the profile of the two-layer GCN: trunk, its gradient and temporaries.
 NODE_ARRAYS, CLASS_ARRAYS, PARAMETER_ARRAYS = 9, 6, 8
+
+
+class MemoryLimitError(OptionError):
+    """Not even a single run fits into the memory limit."""
 
 
 def estimate_memory(
@@ -61,7 +65,7 @@ def waves(runs: Sequence[int], estimate: Callable[[list[int]], int], limit: int 
             out[-1].append(run)
             continue
         if limit is not None and (need := estimate([run])) > limit:
-            raise OptionError(
+            raise MemoryLimitError(
                 f"max_memory {limit} bytes is too little for a single run; raise it to {need} or more "
                 f"({math.ceil(need / 1e6) / 1e3:g} GB)"
             )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import ClassVar
 
@@ -11,7 +11,7 @@ import scipy.sparse as sp
 from torch import Tensor
 
 from graphldp.learn.layers import ACTIVATIONS, check_activation, linear
-from graphldp.learn.models.base import Backbone, Batch, Dropout, Parameter
+from graphldp.learn.models.base import Backbone, Batch, Decoupled, Dropout, Parameter, Walk
 from graphldp.learn.models.gcn import gcn_norm
 from graphldp.learn.models.parts import check_between, check_whole, linear_bias, linear_weight, polynomial
 from graphldp.learn.models.registry import register
@@ -66,6 +66,10 @@ class APPNP(Backbone):
         """Return the width of the first layer."""
         return self.hidden if self.layers > 1 else classes
 
+    def decoupled(self) -> Decoupled:
+        """Return the perceptron, and then its logits' walk."""
+        return Decoupled(rows=replace(self, steps=0), after=Walk("normalised", self._coefficients()))
+
     def trunk(self, parameters: Mapping[str, Tensor], batch: Batch) -> Tensor:
         """Return the first layer, activated; the logits if there is no other."""
         out = batch.project(parameters["weight1"]) + parameters["bias1"]
@@ -83,6 +87,8 @@ class APPNP(Backbone):
 
     def _walk(self, batch: Batch, hidden: Tensor) -> Tensor:
         """Return sum_{k<K} decay (1-decay)^k A^k H + (1-decay)^K A^K H."""
+        return polynomial(batch, hidden, "normalised", self._coefficients())
+
+    def _coefficients(self) -> tuple[float, ...]:
         rest = 1.0 - self.decay
-        coefficients = [self.decay * rest**k for k in range(self.steps)] + [rest**self.steps]
-        return polynomial(batch, hidden, "normalised", coefficients)
+        return (*(self.decay * rest**k for k in range(self.steps)), rest**self.steps)

@@ -20,7 +20,7 @@ from torch import Tensor
 if TYPE_CHECKING:
     from graphldp.learn.sparse import SparseMatrix
 
-__all__ = ["Backbone", "Batch", "Dropout", "Parameter"]
+__all__ = ["Backbone", "Batch", "Decoupled", "Dropout", "Parameter", "Walk"]
 
 Dropout: TypeAlias = Callable[[Tensor], Tensor]
 
@@ -66,6 +66,29 @@ class Parameter:
         return torch.empty(self.shape).uniform_(-bound, bound, generator=generator)
 
 
+@dataclass(frozen=True, slots=True)
+class Walk:
+    """A polynomial sum_k c_k A^k of one of the backbone's operators."""
+
+    operator: str
+    coefficients: tuple[float, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Decoupled:
+    """A backbone whose walks over the graph stand before and after everything else, which then needs single rows.
+
+    Attributes:
+        rows: what is computed row by row: a backbone with the same parameters that uses no operator.
+        before: applied to the inputs, once and for all.
+        after: applied to the outputs, in every pass.
+    """
+
+    rows: Backbone
+    before: Walk | None = None
+    after: Walk | None = None
+
+
 class Backbone(ABC):
     """A graph neural network: a frozen dataclass of options with these methods, registered under a name."""
 
@@ -82,6 +105,10 @@ class Backbone(ABC):
     @abstractmethod
     def width(self, classes: int) -> int:
         """Return how wide `trunk` projects the inputs: the chain's order is chosen by it."""
+
+    def decoupled(self) -> Decoupled | None:
+        """Return the backbone as rows and walks, or None if its layers pass messages between themselves."""
+        return None
 
     def memory(self, edges: int, classes: int) -> int:
         """Return the bytes that a run keeps for each edge, self-loops counted; an estimate."""

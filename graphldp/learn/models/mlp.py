@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from graphldp.learn.layers import ACTIVATIONS, check_activation, linear
-from graphldp.learn.models.base import Backbone, Batch, Dropout, Parameter
+from graphldp.learn.models.base import Backbone, Batch, Decoupled, Dropout, Parameter
 from graphldp.learn.models.parts import check_whole
 from graphldp.learn.models.registry import register
 
@@ -65,6 +65,10 @@ class MLP(Backbone):
     def width(self, classes: int) -> int:
         """Return the width of the first layer."""
         return self.hidden if self.layers > 1 else classes
+
+    def decoupled(self) -> Decoupled:
+        """Return the perceptron itself: it does not walk."""
+        return Decoupled(rows=self)
 
     def trunk(self, parameters: Mapping[str, Tensor], batch: Batch) -> Tensor:
         """Return the first layer, activated."""

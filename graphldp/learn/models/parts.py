@@ -60,6 +60,8 @@ class _Polynomial(torch.autograd.Function):
 
 
 def polynomial(batch: Batch, hidden: Tensor, operator: str, coefficients: Sequence[float]) -> Tensor:
-    """Return sum_k c_k A^k H for one of the backbone's operators, for [nodes, runs, width]."""
+    """Return sum_k c_k A^k H for one of the backbone's operators, for [nodes, runs, width]; no step needs none."""
+    if chain.trimmed(coefficients) == (1.0,):
+        return hidden
     out: Tensor = _Polynomial.apply(hidden, batch.operators[operator], tuple(coefficients))  # type: ignore[no-untyped-call]
     return out

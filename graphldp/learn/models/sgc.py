@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import scipy.sparse as sp
 from torch import Tensor
 
-from graphldp.learn.models.base import Backbone, Batch, Dropout, Parameter
+from graphldp.learn.models.base import Backbone, Batch, Decoupled, Dropout, Parameter, Walk
 from graphldp.learn.models.gcn import gcn_norm
 from graphldp.learn.models.parts import check_whole, linear_bias, linear_weight, polynomial
 from graphldp.learn.models.registry import register
@@ -46,6 +46,10 @@ class SGC(Backbone):
     def width(self, classes: int) -> int:
         """Return the number of classes."""
         return classes
+
+    def decoupled(self) -> Decoupled:
+        """Return all hops, and then a linear classifier."""
+        return Decoupled(rows=replace(self, steps=0), before=Walk("normalised", (0.0,) * self.steps + (1.0,)))
 
     def trunk(self, parameters: Mapping[str, Tensor], batch: Batch) -> Tensor:
         """Return the logits."""

@@ -9,10 +9,11 @@ from typing import ClassVar
 import scipy.sparse as sp
 from torch import Tensor
 
-from graphldp.learn.models.base import Backbone, Batch, Dropout, Parameter
+from graphldp.learn.models.base import Backbone, Batch, Decoupled, Dropout, Parameter, Walk
 from graphldp.learn.models.gcn import gcn_norm
 from graphldp.learn.models.parts import check_between, check_whole, linear_bias, linear_weight, polynomial
 from graphldp.learn.models.registry import register
+from graphldp.learn.models.sgc import SGC
 
 __all__ = ["SSGC"]
 
@@ -50,12 +51,18 @@ class SSGC(Backbone):
         """Return the number of classes."""
         return classes
 
+    def decoupled(self) -> Decoupled:
+        """Return all hops, and then a linear classifier."""
+        return Decoupled(rows=SGC(steps=0), before=Walk("normalised", self._coefficients()))
+
     def trunk(self, parameters: Mapping[str, Tensor], batch: Batch) -> Tensor:
         """Return the logits."""
-        coefficients = [self.own_share] + [(1.0 - self.own_share) / self.steps] * self.steps
         projected = batch.project(parameters["weight1"])
-        return polynomial(batch, projected, "normalised", coefficients) + parameters["bias1"]
+        return polynomial(batch, projected, "normalised", self._coefficients()) + parameters["bias1"]
 
     def head(self, parameters: Mapping[str, Tensor], batch: Batch, hidden: Tensor, dropout: Dropout) -> Tensor:
         """Return the trunk's output: it is the logits already."""
         return hidden
+
+    def _coefficients(self) -> tuple[float, ...]:
+        return (self.own_share,) + ((1.0 - self.own_share) / self.steps,) * self.steps

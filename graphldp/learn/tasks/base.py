@@ -15,6 +15,7 @@ import torch
 from numpy.typing import DTypeLike, NDArray
 from torch import Tensor
 
+from graphldp.errors import OptionError
 from graphldp.learn.models.base import Parameter
 
 if TYPE_CHECKING:
@@ -35,6 +36,10 @@ class Targets(ABC):
     @abstractmethod
     def check(self, hidden: NDArray[np.bool_]) -> None:
         """Refuse targets that do not fit the nodes; of each it is said whether it is outside train and validation."""
+
+    def part(self, nodes: NDArray[np.int64]) -> Targets:
+        """Return the targets of some nodes, in their order; of targets that belong to single nodes alone."""
+        raise OptionError(f"{type(self).__name__} are not targets of single nodes: they cannot be taken in batches")
 
 
 class Objective(ABC):
@@ -58,9 +63,14 @@ class Objective(ABC):
 
 
 class Task(ABC):
-    """A frozen dataclass of options with these methods, registered under a name."""
+    """A frozen dataclass of options with these methods, registered under a name.
+
+    Attributes:
+        by_node: whether the loss is a mean over single nodes, so that some of them are a batch.
+    """
 
     name: ClassVar[str]
+    by_node: ClassVar[bool] = True
 
     @abstractmethod
     def outputs(self, classes: int) -> int:

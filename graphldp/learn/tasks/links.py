@@ -106,6 +106,7 @@ class LinkPrediction(Task):
     """
 
     name: ClassVar[str]
+    by_node: ClassVar[bool] = False
     width: int = 64
     loss: str = "cross-entropy"
 

@@ -79,6 +79,10 @@ class Values(Targets):
                 "values outside train and validation must be hidden (NaN): use Values.visible(split, values)"
             )
 
+    def part(self, nodes: NDArray[np.int64]) -> Values:
+        """Return the numbers of some nodes, on the same scale."""
+        return Values(self.values[nodes], self.mean, self.scale)
+
     def digest(self) -> bytes:
         """Return a hash of the numbers."""
         numbers = np.append(np.asarray(self.values, dtype=np.float64), (self.mean, self.scale))

@@ -1,0 +1,91 @@
+"""`fit`: all runs in full batch where memory holds them, in batches of nodes where it does not or where asked."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+
+from graphldp.learn.device import resolve_device
+from graphldp.learn.engine import Progress, Trainer
+from graphldp.learn.minibatch import AUTO_SIZE, BatchTrainer
+from graphldp.learn.problem import Options, Outcome, Problem, Run
+from graphldp.learn.rows import Stores
+from graphldp.learn.state import State
+from graphldp.learn.team import Team
+from graphldp.learn.waves import MemoryLimitError
+
+__all__ = ["advance", "fit", "trainer"]
+
+
+def fit(
+    problem: Problem,
+    runs: Sequence[Run],
+    options: Options | None = None,
+    *,
+    device: str | torch.device = "auto",
+    progress: Progress | None = None,
+    state: State | None = None,
+    team: Team | None = None,
+    stores: Stores | None = None,
+) -> Outcome:
+    """Train all runs as one batched model and return what each has become.
+
+    Args:
+        problem: the graph and the inputs.
+        runs: the models to train.
+        options: the backbone and how it is trained.
+        device: `auto`, `cpu`, `cuda`, `mps`, or a torch device.
+        progress: called with (epochs done, epochs in all, text) before each epoch.
+        state: of an interrupted training of the same runs, which is continued.
+        team: the processes that share the runs, each of which calls this with the same arguments; all of them get the
+            whole outcome.
+        stores: where batches of nodes keep filtered inputs that `max_memory` does not hold.
+
+    Raises:
+        Interrupted: on Ctrl-C, between two epochs; it carries the state to continue from.
+    """
+    where = resolve_device(device) if isinstance(device, str) else device
+    with trainer(problem, runs, options or Options(), where, team, stores) as chosen:
+        return chosen.fit(progress, state)
+
+
+def advance(
+    problem: Problem,
+    runs: Sequence[Run],
+    options: Options | None = None,
+    *,
+    until: int,
+    device: str | torch.device = "auto",
+    progress: Progress | None = None,
+    state: State | None = None,
+    team: Team | None = None,
+    stores: Stores | None = None,
+) -> tuple[Outcome, State]:
+    """Train all runs for `until` epochs in all, and return what they are by then, and the state to go on from.
+
+    Runs that are dropped from the state (`State.drop`) train no further. What a run becomes depends neither on where it
+    was stopped in between nor on which others go on. Arguments as for `fit`.
+    """
+    where = resolve_device(device) if isinstance(device, str) else device
+    with trainer(problem, runs, options or Options(), where, team, stores) as chosen:
+        return chosen.advance(progress, state, until)
+
+
+def trainer(
+    problem: Problem,
+    runs: Sequence[Run],
+    options: Options,
+    device: torch.device,
+    team: Team | None = None,
+    stores: Stores | None = None,
+) -> Trainer:
+    """Return what trains these runs: in batches if `options` ask for it, or if nothing else fits into memory."""
+    if options.batch_size:
+        return BatchTrainer(problem, runs, options, device, team, size=options.batch_size, stores=stores)
+    try:
+        return Trainer(problem, runs, options, device, team)
+    except MemoryLimitError:
+        if options.model.decoupled() is None or not options.task.by_node:
+            raise
+        return BatchTrainer(problem, runs, options, device, team, size=AUTO_SIZE, stores=stores, automatic=True)
