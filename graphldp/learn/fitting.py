@@ -9,6 +9,7 @@ import torch
 from graphldp.learn.device import resolve_device
 from graphldp.learn.engine import Progress, Trainer
 from graphldp.learn.minibatch import AUTO_SIZE, BatchTrainer
+from graphldp.learn.neighbors import NeighborTrainer, missing_sampler
 from graphldp.learn.problem import Options, Outcome, Problem, Run
 from graphldp.learn.rows import Stores
 from graphldp.learn.state import State
@@ -81,11 +82,15 @@ def trainer(
     stores: Stores | None = None,
 ) -> Trainer:
     """Return what trains these runs: in batches if `options` ask for it, or if nothing else fits into memory."""
+    kind = NeighborTrainer if options.model.decoupled() is None else BatchTrainer
     if options.batch_size:
-        return BatchTrainer(problem, runs, options, device, team, size=options.batch_size, stores=stores)
+        return kind(problem, runs, options, device, team, size=options.batch_size, stores=stores)
     try:
         return Trainer(problem, runs, options, device, team)
-    except MemoryLimitError:
-        if options.model.decoupled() is None or not options.task.by_node:
+    except MemoryLimitError as error:
+        if not options.task.by_node:
             raise
-        return BatchTrainer(problem, runs, options, device, team, size=AUTO_SIZE, stores=stores, automatic=True)
+        missing = missing_sampler(options.model.name) if kind is NeighborTrainer else None
+        if missing is not None:
+            raise MemoryLimitError(f"{error}. It would fit in batches, but {missing}") from error
+        return kind(problem, runs, options, device, team, size=AUTO_SIZE, stores=stores, automatic=True)

@@ -25,6 +25,8 @@ from torch import Tensor
 from graphldp.errors import OptionError
 from graphldp.learn.batch import without_dropout
 from graphldp.learn.chain import Estimate, choose_order, filtered, trimmed
+from graphldp.learn.deferred import Deferred
+from graphldp.learn.denormals import flushed_denormals
 from graphldp.learn.engine import LEAVING_SHARE, Trainer
 from graphldp.learn.models.base import Dropout
 from graphldp.learn.noise import DropoutNoise
@@ -138,13 +140,15 @@ class BatchTrainer(Trainer):
     def _check(self, options: Options) -> None:
         """Refuse what has no batches."""
         found = options.model.decoupled()
-        if found is None:
-            raise OptionError(f"model {options.model.name!r} does not train in batches of nodes")
+        assert found is not None, "other backbones have a trainer of their own"
+        self.decoupled = found
+        self._check_task(options)
+
+    def _check_task(self, options: Options) -> None:
         if not options.task.by_node:
             raise OptionError(
                 f"{options.task.name} looks at pairs of nodes, and trains in full batch alone: leave batch_size out"
             )
-        self.decoupled = found
 
     def close(self) -> None:
         """Let go of the stores."""
@@ -170,9 +174,11 @@ class BatchTrainer(Trainer):
         """Return the bytes that these runs take together: first their inputs are filtered, then they are trained."""
         nodes, dimensions, last = self.problem.nodes, self.problem.dimensions, self.width_out
         filtering = max(self._moving(), self._block_memory() + self._moving() // 2)
+        if any(isinstance(one.deviations, Deferred) for one in self.problem.inputs):
+            filtering += 4 * nodes * dimensions  # one such matrix at a time
         training = EDGE_BYTES * self.problem.adjacency.nnz if self.decoupled.after else 0
         for run in (self.runs[r] for r in some):
-            rows = min(self.size, READ_SIZE if self.decoupled.after else len(run.split.train))
+            rows = self._spread(min(self.size, READ_SIZE if self.decoupled.after else len(run.split.train)))
             kept = nodes if self.decoupled.after else len(run.split.validation)
             training += 4 * (
                 NODE_ARRAYS * rows * self.width
@@ -181,6 +187,10 @@ class BatchTrainer(Trainer):
                 + 2 * rows * dimensions
             )
         return int(self.kept + max(filtering, training))
+
+    def _spread(self, rows: int) -> int:
+        """Return of how many nodes a batch of so many computes the hidden units."""
+        return rows
 
     def _moving(self) -> int:
         """Return the bytes of an operator on its way to the device; there it and the filter's take half of that."""
@@ -244,11 +254,19 @@ class BatchTrainer(Trainer):
             if stop is not None and stop():
                 raise _StoppedError
         self.doing = ""
+        if isinstance(given.deviations, Deferred):
+            given.deviations.forget()
         for slot, writer in zip(wanted, writers, strict=True):
             self.stored[slot] = writer.finish()
 
-    def rows(self, runs: Sequence[int], nodes: Sequence[NDArray[np.int64]]) -> Rows:
-        """Return the rows of each run's nodes, equally many; runs that share array and matrix are read once."""
+    def rows(
+        self, runs: Sequence[int], nodes: Sequence[NDArray[np.int64]], draw: tuple[int, int] | None = None
+    ) -> Rows:
+        """Return the rows of each run's nodes, equally many; runs that share array and matrix are read once.
+
+        `draw` is where in the training a batch is (epoch, number), None of one that nothing is learned from; rows that
+        stand alone are the same for both.
+        """
         parts = []
         keys = [(self.slot[run], id(some)) for run, some in zip(runs, nodes, strict=True)]
         for (slot, _), group in groupby(range(len(runs)), key=keys.__getitem__):
@@ -303,6 +321,7 @@ class BatchTrainer(Trainer):
 
     # the loop --------------------------------------------------------------------------------------------------------
 
+    @flushed_denormals()
     def _train_group(self, state: State, group: Group, limit: int, stop: Callable[[], bool]) -> None:
         epoch = self._accumulate if self.decoupled.after else self._pass
         batch = _Some(self, group.batch)
@@ -338,7 +357,7 @@ class BatchTrainer(Trainer):
             some = [part_of(run, one, train=size) for run, one, size in zip(batch.runs, nodes, sizes, strict=True)]
             objective = self.task.objective(self.problem, some, self.device)
             parameters = _leaves(group.parameters)
-            outputs = self._forward(parameters, self.rows(group.batch, nodes), batch.noise)
+            outputs = self._forward(parameters, self.rows(group.batch, nodes, (group.epoch, number)), batch.noise)
             loss = objective.loss(outputs, parameters).sum()
             found = torch.autograd.grad(loss, list(parameters.values()))
             batch.step(group, group.epoch * updates + number + 1, dict(zip(parameters, found, strict=True)))

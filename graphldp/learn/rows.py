@@ -128,7 +128,7 @@ def filtered_columns(
             f"a single column of {nodes} nodes takes {need} bytes with its powers, max_memory leaves {limit}; raise it"
         )
     width = width // LINE * LINE if width >= LINE else width
-    given: Any = sp.csc_array(inputs.deviations) if inputs.sparse else inputs.deviations
+    given: Any = sp.csc_array(inputs.deviations) if inputs.sparse else inputs.dense()
     for start in range(0, dimensions, width):
         columns = slice(start, min(start + width, dimensions))
         # Powers are computed in it: of a dense matrix, the block is a view, and has to be copied.

@@ -11,6 +11,7 @@ from cell_factory import NAME, accuracies, calibrate, files, small_params, store
 
 from graphldp.cli.train import choose_params
 from graphldp.errors import OptionError
+from graphldp.learn import neighbors
 from graphldp.stages.artifacts import read_meta
 from graphldp.stages.params import Params, load
 
@@ -73,6 +74,33 @@ def test_a_limit_of_memory_splits_the_runs_and_says_so(ldp) -> None:
     assert read_meta(MADE, "x")["record"]["waves"] == [3]
     assert accuracies(MADE).tolist() == whole.tolist()
     assert ldp(*given, "--max-memory", 0.001, "--quiet").err == ""
+
+
+def test_batches_of_nodes(ldp, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(neighbors, "find_spec", lambda name: None)  # also where a sampler is installed
+    answer = ldp(*GIVEN, "--batch-size", 10, "--model", "mlp")
+    assert (answer.code, answer.err) == (0, "")
+    meta = read_meta(MADE, "x")
+    assert meta["train"]["batch_size"] == 10
+    found = meta["record"]["batches"]
+    assert (found["size"], found["updates"], found["automatic"], found["in_files"]) == (10, [5], False, False)
+    answer = ldp(*GIVEN, "--batch-size", 10, "--model", "gcn")
+    assert answer.code == 2
+    assert answer.line.startswith("error: model 'gcn' passes messages between its layers: batches of nodes need")
+    assert ldp(*GIVEN, "--batch-size", -1).code == 2
+
+
+def test_batches_where_a_single_run_takes_too_much(ldp, here: Path) -> None:
+    store(here / "data", nodes=3000, classes=3)
+    calibrate(here / "data", small_params())
+    answer = ldp(*GIVEN, "--model", "sgc", "--max-memory", 0.001)
+    assert answer.code == 0
+    assert answer.err.splitlines()[0] == (
+        "search: in batches of 16384 training nodes, as in full batch a single run takes more than 0.001 GB"
+    )
+    found = read_meta(MADE, "x")["record"]["batches"]
+    assert (found["automatic"], found["in_files"]) == (True, True)
+    assert not list((here / "data").glob(".rows*"))
 
 
 def test_a_limit_below_one_run_is_refused(ldp) -> None:

@@ -9,7 +9,7 @@ import pytest
 from learn_factory import dense_inputs, make_run, small_problem
 
 from graphldp.errors import DataError, OptionError
-from graphldp.learn import Deferred, NodeInputs, Options, Problem, fit
+from graphldp.learn import Deferred, NodeInputs, Options, Problem, fit, resolve_device
 from graphldp.learn import engine as engine_module
 from graphldp.learn.engine import Trainer
 from graphldp.learn.state import fingerprint
@@ -63,7 +63,7 @@ def test_a_wave_holds_its_own_matrices_alone(monkeypatch: pytest.MonkeyPatch) ->
     problem, labels = problem_with(made.inputs)
     runs = [make_run(problem, labels, seed) for seed in range(8)]
     monkeypatch.setattr(engine_module, "DEFERRED_BYTES", 1)  # one run at a time is the least that there can be
-    trainer = Trainer(problem, runs, Options(epochs=3), engine_module.resolve_device("cpu"))
+    trainer = Trainer(problem, runs, Options(epochs=3), resolve_device("cpu"))
     assert sorted(run for wave in trainer.waves for run in wave) == list(range(8))
     assert len(trainer.waves) > 1
     outcome = trainer.fit()

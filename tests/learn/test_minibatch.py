@@ -14,8 +14,10 @@ from test_engine import StopAt, alike, same
 
 from graphldp.errors import OptionError
 from graphldp.learn import (
+    Deferred,
     Interrupted,
     MessageGraph,
+    NodeInputs,
     Options,
     Outcome,
     Problem,
@@ -114,6 +116,27 @@ def test_inputs_that_are_filtered_already() -> None:
         full, batched = both(problem, runs, Options(model=model(name), epochs=10), problem.nodes)
         for r in range(len(runs)):
             alike(full, r, batched, r)
+
+
+def test_inputs_that_are_made_when_they_are_needed() -> None:
+    problem, labels = small_problem(kinds=("dense", "dense"))
+    made: list[int] = []
+
+    def deferred(place: int) -> NodeInputs:
+        matrix = problem.inputs[place].dense()
+
+        def make() -> np.ndarray[Any, np.dtype[np.float32]]:
+            made.append(place)
+            return matrix.copy()
+
+        return NodeInputs(deviations=Deferred(matrix.shape, make, str(place)), filtered=True)
+
+    problem = dataclasses.replace(problem, inputs=(deferred(0), deferred(1)))
+    runs = still([make_run(problem, labels, seed) for seed in range(4)])
+    full, batched = both(problem, runs, Options(model=model("mlp"), epochs=10), problem.nodes)
+    assert sorted(made) == [0, 0, 1, 1]  # once for each training, and not once for each epoch
+    for r in range(len(runs)):
+        alike(full, r, batched, r)
 
 
 def test_runs_on_graphs_of_their_own() -> None:
