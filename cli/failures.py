@@ -18,7 +18,7 @@ INTERRUPTED = 130  # Ctrl-C
 # Which extra brings a module that the base installation does not have.
 _EXTRAS = {
     "cli": ("typer", "rich", "pyarrow", "shellingham"),
-    "learn": ("torch", "torch_geometric", "scipy", "sklearn", "safetensors"),
+    "learn": ("torch", "torch_geometric", "scipy", "sklearn", "threadpoolctl", "safetensors"),
     "pipeline": ("dvc", "matplotlib", "yaml"),
 }
 _EXTRA_OF = {module: extra for extra, modules in _EXTRAS.items() for module in modules}

@@ -88,6 +88,7 @@ class Method:
         axes: what this method searches beside the space that every method has, as (name, values) pairs; the names are
             those of the search space's further options (`denoise.kind`).
         grid: what its paper searched, as (name, values) pairs, common axes by their own name: `search.space: paper`.
+        learners: the methods among which this one chooses by validation, instead of learning by itself.
         model: the backbone; empty where nothing is learned.
         reference: where it was published.
     """
@@ -105,6 +106,7 @@ class Method:
     evidence: str = ""
     axes: tuple[tuple[str, tuple[Any, ...]], ...] = ()
     grid: tuple[tuple[str, tuple[Any, ...]], ...] = ()
+    learners: tuple[str, ...] = ()
     model: str = "gcn"
     reference: str = ""
 
@@ -154,6 +156,11 @@ class Method:
             return self
         if not self.model:
             raise OptionError(f"method {self.name!r} has no calibration to change: {', '.join(changes)}")
+        if self.learners:
+            raise OptionError(
+                f"method {self.name!r} is the best of {', '.join(self.learners)}; to change {', '.join(changes)}, run "
+                "one of them"
+            )
         if self.evidence:
             return self._other_evidence(dict(changes))
         from graphldp.server import filter_entry
@@ -224,6 +231,25 @@ _TOGL: tuple[tuple[str, tuple[Any, ...]], ...] = (
     ("steps", (0, 1, 2, 3, 4, 5)),
     ("denoise.rho", (0.0, 0.3, 0.5, 0.7, 1.0)),
 )
+
+
+def _structural(name: str, summary: str, *axes: tuple[str, tuple[Any, ...]], reference: str = "") -> Method:
+    """Return a learner that knows the graph and the training labels alone; its evidence has its name."""
+    perceptron = (("train.bias", (True,)), ("train.residual", (False,)))
+    return Method(
+        name=name,
+        summary=summary,
+        mechanism="null",
+        mechanisms=("null",),
+        propagates=False,
+        filter="none",
+        evidence=name,
+        axes=tuple(sorted((*axes, *perceptron))),
+        model="mlp",
+        reference=reference,
+    )
+
+
 _METHODS = {
     entry.name: entry
     for entry in (
@@ -237,7 +263,14 @@ _METHODS = {
         ),
         Method(
             name="structure",
-            summary="The floor: the whole pipeline on reports of a fair coin (epsilon 0), with everybody's search.",
+            summary="The floor: what the graph and the training labels tell, by the best of several learners.",
+            mechanism="null",
+            mechanisms=("null",),
+            learners=("coin", "label-propagation", "labels", "spectral", "pagerank", "links", "surroundings"),
+        ),
+        Method(
+            name="coin",
+            summary="The whole pipeline on reports of a fair coin: as lpgnn, and nobody says anything.",
             mechanism="null",
             mechanisms=("null",),
         ),
@@ -247,6 +280,55 @@ _METHODS = {
             mechanism="null",
             mechanisms=("null",),
             evidence="random",
+        ),
+        _structural(
+            "labels",
+            "Label propagation and the classes at 1 to 4 steps, without the own label, into a perceptron.",
+            ("denoise.decay", (0.02, 0.1, 0.3)),
+            ("denoise.hops", (0, 4)),
+            reference="Zhou et al., NeurIPS 2004",
+        ),
+        _structural(
+            "spectral",
+            "The leading eigenvectors of the regularised normalised adjacency, into a perceptron or GCN.",
+            ("denoise.width", (32, 128, 256)),
+            ("train.model", ("mlp", "gcn")),
+            reference="Qin & Rohe, NeurIPS 2013",
+        ),
+        _structural(
+            "pagerank",
+            "Coordinates of log personalised PageRank, into a perceptron or GCN.",
+            ("denoise.width", (64, 256)),
+            ("train.model", ("mlp", "gcn")),
+            reference="Yin & Wei, KDD 2019",
+        ),
+        _structural(
+            "links",
+            "To whom a node is linked: the rows of the adjacency matrix at low rank, into a perceptron.",
+            ("denoise.width", (128, 512)),
+            reference="Lim et al., NeurIPS 2021 (LINK)",
+        ),
+        _structural(
+            "surroundings",
+            "Labels around a node, coordinates and the degree side by side, into a perceptron.",
+            ("denoise.width", (16, 64, 256)),
+            ("denoise.positions", ("spectral", "links")),
+        ),
+        Method(
+            name="label-propagation",
+            summary="Label propagation alone; one linear layer makes its shares into probabilities.",
+            mechanism="null",
+            mechanisms=("null",),
+            propagates=False,
+            filter="none",
+            evidence="labels",
+            axes=(
+                ("denoise.decay", (0.02, 0.05, 0.1, 0.3, 0.5)),
+                ("train.bias", (True,)),
+                ("train.layers", (1,)),
+            ),
+            model="mlp",
+            reference="Zhou et al., NeurIPS 2004",
         ),
         Method(
             name="base",

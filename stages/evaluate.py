@@ -236,11 +236,18 @@ def _section(dataset: str, setting: Axes, runs: list[_Runs], bootstrap: Bootstra
         setting=_axes(setting),
         rows=rows,
         runs=len(floor.numbers),
+        learner=_learner(floor),
         points=points,
         search_seeds=search_seeds,
         search=spoken(floor.meta["search"]),
         sizes=(train, validation, test),
     )
+
+
+def _learner(floor: _Runs) -> str:
+    """Return which of the floor's learners was chosen; empty where its runs say nothing of any."""
+    options = (floor.meta.get("chosen_point") or {}).get("options") or {}
+    return str(options.get("learner", ""))
 
 
 def _check_paired(one: _Runs, floor: _Runs) -> None:

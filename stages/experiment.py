@@ -239,9 +239,10 @@ def _compute(
     else:
         result = learn_cell(graph, points, params, device=device, progress=progress)
         assert result.setup is not None
-        setup = result.setup
-        reports = setup.meta(folder, report_seeds(params.seeds, params.search.seeds))
-        meta = runs_meta(graph, folder, setup.recipe, cell.mechanism, cell.epsilon, cell.name, params, reports)
+        reports = result.setup.meta(folder, report_seeds(params.seeds, params.search.seeds))
+        own = methods.method(cell.method)
+        recipe = own if own.learners else result.setup.recipe  # the row is not the learner that was chosen for it
+        meta = runs_meta(graph, folder, recipe, cell.mechanism, cell.epsilon, cell.name, params, reports)
         meta |= found_meta(points, result, meta["search"])
     meta |= {
         "experiment": experiment.name,

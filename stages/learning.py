@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from graphldp.errors import DataError
 from graphldp.graph import Graph
 from graphldp.learn import (
     Interrupted,
@@ -36,7 +37,7 @@ from graphldp.server.evidence import Setting
 from graphldp.stages.inputs import average_degree, centred, evidence_inputs, filtered_inputs, plain_inputs, unit_scale
 from graphldp.stages.params import Params
 from graphldp.stages.resources import Resources
-from graphldp.stages.setups import Plan, Setup
+from graphldp.stages.setups import Learner, Plan, Setup
 from graphldp.stages.stores import ArrowStores
 from graphldp.stages.tasks import (
     Part,
@@ -150,6 +151,8 @@ def learn_cell(
     with cell.kept(checkpoint, on_stop, fingerprint):
         if cell.phase == "search":
             cell.search()
+        if len(plan.learners) > 1:
+            cell.playoff()
         return cell.final()
 
 
@@ -165,7 +168,10 @@ def search_cell(
     fingerprint: str = "",
     progress: Progress | None = None,
 ) -> CellResult:
-    """Search and choose as `learn_cell` does, and stop there: nothing final is trained, no test label is opened."""
+    """Search and choose as `learn_cell` does, and stop there: nothing final is trained, no test label is opened.
+
+    Of several learners the one with the lowest validation loss counts as chosen: they were not yet compared.
+    """
     cell = _Cell(graph, plan, params, device, resources or Resources(), progress, share=1.0)
     with cell.kept(checkpoint, on_stop, fingerprint):
         cell.search()
@@ -182,11 +188,11 @@ def search_cell(
 
 @dataclass(slots=True)
 class _Cell:
-    """The two phases of a cell, on the trainer's terms.
+    """The phases of a cell, on the trainer's terms: the search, a playoff where there are several learners, the end.
 
     Attributes:
         share: of the cell's progress that is the search's.
-        phase: `search` or `final`.
+        phase: `search`, `playoff` or `final`.
         tried: the rows of the search's batches that are finished, rung by rung.
         records: what the trainer noted of them.
         state: of a batch that was interrupted.
@@ -378,10 +384,17 @@ class _Cell:
     def search(self) -> None:
         """Try the points on the search's seeds, rung by rung; what a checkpoint has is not tried again."""
         seeds = [-1 - k for k in range(self.params.search.seeds)]
-        points, rungs = self.plan.points, self.plan.rungs
-        batches = self.batches(range(len(points)))
-        alive, before, total = list(range(len(points))), 0, run_epochs(rungs)
+        total = sum(run_epochs(learner.rungs) for learner in self.plan.learners)
         spent = 0
+        for learner in self.plan.learners:
+            spent = self._climb(learner, seeds, spent, total)
+        self.tried.sort(key=lambda row: (row["rung"], row["point"], -row["seed"]))
+
+    def _climb(self, learner: Learner, seeds: Sequence[int], spent: int, total: int) -> int:
+        """Try a learner's points, rung by rung; return how many of the search's epochs are behind it."""
+        rungs = learner.rungs
+        batches = self.batches(learner.points)
+        alive, before = list(learner.points), 0
         for number, rung in enumerate(rungs):
             if number:
                 alive = [alive[place] for place in survivors(self.losses(number - 1, alive), rung.points)]
@@ -391,29 +404,37 @@ class _Cell:
                 cost = len(here) * (rung.epochs - before)
                 if here and not done.issuperset(here):
                     say = self._say(
-                        _words(number, len(rungs), place, len(batches)),
+                        _words(number, len(rungs), place, len(batches), learner.name),
                         spent / total,
                         cost / total,
                         before / rung.epochs,
                     )
-                    self._try(place, batch, here, seeds, number, say)
+                    self._try(place, batch, here, seeds, number, say, last=number + 1 == len(rungs))
                     self.forget(batches if number + 1 < len(rungs) else batches[place + 1 :])
                 spent += cost
             before = rung.epochs
         self.waiting = {}
-        self.tried.sort(key=lambda row: (row["rung"], row["point"], -row["seed"]))
+        return spent
 
     def _try(
-        self, place: int, batch: list[int], here: list[int], seeds: Sequence[int], rung: int, say: Progress | None
+        self,
+        place: int,
+        batch: list[int],
+        here: list[int],
+        seeds: Sequence[int],
+        rung: int,
+        say: Progress | None,
+        *,
+        last: bool,
     ) -> None:
         """Train those points of a batch that are left to the end of a rung, and note what they have become."""
-        count, last = len(seeds), rung + 1 == len(self.plan.rungs)
+        count = len(seeds)
         state = self.state
         if state is None and place in self.waiting:
             state = self.waiting[place]
             gone = [position for position, index in enumerate(batch) if index not in here]
             state.drop([position * count + seed for position in gone for seed in range(count)])
-        until = self.plan.rungs[rung].epochs
+        until = next(learner for learner in self.plan.learners if batch[0] in learner.points).rungs[rung].epochs
         _, _, outcome, left = self.advance(batch, seeds, until, say, state)
         rows = [
             _row("search", index, seed, self.plan.points[index].values(), self.part(seed)) | {"rung": rung}
@@ -437,10 +458,73 @@ class _Cell:
         return np.array([[loss for _, loss in sorted(found[index])] for index in points])
 
     def chosen(self) -> int:
-        """Return the point with the lowest mean validation loss of those that were trained to the end."""
-        last = len(self.plan.rungs) - 1
-        left = sorted({row["point"] for row in self.tried if row["rung"] == last})
-        return int(left[chosen_point(self.losses(last, left))])
+        """Return the point to go on with.
+
+        Within a learner, and where there is only one, that is the point with the lowest mean validation loss of those
+        that were trained to the end. Several learners are compared once there was a playoff.
+        """
+        best = self.contenders()
+        if any(row["role"] == "playoff" for row in self.tried):
+            return best[self.winner(best)]
+        return min(best, key=lambda index: float(self.losses(self._last(index), [index]).mean()))
+
+    def contenders(self) -> list[int]:
+        """Return each learner's best point; a learner of which nothing came to an end with a finite loss has none."""
+        out = []
+        for learner in self.plan.learners:
+            last = len(learner.rungs) - 1
+            left = sorted(
+                {row["point"] for row in self.tried if row["rung"] == last and row["point"] in learner.points}
+            )
+            losses = self.losses(last, left)
+            if np.isfinite(losses).all(axis=1).any() or len(self.plan.learners) == 1:
+                out.append(int(left[chosen_point(losses)]))
+        if not out:
+            raise DataError("no point of the search has a finite validation loss; search lower learning rates")
+        return out
+
+    def _last(self, index: int) -> int:
+        return len(next(learner for learner in self.plan.learners if index in learner.points).rungs) - 1
+
+    def playoff(self) -> None:
+        """Train each learner's best point on the final seeds, and keep what it is worth on the validation part."""
+        self.phase = "playoff"
+        seeds, best = list(range(self.params.seeds)), self.contenders()
+        for count, index in enumerate(best):
+            if any(row["role"] == "playoff" and row["point"] == index for row in self.tried):
+                continue
+            point, learner = self.plan.points[index], dict(self.plan.points[index].options)["learner"]
+            say = self._say(
+                f"{learner}, {count + 1} of {len(best)} learners", count / (len(best) + 1), 1 / (len(best) + 1)
+            )
+            *_, outcome, _ = self.advance([index], seeds, self.params.train.epochs, say, self.state)
+            rows = [_row("playoff", index, seed, point.values(), self.part(seed)) for seed in seeds]
+            self.tried = [*self.tried, *_measured(rows, outcome)]
+            self.records = [*self.records, {"points": [index], "playoff": True, **outcome.record}]
+
+    def winner(self, best: Sequence[int]) -> int:
+        """Return which learner was the best in the playoff, by the headline of the task on the validation part.
+
+        A loss also says how sure a model is of itself, and learners as different as label propagation and a network
+        differ in that; so what the table compares decides between them. The first learner stays where no other is
+        better by more than a standard error: in all but the reports it is the pipeline of the table's methods, so that
+        what they add to it is not another learner's luck.
+        """
+        headline = measures_of(self.params.train.task).headline
+        scores = np.array(
+            [
+                [
+                    headline.sign * row[f"validation_{headline.name}"]
+                    for row in sorted(self.tried, key=lambda row: int(row["seed"]))
+                    if row["role"] == "playoff" and row["point"] == index
+                ]
+                for index in best
+            ]
+        )
+        place = int(scores.mean(axis=1).argmax())
+        ahead = scores[place] - scores[0]
+        error = ahead.std(ddof=1) / np.sqrt(len(ahead)) if len(ahead) > 1 else 0.0
+        return place if ahead.mean() > error else 0
 
     def final(self) -> CellResult:
         """Train the chosen point on the final seeds; only here are test labels opened."""
@@ -448,7 +532,8 @@ class _Cell:
         seeds = list(range(self.params.seeds))
         index = self.chosen()
         point, setup = self.plan.points[index], self.plan.setups[index]
-        say = self._say("final", 0.0, 1.0)
+        several = len(self.plan.learners)
+        say = self._say("final", *((0.0, 1.0) if several == 1 else (several / (several + 1), 1 / (several + 1))))
         epochs = self.params.train.epochs
         problem, runs, outcome, _ = self.advance([index], seeds, epochs, say, self.state)
         parts = [self.part(seed) for seed in seeds]
@@ -486,9 +571,10 @@ class _Cell:
         return say
 
 
-def _words(rung: int, rungs: int, batch: int, batches: int) -> str:
+def _words(rung: int, rungs: int, batch: int, batches: int, learner: str) -> str:
     """Return what a person calls a part of a search."""
-    parts = [f"rung {rung + 1} of {rungs}"] if rungs > 1 else []
+    parts = [learner] if learner else []
+    parts += [f"rung {rung + 1} of {rungs}"] if rungs > 1 else []
     parts += [f"batch {batch + 1} of {batches}"] if batches > 1 else []
     return " ".join(["search", ", ".join(parts)]).strip()
 

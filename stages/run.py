@@ -94,7 +94,7 @@ def run(
     plans = [plan_of(cell, params) for cell in cells]
     if params.search.strategy == "grid":
         names = [cell.recipe.cell_name(cell.mechanism) for cell in cells]
-        check_grids({name: plan.points for name, plan in zip(names, plans, strict=True)})
+        check_grids({name: plan.points[: plan.learners[0].stop] for name, plan in zip(names, plans, strict=True)})
     measures = measures_of(params.train.task).names
     out = [_row("majority", "none", 0.0, None, learn_majority(graph, params), measures)] if references else []
     for count, (cell, plan) in enumerate(zip(cells, plans, strict=True)):

@@ -5,9 +5,10 @@ A cell trains points; each has a `Setup`. Points with equal reports share them, 
 
 from __future__ import annotations
 
+import itertools
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -20,14 +21,14 @@ from graphldp.points import AXES, Point, Rung, run_epochs
 from graphldp.server import Calibration, Estimate
 from graphldp.server.evidence import Evidence, make_evidence
 from graphldp.stages.inputs import average_degree, estimate_of
-from graphldp.stages.params import Params, TrainParams
+from graphldp.stages.params import Params, SearchParams, TrainParams
 from graphldp.stages.perturb import device_for, reports_meta, source_of
 from graphldp.stages.reports import CalibratedFile
 from graphldp.stages.rounds import TwoRounds
-from graphldp.stages.space import Row, sorted_out
-from graphldp.stages.tasks import check_task
+from graphldp.stages.space import Row, own_search, sorted_out
+from graphldp.stages.tasks import check_task, fits
 
-__all__ = ["Devices", "Plan", "Setup", "Source", "Stored", "backbone_of", "plan_of", "stored_device"]
+__all__ = ["Devices", "Learner", "Plan", "Setup", "Source", "Stored", "backbone_of", "plan_of", "stored_device"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -68,6 +69,31 @@ class Source(Protocol):
         """Return what a point's options mean; those that cannot be had are an error."""
         ...
 
+    def of(self, recipe: Method) -> Source:
+        """Return the same reports, learned from by another method."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Learner:
+    """Points among which the validation loss decides: all of a plan's, or those of one of several learners.
+
+    Attributes:
+        name: the learner's; empty where there is only one.
+        start, stop: its points are the plan's from `start` to before `stop`.
+        rungs: how many of them are trained for how long; one rung where all are trained to the end.
+    """
+
+    name: str
+    start: int
+    stop: int
+    rungs: tuple[Rung, ...]
+
+    @property
+    def points(self) -> range:
+        """Which points it has."""
+        return range(self.start, self.stop)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Plan:
@@ -76,26 +102,32 @@ class Plan:
     Attributes:
         points: in the order in which they stand in the artifact.
         setups: one for each point; points with the same options have the same one.
-        rungs: how many of them are trained for how long; one rung where all are trained to the end.
+        learners: whose points they are, in their order.
         left_out: axes of the table's search that this row has not.
     """
 
     points: tuple[Point, ...]
     setups: tuple[Setup, ...]
-    rungs: tuple[Rung, ...]
+    learners: tuple[Learner, ...]
     left_out: tuple[str, ...] = ()
 
     def facts(self) -> dict[str, Any]:
-        """Return what a search says of itself beyond what was asked for: its rungs, the values tried, what it lacks."""
+        """Return what a search says of itself beyond what was asked for: its rungs, the values tried, what it lacks.
+
+        Of several learners the first says how many points it had, as everybody has, and beside it stands each one's.
+        """
+        first = self.learners[0]
         rows = [{**{name: getattr(point, name) for name in AXES}, **dict(point.options)} for point in self.points]
         names = sorted({name for row in rows for name in row})
         tried = {name: _distinct([row[name] for row in rows if name in row]) for name in names}
         out: dict[str, Any] = {
-            "points": len(self.points),
-            "rungs": [asdict(rung) for rung in self.rungs],
-            "run_epochs": run_epochs(self.rungs),
+            "points": len(first.points),
+            "rungs": [asdict(rung) for rung in first.rungs],
+            "run_epochs": run_epochs(first.rungs),
             "tried": tried,
         }
+        if len(self.learners) > 1:
+            out["learners"] = {learner.name: len(learner.points) for learner in self.learners}
         return out | ({"left_out": list(self.left_out)} if self.left_out else {})
 
 
@@ -107,10 +139,46 @@ def _distinct(values: Sequence[Any]) -> list[Any]:
 
 
 def plan_of(source: Source, params: Params) -> Plan:
-    """Return what a cell will try. Whatever is wrong with a point shows here, before anything is trained."""
+    """Return what a cell will try. Whatever is wrong with a point shows here, before anything is trained.
+
+    A method that chooses among learners tries all of their points, and a point says whose it is.
+    """
     search, row = params.search, source.row
     check_task(row.recipe, params.train)
-    candidates, rungs = row.plan(search, params.train.epochs, params.seed)
+    if not row.recipe.learners:
+        return _plan(source, params, search, *row.plan(search, params.train.epochs, params.seed))
+    plans = {
+        name: _of_learner(source.of(method(name)), params, name)
+        for name in row.recipe.learners
+        if fits(method(name), params.train)
+    }
+    starts = [0, *itertools.accumulate(len(plan.points) for plan in plans.values())]
+    return Plan(
+        points=tuple(point for plan in plans.values() for point in plan.points),
+        setups=tuple(setup for plan in plans.values() for setup in plan.setups),
+        learners=tuple(
+            replace(plan.learners[0], name=name, start=start, stop=start + len(plan.points))
+            for (name, plan), start in zip(plans.items(), starts, strict=False)
+        ),
+        left_out=tuple(sorted(set.intersection(*(set(plan.left_out) for plan in plans.values())))),
+    )
+
+
+def _of_learner(source: Source, params: Params, name: str) -> Plan:
+    """Return the points of one of several learners: as many as every method has, or all that it has.
+
+    Its own axes stay as they are: what a table searches under the same name belongs to the other rows.
+    """
+    row, search = source.row, own_search(source.row.recipe, params.search)
+    plan = _plan(source, params, search, *row.plan_or_grid(search, params.train.epochs, params.seed))
+    left_out = {*plan.left_out, *(key for key in params.search.options if key not in search.options)}
+    points = tuple(replace(point, options=(("learner", name), *point.options)) for point in plan.points)
+    return replace(plan, points=points, left_out=tuple(sorted(left_out)))
+
+
+def _plan(
+    source: Source, params: Params, search: SearchParams, candidates: tuple[Point, ...], rungs: tuple[Rung, ...]
+) -> Plan:
     setups: dict[str, Setup] = {}
     for point in candidates:
         key = json.dumps(point.options)
@@ -120,8 +188,8 @@ def plan_of(source: Source, params: Params) -> Plan:
     return Plan(
         points=candidates,
         setups=tuple(setups[json.dumps(point.options)] for point in candidates),
-        rungs=rungs,
-        left_out=row.axes(search)[1],
+        learners=(Learner(name="", start=0, stop=len(candidates), rungs=rungs),),
+        left_out=source.row.axes(search)[1],
     )
 
 
@@ -216,6 +284,10 @@ class Devices:
             evidence=evidence_of(recipe, calibration, recipe.steps(params.search.steps)[0]),
         )
 
+    def of(self, recipe: Method) -> Devices:
+        """Return the same devices, learned from by another method."""
+        return replace(self, recipe=recipe)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Stored:
@@ -225,15 +297,19 @@ class Stored:
         graph: whose reports they are.
         file: the artifact.
         params: what is learned with unless a point says otherwise.
+        other: the method, where it is not the artifact's.
     """
 
     graph: Graph
     file: CalibratedFile
     params: Params
+    other: Method | None = None
 
     @property
     def recipe(self) -> Method:
         """The method, with what `ldp denoise` has changed in it."""
+        if self.other is not None:
+            return self.other
         return method(self.file.meta["method"]).but(self.file.meta.get("changes", {}))
 
     @property
@@ -257,7 +333,7 @@ class Stored:
         recipe, device = self.recipe.but(changes), stored_device(self.file.meta)
 
         def calibration(steps: int) -> Calibration:
-            if not changes:
+            if not changes and self.other is None:
                 return self.file.filters()[steps]
             one = recipe.calibration(steps, device, average_degree(self.graph))
             if one.weighting != next(iter(self.file.filters().values())).weighting:
@@ -278,6 +354,10 @@ class Stored:
             meta=lambda folder, seeds: dict(self.file.meta),
             evidence=evidence_of(recipe, calibration, recipe.steps(self.params.search.steps)[0]),
         )
+
+    def of(self, recipe: Method) -> Stored:
+        """Return the same estimates, learned from by another method."""
+        return replace(self, other=recipe)
 
 
 def stored_device(meta: Mapping[str, Any]) -> VectorMechanism:

@@ -20,7 +20,7 @@ from graphldp.server import filter_entry
 from graphldp.server.filters import SHARED_OPTIONS
 from graphldp.stages.params import SearchParams
 
-__all__ = ["DENOISE", "LOOP", "TRAIN", "Row", "check_axes", "check_grids", "sorted_out"]
+__all__ = ["DENOISE", "LOOP", "TRAIN", "Row", "check_axes", "check_grids", "own_search", "sorted_out"]
 
 DENOISE, TRAIN = "denoise.", "train."
 LOOP = ("model", "patience")
@@ -145,6 +145,23 @@ class Row:
             rungs = halving(search.points, epochs, eta=search.eta, rungs=search.rungs)
         space, settle = self._space(search)
         return points(space, rungs[0].points, seed, settle), rungs
+
+    def plan_or_grid(self, search: SearchParams, epochs: int, seed: int) -> tuple[tuple[Point, ...], tuple[Rung, ...]]:
+        """Return the same, or where the row has fewer points than that all of them, trained to the end."""
+        found = self.grid(search)
+        first = search.points
+        if search.strategy == "halving":
+            first = halving(search.points, epochs, eta=search.eta, rungs=search.rungs)[0].points
+        if search.strategy == "grid" or len(found) <= first:
+            return found, (Rung(points=len(found), epochs=epochs),)
+        return self.plan(search, epochs, seed)
+
+
+def own_search(recipe: Method, search: SearchParams) -> SearchParams:
+    """Return the search of one of several learners: further axes are its own, and those of the model and the loop."""
+    own = dict(recipe.axes)
+    options = {name: values for name, values in search.options.items() if name.startswith(TRAIN) and name not in own}
+    return dataclasses.replace(search, options=options)
 
 
 def check_axes(search: SearchParams, rows: Sequence[Row]) -> None:

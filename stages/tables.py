@@ -156,6 +156,7 @@ class Section:
     Attributes:
         sizes: how many nodes, or edges, are trained on, selected by and tested on.
         search: what is unusual in the search, in words.
+        learner: which of the learners that know the structure alone was the best by validation: the floor.
     """
 
     dataset: str
@@ -167,6 +168,7 @@ class Section:
     sizes: tuple[int, int, int]
     setting: tuple[tuple[str, str], ...] = ()
     search: str = ""
+    learner: str = ""
 
     @property
     def measure(self) -> Measure:
@@ -210,6 +212,8 @@ class Section:
             f"chosen by mean validation loss) and then {self.runs} "
             f"{_plural(self.runs, 'run')} on the same splits ({train} {parts} to train, "
             f"{validation} to validate, {test} to test)."
+            + f" The floor is the best of its learners by validation: {self.learner}."
+            * bool(self.learner)
         )
 
     @property

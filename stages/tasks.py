@@ -41,6 +41,7 @@ from graphldp.measures import measures_of
 from graphldp.methods import Method
 from graphldp.randomness import generator
 from graphldp.server import Calibration, Estimate
+from graphldp.server.evidence import evidence_class
 from graphldp.stages.inputs import average_degree
 from graphldp.stages.params import Params, TrainParams
 from graphldp.stages.splits import split_of
@@ -51,6 +52,7 @@ __all__ = [
     "calibration_over",
     "check_task",
     "final_scores",
+    "fits",
     "part_of",
     "problem_of",
     "target_of",
@@ -77,6 +79,17 @@ def check_task(recipe: Method, train: TrainParams) -> None:
             f"method {recipe.name!r} ranks features by the classes of training nodes, and over all edges; task "
             f"{train.task!r} has no classes to learn. Use task node-classification or multi-task, or another method"
         )
+    if not fits(recipe, train):
+        raise OptionError(
+            f"method {recipe.name!r} spreads the classes of training nodes, and task {train.task!r} has none to learn; "
+            "use task node-classification or multi-task, or another method"
+        )
+
+
+def fits(recipe: Method, train: TrainParams) -> bool:
+    """Whether the task has what the method's evidence is made of."""
+    spreads = bool(recipe.evidence) and evidence_class(recipe.evidence).spreads
+    return not spreads or "accuracy" in measures_of(train.task).names
 
 
 def target_of(graph: Graph) -> NDArray[np.float64]:

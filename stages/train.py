@@ -115,6 +115,11 @@ def train(
     params = replace(params, search=replace(params.search, steps=tuple(source.meta["steps"])))
     stored = Stored(graph=graph, file=source, params=params)
     plan = plan_of(stored, params)
+    if models is not None and recipe.learners:
+        raise OptionError(
+            f"method {method!r} chooses among {', '.join(recipe.learners)}; to keep a model, train one of them, or "
+            "leave --save-model out"
+        )
     if models is not None and stored.recipe.evidence:
         raise OptionError(
             f"method {method!r} learns from evidence that is made of the training labels or the whole graph, so its "

@@ -8,8 +8,10 @@ r"""Coordinates of nodes that are made of the public graph alone: nobody's featu
 The uniform t/n is the regularised Laplacian of Amini et al. (2013) and Qin & Rohe (2013): without it the first vectors
 of a graph with many small components say which component a node is in, and nothing else.
 
-All three are deterministic: the start of the iteration has a fixed address, and the largest entry of each vector is
-positive. The last results are kept, as the runs of a table ask for the same coordinates again and again.
+All three are deterministic: the start of the iteration has a fixed address, the largest entry of each vector is
+positive, and dense products run on one thread, so that sums have one order (on a busy machine this is also many times
+faster: threads that wait for each other do not compute). The last results are kept, as the runs of a table ask for the
+same coordinates again and again.
 """
 
 from __future__ import annotations
@@ -23,6 +25,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
+from threadpoolctl import threadpool_limits
 
 from graphldp.errors import OptionError
 from graphldp.randomness import generator
@@ -178,7 +181,8 @@ def _remembered(adjacency: sp.csr_array, options: tuple[Any, ...], make: Callabl
         digest.update(np.ascontiguousarray(part).tobytes())
     key = (digest.digest(), adjacency.shape, *options)
     if key not in _MEMORY:
-        made = make()
+        with threadpool_limits(1, user_api="blas"):
+            made = make()
         for array in (made.vectors, made.values):
             array.setflags(write=False)
         _MEMORY[key] = made

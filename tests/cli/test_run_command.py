@@ -37,7 +37,7 @@ def test_the_table_has_its_floor_and_its_ceiling(ldp) -> None:
         ["lpgnn", "1"],
         ["nonpriv", "inf"],
     ]
-    assert answer.line.startswith("3 runs each; 3 points searched on 2 other seeds")
+    assert answer.err.splitlines()[-1].startswith("3 runs each; 3 points searched on 2 other seeds")
     assert ldp(*GIVEN, "--quiet").err == ""
 
 

@@ -31,7 +31,7 @@ CELLS = [
     ("upgnet-hn", "mb", 1.0),
     ("ppgnn", "ppm-public", 1.0),
     ("ldpge", "hds", 1.0),
-    ("structure", "null", 0.0),
+    ("coin", "null", 0.0),
     ("nonpriv", "identity", math.inf),
 ]
 

@@ -422,15 +422,15 @@ HALVING: dict[str, Any] = {"strategy": "halving", "points": 4, "eta": 2, "rungs"
 def test_halving_goes_on_with_the_best_and_costs_as_much() -> None:
     graph, params = small_graph(), params_of({"train.hidden": [3, 5]}, epochs=24, **HALVING)
     tried = plan(graph, params)
-    assert [(rung.points, rung.epochs) for rung in tried.rungs] == [(8, 6), (4, 12), (2, 24)]
+    assert [(rung.points, rung.epochs) for rung in tried.learners[0].rungs] == [(8, 6), (4, 12), (2, 24)]
     result = learn_cell(graph, tried, params, device="cpu")
     alive = set(range(8))
-    for number, rung in enumerate(tried.rungs):
+    for number, rung in enumerate(tried.learners[0].rungs):
         here = searched(result, number)
         assert {row["point"] for row in here} == alive
         assert max(row["epochs"] for row in here) <= rung.epochs
         means = {p: float(np.mean([row["validation_loss"] for row in here if row["point"] == p])) for p in alive}
-        keep = tried.rungs[number + 1].points if number < 2 else 1
+        keep = tried.learners[0].rungs[number + 1].points if number < 2 else 1
         alive = set(sorted(alive, key=lambda p: (means[p], p))[:keep])
     assert {row["point"] for row in result.rows if row["role"] == "final"} == alive
     spent = sum(row["epochs"] for number in range(3) for row in searched(result, number))

@@ -95,11 +95,13 @@ class Evidence(ABC):
         name: as options and metadata write it.
         summary: one line.
         reads: whether it reads the reports; if not, none are drawn for it and the setting has no estimate.
+        spreads: whether it is made of the classes of training nodes, so that a task without classes has none of it.
     """
 
     name: ClassVar[str]
     summary: ClassVar[str]
     reads: ClassVar[bool] = True
+    spreads: ClassVar[bool] = False
 
     @abstractmethod
     def build(self, setting: Setting) -> NDArray[np.float32]:
