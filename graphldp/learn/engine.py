@@ -371,7 +371,8 @@ class Trainer:
         running = sum(int(state.running(group).sum()) for group in mine)
         best = float(state.validation_loss.min())
         loss = f", best validation loss {best:.4f}" if np.isfinite(best) else ""
-        text = f"{team}{wave}{self.doing}{running} of {len(self.runs)} runs training{loss}"
+        epoch = f"epoch {behind} of {epochs}, " if state.wave < waves_ else ""
+        text = f"{team}{wave}{epoch}{self.doing}{running} of {len(self.runs)} runs training{loss}"
         progress(state.wave * epochs + behind, epochs * waves_, text)
 
     def _record(self) -> dict[str, Any]:

@@ -284,6 +284,8 @@ def test_progress_tells_epochs_runs_and_loss() -> None:
     assert done[-1] == total
     assert {call[1] for call in calls} == {total}
     assert "of 4 runs training, best validation loss" in calls[5][2]
+    assert f"epoch {calls[5][0] % 7} of 7, " in calls[5][2]
+    assert "epoch" not in calls[-1][2]
     assert calls[5][2].startswith("wave 1 of ")
 
 

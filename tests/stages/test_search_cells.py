@@ -22,10 +22,13 @@ from graphldp.stages.artifacts import read_meta
 from graphldp.stages.denoise import denoise
 from graphldp.stages.learning import CellResult, Checkpoint, learn_cell, search_cell
 from graphldp.stages.params import Params
+from graphldp.stages.resources import Resources
 from graphldp.stages.run import run
 from graphldp.stages.setups import Devices, Plan, plan_of
 from graphldp.stages.splits import split_of
 from graphldp.stages.train import train
+
+HALVING: dict[str, Any] = {"strategy": "halving", "points": 4, "eta": 2, "rungs": 3}
 
 
 def params_of(options: dict[str, Any] | None = None, *, epochs: int = 15, **changes: Any) -> Params:
@@ -414,9 +417,26 @@ def test_a_model_of_evidence_cannot_be_kept(tmp_path: Path) -> None:
         train(NAME, "random", None, 0.0, data=tmp_path, params=params, models=tmp_path / "models")
 
 
-# strategies -----------------------------------------------------------------------------------------------------------
+# progress ------------------------------------------------------------------------------------------------------------
 
-HALVING: dict[str, Any] = {"strategy": "halving", "points": 4, "eta": 2, "rungs": 3}
+
+def test_progress_says_batch_rung_epoch_and_never_goes_back() -> None:
+    graph, params = small_graph(), params_of({"train.hidden": [3, 5]}, epochs=24, **HALVING)
+    calls: list[tuple[int, int, str]] = []
+    learn_cell(graph, plan(graph, params), params, device="cpu", progress=lambda *call: calls.append(call))
+    done = [call[0] for call in calls]
+    assert done == sorted(done)
+    assert done[-1] == calls[-1][1] == 2 * 24
+    texts = [text for *_, text in calls]
+    for rung, (epochs, batches) in enumerate([(6, 2), (12, 2)], start=1):
+        for batch in range(1, batches + 1):
+            start = f"search rung {rung} of 3, batch {batch} of 2: epoch "
+            assert any(text.startswith(start) and f" of {epochs}, " in text for text in texts)
+    assert any("best validation loss" in text for text in texts if text.startswith("search rung 1"))
+    assert texts[-1].startswith("final: 0 of 2 runs training")
+
+
+# strategies -----------------------------------------------------------------------------------------------------------
 
 
 def test_halving_goes_on_with_the_best_and_costs_as_much() -> None:
@@ -441,6 +461,20 @@ def test_halving_goes_on_with_the_best_and_costs_as_much() -> None:
         if row["point"] in {one["point"] for one in searched(result, number + 1)}
     )
     assert spent - again <= 4 * 24 * params.search.seeds  # what went on did not begin again
+
+
+def test_the_choice_is_of_those_that_were_trained_to_the_end() -> None:
+    """An early leader that falls behind is not chosen, nor is one whose low loss belongs to an earlier rung."""
+    graph, params = small_graph(), params_of(epochs=24, **HALVING)
+    cell = learning._Cell(graph, plan(graph, params), params, "cpu", Resources(), None)
+    losses = {0: {0: 0.1, 3: 0.5, 5: 0.6, 7: 0.9}, 1: {0: 0.2, 3: 0.3}, 2: {0: 0.4, 3: 0.3}}
+    cell.tried = [
+        {"rung": rung, "point": point, "seed": seed, "validation_loss": loss}
+        for rung, found in losses.items()
+        for point, loss in found.items()
+        for seed in (-1, -2)
+    ]
+    assert cell.chosen() == 3
 
 
 def test_what_halving_keeps_is_what_a_whole_training_would_have_made() -> None:
