@@ -128,6 +128,7 @@ class Plan:
         }
         if len(self.learners) > 1:
             out["learners"] = {learner.name: len(learner.points) for learner in self.learners}
+            out["learner_rungs"] = {one.name: [asdict(rung) for rung in one.rungs] for one in self.learners}
         return out | ({"left_out": list(self.left_out)} if self.left_out else {})
 
 

@@ -125,7 +125,7 @@ def ranking(path: Path) -> list[Trial]:
     meta = read_meta(path, "ldp search")
     expect(meta, path, "ldp search", kind="trials")
     headline = measures_of(meta["task"]).headline
-    rungs = meta["search"]["rungs"]
+    shared, own = meta["search"]["rungs"], meta["search"].get("learner_rungs", {})
     trials: dict[int, list[dict[str, Any]]] = {}
     for row in read_table(path, "ldp search").to_pylist():
         trials.setdefault(row["point"], []).append(row)
@@ -133,12 +133,14 @@ def ranking(path: Path) -> list[Trial]:
     for point, rows in trials.items():
         last = max(row["rung"] for row in rows)
         there = [row for row in rows if row["rung"] == last]
+        options = json.loads(there[0]["options"])
+        rungs = own.get(options.get("learner"), shared)
         scores = [row[f"validation_{headline.name}"] for row in there]
         out.append(
             {
                 "point": point,
                 **{name: there[0][name] for name in AXES},
-                **json.loads(there[0]["options"]),
+                **options,
                 "epochs": rungs[last]["epochs"],
                 "validation_loss": float(np.mean([row["validation_loss"] for row in there])),
                 f"validation_{headline.name}": float(np.mean(scores)) if None not in scores else None,

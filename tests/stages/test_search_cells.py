@@ -469,7 +469,7 @@ def test_the_choice_is_of_those_that_were_trained_to_the_end() -> None:
     cell = learning._Cell(graph, plan(graph, params), params, "cpu", Resources(), None)
     losses = {0: {0: 0.1, 3: 0.5, 5: 0.6, 7: 0.9}, 1: {0: 0.2, 3: 0.3}, 2: {0: 0.4, 3: 0.3}}
     cell.tried = [
-        {"rung": rung, "point": point, "seed": seed, "validation_loss": loss}
+        {"role": "search", "rung": rung, "point": point, "seed": seed, "validation_loss": loss}
         for rung, found in losses.items()
         for point, loss in found.items()
         for seed in (-1, -2)

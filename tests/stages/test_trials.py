@@ -81,6 +81,18 @@ def test_those_that_went_furthest_are_ranked_first(data: Path) -> None:
     assert found[0]["train.hidden"] == read_meta(path, "x")["chosen_point"]["options"]["train.hidden"]
 
 
+def test_learners_with_fewer_points_were_all_trained_to_the_end(data: Path) -> None:
+    path = search(NAME, "structure", None, 0.0, data=data, params=params_of(options={}), device="cpu")
+    found, facts = ranking(path), read_meta(path, "x")["search"]
+    assert set(facts["learner_rungs"]) == set(facts["learners"]) == {trial["learner"] for trial in found}
+    for name, rungs in facts["learner_rungs"].items():
+        epochs = [trial["epochs"] for trial in found if trial["learner"] == name]
+        assert max(epochs) == 18
+        assert len(epochs) == facts["learners"][name] == rungs[0]["points"]
+        assert (min(epochs) == 18) == (len(rungs) == 1)
+    assert {len(rungs) for rungs in facts["learner_rungs"].values()} == {1, 2}
+
+
 # papers' grids --------------------------------------------------------------------------------------------------------
 
 WITH_GRID = [name for name in methods.names() if methods.method(name).grid]
@@ -125,7 +137,7 @@ def test_papers_spaces_have_the_same_budget(data: Path) -> None:
     assert {row.search["run_epochs"] for row in rows if row.search} == {4 * params.train.epochs}
     own = next(row for row in rows if row.name == "upgnet-hn")
     assert "denoise.after" in own.chosen["options"]
-    assert all("options" not in row.chosen for row in rows if row is not own)
+    assert all("denoise.after" not in row.chosen.get("options", {}) for row in rows if row is not own)
 
 
 def test_an_m_beyond_the_graphs_features_is_one_line(data: Path) -> None:
