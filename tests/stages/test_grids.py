@@ -54,6 +54,18 @@ def test_floor_and_ceiling_are_there_by_themselves(tmp_path: Path) -> None:
     assert all(cell.axes == cell.setting == () for cell in cells)
 
 
+def test_an_arm_searches_further_axes_of_its_own(tmp_path: Path) -> None:
+    arms = [{**GRID["arms"][0], "search": {"steps": [1, 2], "options": {"denoise.after": [0.1, 0.3]}}}, GRID["arms"][1]]
+    experiment = loaded(tmp_path, arms=arms, epsilons=[1])
+    found = {cell.name: experiment.of(cell).search for cell in experiment.cells()}
+    assert found["lpgnn"].options == {"denoise.after": (0.1, 0.3)}
+    assert found["lpgnn"].steps == (1, 2)
+    assert found["togl"].options == found["structure"].options == {}
+    for name in ("strategy", "eta", "rungs", "space"):
+        bad = [{**GRID["arms"][0], "search": {name: 3 if name in ("eta", "rungs") else "grid"}}]
+        assert "every arm has the same budget of search" in refused(tmp_path, arms=bad)
+
+
 def test_an_axis_of_the_training_has_a_floor_at_every_value(tmp_path: Path) -> None:
     experiment = loaded(tmp_path, vary={"train.train_fraction": [0.05, "0.5"]})
     cells = experiment.cells()
