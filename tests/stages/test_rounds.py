@@ -385,7 +385,7 @@ def test_a_model_of_both_rounds_is_not_kept(data: Path, tmp_path: Path) -> None:
         ({"score_steps": -1}, "score_steps must be a whole number of at least 0, got -1"),
         ({"m_from": "half"}, "m_from must be one of round, total; got 'half'"),
         ({"before": 0.5}, "no one threshold fits both"),
-        ({"tau": 0.5}, "filter kprop has no option 'tau'"),
+        ({"tau": 0.5}, "togl-fda' has none; say before"),
         ({"steps": 3}, "--steps, or search.steps"),
     ],
 )
