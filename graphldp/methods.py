@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from graphldp.client import VectorMechanism
     from graphldp.server import Calibration
 
-__all__ = ["Method", "Rounds", "method", "names"]
+__all__ = ["Method", "Rounds", "Survey", "method", "names"]
 
 
 def _number(value: Any) -> bool:
@@ -69,6 +69,33 @@ class Rounds:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Survey:
+    """How a method asks everybody once, with the whole budget, one after the other.
+
+    Attributes:
+        teachers: the share of the people who are asked about their features; the others vote for a class.
+        first: the share of the teachers who are asked about all features; the others, about the most telling ones.
+        features: how many these are.
+    """
+
+    teachers: float = 0.5
+    first: float = 0.5
+    features: int = 200
+
+    def __post_init__(self) -> None:
+        for name, most in (("teachers", False), ("first", True)):
+            value = getattr(self, name)
+            if not _number(value) or not (0 < value < 1 or (most and value == 1)):
+                raise OptionError(f"{name} is a share above 0 and {'at most' if most else 'below'} 1, got {value!r}")
+        if isinstance(self.features, bool) or not isinstance(self.features, int) or self.features < 1:
+            raise OptionError(f"features must be a whole number of at least 1, got {self.features!r}")
+
+    def but(self, **changes: Any) -> Survey:
+        """Return this survey with some options changed."""
+        return replace(self, **changes)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Method:
     """One recipe.
 
@@ -82,7 +109,8 @@ class Method:
         options: the filter's options beside K, as pairs.
         before: share tau of the mechanism's boundary by which reports are soft-thresholded before the filter.
         after: the same after the filter, as UPGNet's Theorem 5 has it; the filter is then applied before learning.
-        rounds: how the budget is spent in two rounds, or None where everything is reported at once.
+        rounds: how the budget is spent in two rounds, or how people are asked in turn, once each; None where everything
+            is reported at once.
         evidence: what the server gives the model instead of filtered reports, by its registered name; `options` are
             then the evidence's, and with `propagates` its depth K is searched, by the filter without further options.
         axes: what this method searches beside the space that every method has, as (name, values) pairs; the names are
@@ -102,7 +130,7 @@ class Method:
     options: tuple[tuple[str, Any], ...] = ()
     before: float = 0.0
     after: float = 0.0
-    rounds: Rounds | None = None
+    rounds: Rounds | Survey | None = None
     evidence: str = ""
     axes: tuple[tuple[str, tuple[Any, ...]], ...] = ()
     grid: tuple[tuple[str, tuple[Any, ...]], ...] = ()
@@ -111,12 +139,12 @@ class Method:
     reference: str = ""
 
     def __post_init__(self) -> None:
-        if self.rounds is not None and (self.before or self.after):
+        if isinstance(self.rounds, Rounds) and (self.before or self.after):
             raise OptionError(
                 f"method {self.name!r} weighs ranked and random features differently, so no one threshold fits both; "
                 "leave before and after out"
             )
-        if self.evidence and (self.rounds is not None or self.before or self.after):
+        if self.evidence and (isinstance(self.rounds, Rounds) or self.before or self.after):
             raise OptionError(f"method {self.name!r} has evidence, which takes neither thresholds nor rounds")
 
     @property
@@ -170,7 +198,7 @@ class Method:
             depth = "steps" in filter_entry(str(changes["filter"])).options
             out, options = replace(out, filter=str(changes["filter"]), propagates=depth), {}
         for key, value in changes.items():
-            if out.rounds is not None and key in [part.name for part in fields(Rounds)]:
+            if out.rounds is not None and key in out.round_options():
                 out = replace(out, rounds=out.rounds.but(**{key: value}))
             elif key in ("before", "after", "tau"):
                 if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < 1:
@@ -192,10 +220,21 @@ class Method:
         """Return the recipe with another evidence, or with other options of it; checked against what there is."""
         from graphldp.server.evidence import make_evidence
 
+        asked = {key: changes.pop(key) for key in self.round_options() if key in changes}
+        rounds = None if self.rounds is None else self.rounds.but(**asked)
         name = str(changes.pop("evidence", self.evidence))
         options = {**(dict(self.options) if name == self.evidence else {}), **changes}
         make_evidence(name, **options)
-        return replace(self, evidence=name, options=tuple(sorted(options.items())))
+        return replace(self, rounds=rounds, evidence=name, options=tuple(sorted(options.items())))
+
+    @property
+    def asks_in_turn(self) -> bool:
+        """Whether people are asked one after the other, by this method or by one of those among which it chooses."""
+        return isinstance(self.rounds, Survey) or any(method(name).asks_in_turn for name in self.learners)
+
+    def round_options(self) -> tuple[str, ...]:
+        """Return the names of what can be changed in the rounds, or in the survey; none where there are none."""
+        return () if self.rounds is None else tuple(part.name for part in fields(self.rounds))
 
     def choose(self, mechanism: str | None) -> str:
         """Return the mechanism to use; one that the method cannot mean is an error."""
@@ -411,6 +450,23 @@ _METHODS = {
             rounds=Rounds(score_by="sma"),
             grid=_TOGL,
             reference="TOGL, Eq. 4 to 8, sparse-model scores",
+        ),
+        Method(
+            name="votes",
+            summary="Half of the people say what their features are, the others vote for the class these speak for.",
+            mechanism="privset",
+            propagates=False,
+            filter="none",
+            rounds=Survey(),
+            evidence="votes",
+            axes=(("denoise.kind", ("fused", "all")), ("train.model", ("posterior", "mlp"))),
+            model="posterior",
+        ),
+        Method(
+            name="frontier",
+            summary="The votes of people's own features, or the floor, whichever validation says is the better.",
+            mechanism="privset",
+            learners=("coin", "votes", "spectral", "pagerank", "links", "surroundings"),
         ),
         Method(
             name="nonpriv",

@@ -58,6 +58,11 @@ def denoise(
         raise OptionError(f"method {method!r} sends nothing, so there is nothing to denoise")
     recipe = recipe.but(changes or {})
     mechanism = recipe.choose(mechanism)
+    if recipe.asks_in_turn:
+        raise OptionError(
+            f"method {method!r} asks people one after the other, so there is no file of reports to denoise: run it "
+            f"with `ldp run --method {method}`"
+        )
     if recipe.rounds is not None:
         return denoise_rounds(
             dataset, recipe, mechanism, epsilon, data=data, steps=steps, first=first, reports=reports, output=output,

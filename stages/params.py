@@ -468,10 +468,13 @@ def _check_pipeline(params: Params, arm: Arm, place: str) -> None:
     if given:
         raise OptionError(f"{place}.{given[0]} belongs to an experiment's file: see `ldp experiment --list`")
     recipe = methods.method(arm.method)
-    if recipe.rounds is not None:
+    if recipe.rounds is not None or recipe.asks_in_turn:
+        what, alone = (
+            ("asks people in turn", "") if recipe.asks_in_turn else ("has two rounds", ", or its stages one by one")
+        )
         raise OptionError(
-            f"{place}: {arm.method} has two rounds, and the pipeline perturbs once; run it with `ldp run --method "
-            f"{arm.method}`, or its stages one by one"
+            f"{place}: {arm.method} {what}, and the pipeline perturbs once; run it with `ldp run "
+            f"--method {arm.method}`{alone}"
         )
     reference = arm in params.references
     if not reference and arm.mechanism in mechanism_names() and arm.mechanism not in params.mechanisms:

@@ -214,7 +214,7 @@ def denoise_rounds(
 
     `epsilon` is the budget of both together.
     """
-    assert recipe.rounds is not None
+    assert isinstance(recipe.rounds, Rounds)
     one, two = _open(dataset, recipe.rounds, mechanism, epsilon, data, first, reports)
     graph = read_graph(graph_dir(data, dataset))
     for file in (one, two):
@@ -239,7 +239,7 @@ def denoise_rounds(
     }
 
     def runs() -> Iterator[tuple[int, Estimate]]:
-        assert recipe.rounds is not None
+        assert isinstance(recipe.rounds, Rounds)
         for count, seed in enumerate(two.meta["seeds"], start=1):
             pair = (one.load(seed), two.load(seed))
             _check_levels(one.path, two.path, *pair)

@@ -16,7 +16,7 @@ from graphldp.client import VectorMechanism, from_meta
 from graphldp.errors import OptionError
 from graphldp.graph import Graph
 from graphldp.learn import Backbone, model
-from graphldp.methods import Method, Rounds, method
+from graphldp.methods import Method, Survey, method
 from graphldp.points import AXES, Point, Rung, run_epochs
 from graphldp.server import Calibration, Estimate
 from graphldp.server.evidence import Evidence, make_evidence
@@ -26,6 +26,7 @@ from graphldp.stages.perturb import device_for, reports_meta, source_of
 from graphldp.stages.reports import CalibratedFile
 from graphldp.stages.rounds import TwoRounds
 from graphldp.stages.space import Row, own_search, sorted_out
+from graphldp.stages.surveys import Surveys
 from graphldp.stages.tasks import check_task, fits
 
 __all__ = ["Devices", "Learner", "Plan", "Setup", "Source", "Stored", "backbone_of", "plan_of", "stored_device"]
@@ -153,6 +154,13 @@ def plan_of(source: Source, params: Params) -> Plan:
         for name in row.recipe.learners
         if fits(method(name), params.train)
     }
+    # Whoever is chosen in the end, people have answered those learners that ask them.
+    asking = [plan.setups[0].meta for name, plan in plans.items() if method(name).mechanisms != ("null",)]
+    if asking:
+        plans = {
+            name: replace(plan, setups=tuple(replace(setup, meta=asking[0]) for setup in plan.setups))
+            for name, plan in plans.items()
+        }
     starts = [0, *itertools.accumulate(len(plan.points) for plan in plans.values())]
     return Plan(
         points=tuple(point for plan in plans.values() for point in plan.points),
@@ -250,8 +258,10 @@ class Devices:
         own, changes, training = sorted_out(options)
         given = {**self.options, **own}
         recipe = self.recipe.but(changes)
-        rounds = None
-        if recipe.rounds is not None:
+        rounds: TwoRounds | Surveys | None = None
+        if isinstance(recipe.rounds, Survey):
+            rounds = Surveys.of(graph, recipe.rounds, self.mechanism, self.epsilon, params, given)
+        elif recipe.rounds is not None:
             rounds = TwoRounds.of(graph, recipe.rounds, self.mechanism, self.epsilon, params, given)
         client = device_for(graph, self.mechanism, self.epsilon, given) if rounds is None else rounds.device
 
@@ -286,7 +296,12 @@ class Devices:
         )
 
     def of(self, recipe: Method) -> Devices:
-        """Return the same devices, learned from by another method."""
+        """Return the same devices, learned from by another method; a coin's, for one that nobody tells anything.
+
+        Everybody answers once: a learner beside one that asks people must not ask them again.
+        """
+        if recipe.mechanisms == ("null",):
+            return replace(self, recipe=recipe, mechanism="null", epsilon=0.0, options={})
         return replace(self, recipe=recipe)
 
 
@@ -323,9 +338,8 @@ class Stored:
     def setup(self, options: Mapping[str, Any]) -> Setup:
         """Return what a point's options mean; those that the stored estimates have behind them are an error."""
         own, changes, training = sorted_out(options)
-        rounds = [part.name for part in fields(Rounds)] if self.recipe.rounds is not None else []
         before = ("before", "tau") if self.recipe.threshold == "before" else ("before",)
-        past = [*own, *(f"denoise.{key}" for key in changes if key in before or key in rounds)]
+        past = [*own, *(f"denoise.{key}" for key in changes if key in (*before, *self.recipe.round_options()))]
         if past:
             raise OptionError(
                 f"{self.file.path} has its {', '.join(past)} behind it, so that cannot be searched here: `ldp run` "

@@ -14,7 +14,7 @@ from typing import Any
 
 from graphldp.client import option_names
 from graphldp.errors import OptionError
-from graphldp.methods import Method, Rounds
+from graphldp.methods import Method
 from graphldp.points import AXES, Point, Rung, Space, grid, halving, points
 from graphldp.server import filter_entry
 from graphldp.server.filters import SHARED_OPTIONS
@@ -76,8 +76,8 @@ class Row:
             from graphldp.server.evidence import evidence_class
 
             own = [one.name for one in fields(evidence_class(recipe.evidence))]  # type: ignore[arg-type]
-            return key == "evidence" or key in own
-        if recipe.rounds is not None and key in [part.name for part in fields(Rounds)]:
+            return key == "evidence" or key in own or key in recipe.round_options()
+        if key in recipe.round_options():
             return True
         if key in ("before", "after"):
             return recipe.rounds is None

@@ -74,9 +74,9 @@ def task_of(train: TrainParams) -> Task:
 
 def check_task(recipe: Method, train: TrainParams) -> None:
     """Refuse a method that needs what the task does not have."""
-    if recipe.rounds is not None and "accuracy" not in measures_of(train.task).names:
+    if (recipe.rounds is not None or recipe.asks_in_turn) and "accuracy" not in measures_of(train.task).names:
         raise OptionError(
-            f"method {recipe.name!r} ranks features by the classes of training nodes, and over all edges; task "
+            f"method {recipe.name!r} is directed by the classes of training nodes, and over all edges; task "
             f"{train.task!r} has no classes to learn. Use task node-classification or multi-task, or another method"
         )
     if not fits(recipe, train):

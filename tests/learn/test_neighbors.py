@@ -205,7 +205,7 @@ def test_without_a_sampler_it_says_what_to_do(monkeypatch: pytest.MonkeyPatch) -
     wanted = (
         "model 'gcn' passes messages between its layers: batches of nodes need torch_geometric's NeighborLoader, and "
         "that pyg-lib or torch-sparse, which are not installed. Install pyg-lib, or choose one of the models "
-        "appnp, mlp, sgc, ssgc, or train in full batch"
+        "appnp, mlp, posterior, sgc, ssgc, or train in full batch"
     )
     assert str(missing_sampler("gcn")) == wanted
     with pytest.raises(OptionError) as error:

@@ -30,8 +30,12 @@ from graphldp.stages.setups import Devices, plan_of
 from graphldp.stages.splits import split_of
 from graphldp.stages.train import train
 
-# Methods of two rounds have stages of their own: test_rounds.py.
-RECIPES = [name for name in methods.names() if methods.method(name).model and methods.method(name).rounds is None]
+# Methods of two rounds have stages of their own: test_rounds.py; those that ask people in turn none: test_surveys.py.
+RECIPES = [
+    name
+    for name in methods.names()
+    if methods.method(name).model and methods.method(name).rounds is None and not methods.method(name).asks_in_turn
+]
 
 
 def budget(mechanism: str) -> float:

@@ -1,0 +1,82 @@
+"""Votes as evidence: what people's features say of their class by their own account, beside what the graph says."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graphldp.errors import OptionError
+from graphldp.server.adjacency import shift
+from graphldp.server.evidence.base import Evidence, Setting
+from graphldp.server.evidence.registry import register
+from graphldp.server.propagation import class_shares, spread
+from graphldp.server.voting import (
+    centred,
+    check_survey,
+    fused,
+    likelihoods,
+    memberships,
+    named,
+    neighbourhood,
+    signal,
+)
+
+__all__ = ["Votes"]
+
+KINDS = ("fused", "all")
+_FAR = (0.1, 20)  # decay and steps by which votes travel further than to neighbours
+
+
+@register("votes")
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Votes(Evidence):
+    """Log evidence about each node's class: labels around it, its own vote, its neighbours' votes, and those beyond.
+
+    Where votes and classes do not go together, they count as nothing, and what is left is what the labels say.
+
+    Attributes:
+        kind: `fused` into one log posterior, with a weight for each of the four that is fitted to training labels; or
+            `all`: the four beside it.
+        gate: by how many standard deviations of shuffled votes the votes must go together with the classes to count.
+    """
+
+    name: ClassVar[str]
+    summary: ClassVar[str] = "Labels around a node, its own vote and its neighbours', weighed by what votes are worth."
+
+    spreads: ClassVar[bool] = True
+
+    kind: str = "fused"
+    gate: float = 4.0
+
+    def __post_init__(self) -> None:
+        if self.kind not in KINDS:
+            raise OptionError(f"kind must be one of {', '.join(KINDS)}; got {self.kind!r}")
+        if isinstance(self.gate, bool) or not isinstance(self.gate, int | float) or not self.gate >= 0:
+            raise OptionError(f"gate must be a number of standard deviations of at least 0, got {self.gate!r}")
+
+    def build(self, setting: Setting) -> NDArray[np.float32]:
+        """Return n x classes, or five times as many columns."""
+        survey = check_survey(setting.estimate)
+        graph, classes = setting.graph, setting.classes
+        shares, labels = memberships(graph, setting.labels, setting.train, classes, setting.generator("labels"))
+        prior = class_shares(setting.labels, setting.train, classes)
+        likelihood = np.ones(shares.shape)
+        asked = survey.votes[:, 0] >= 0
+        answers = named(survey, classes)[asked]
+        if asked.any() and signal(shares[asked], answers, setting.generator("votes")) > self.gate:
+            likelihood = likelihoods(survey, shares)
+        own = centred(np.log(likelihood))
+        near = centred(neighbourhood(graph.adjacency(), shares, likelihood))
+        far = centred(self._far(setting, own))
+        parts: list[NDArray[Any]] = [labels.astype(np.float64), own, near, far]
+        together, _ = fused(parts, prior, setting.labels, setting.train)
+        out = [centred(together)] if self.kind == "fused" else [centred(together), *parts]
+        return np.hstack(out).astype(np.float32)
+
+    def _far(self, setting: Setting, own: NDArray[np.float64]) -> NDArray[np.float64]:
+        decay, steps = _FAR
+        found = spread(shift(setting.graph), own.astype(np.float32), decay=decay, steps=steps)
+        return np.asarray(found, dtype=np.float64) / decay - own

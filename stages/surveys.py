@@ -1,0 +1,148 @@
+"""A survey in memory: everybody is asked once, one after the other, and each question follows from the answers so far.
+
+Each seed has its own split, and only the labels of its training nodes decide who is asked what.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from graphldp.client import VectorMechanism, protocol
+from graphldp.client.sets import SetValued
+from graphldp.client.vote import Vote
+from graphldp.errors import OptionError
+from graphldp.graph import Graph
+from graphldp.methods import Survey
+from graphldp.randomness import generator, seed_of
+from graphldp.server import Calibration, Estimate, rectify
+from graphldp.server.class_means import ClassMeans, Wave, class_means
+from graphldp.server.voting import Surveyed, memberships, teachers_and_voters
+from graphldp.stages.params import Params
+from graphldp.stages.perturb import check_options, device_for, reports_meta
+from graphldp.stages.splits import split_of
+
+__all__ = ["Surveys"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Surveys:
+    """The survey of each seed: the devices' side and, between the questions, the server's.
+
+    Attributes:
+        graph: whose features are asked about.
+        survey: how many are asked what.
+        mechanism, epsilon, options: how teachers report features; every answer has the whole budget.
+        params: where splits and draws come from.
+        device: what the first teachers run.
+    """
+
+    graph: Graph
+    survey: Survey
+    mechanism: str
+    epsilon: float
+    options: Mapping[str, Any]
+    params: Params
+    device: VectorMechanism
+
+    @classmethod
+    def of(
+        cls,
+        graph: Graph,
+        survey: Survey,
+        mechanism: str,
+        epsilon: float,
+        params: Params,
+        options: Mapping[str, Any] | None = None,
+    ) -> Surveys:
+        """Return the surveys, with everything that can be wrong in them checked before anything is drawn."""
+        given = dict(options or {})
+        check_options(mechanism, given)
+        for part in fields(Survey):
+            if part.name in given:
+                raise OptionError(f"{part.name} is a part of the method: --set denoise.{part.name}={given[part.name]}")
+        device = device_for(graph, mechanism, epsilon, given)
+        if device.deterministic or len(device.budgets) > 1:
+            raise OptionError(
+                f"{mechanism} cannot be surveyed: every answer spends one budget, the same for all; take privset for "
+                "features that are there or not, pm or mb for others"
+            )
+        out = cls(
+            graph=graph,
+            survey=survey,
+            mechanism=mechanism,
+            epsilon=float(epsilon),
+            options=given,
+            params=params,
+            device=device,
+        )
+        out.narrowed(np.arange(min(survey.features, graph.dimensions)), 1.0)
+        nothing = np.zeros((graph.dimensions, graph.classes))
+        Vote.of(out.epsilon, nothing, nothing[0], graph.low, graph.high)
+        return out
+
+    @property
+    def last(self) -> VectorMechanism:
+        """What the first teachers run: the only one whose report is about all features."""
+        return self.device
+
+    def narrowed(self, asked: np.ndarray[Any, np.dtype[np.int64]], expected: float) -> VectorMechanism:
+        """Return what is run by teachers who are asked about these features, of which `expected` are there."""
+        options = dict(self.options)
+        if isinstance(self.device, SetValued):
+            options["pad"] = max(1, min(self.device.pad, round(expected), len(asked)))
+        if "m" in options:
+            options["m"] = min(int(options["m"]), len(asked))
+        return protocol(self.mechanism, self.epsilon, len(asked), self.graph.low, self.graph.high, **options)
+
+    def estimate(self, seed: int, calibration: Calibration) -> Estimate:
+        """Return the votes of a seed."""
+        graph, train = self.graph, split_of(self.graph, self.params, seed).train
+        labels = np.full(graph.nodes, -1, dtype=np.int64)
+        labels[train] = graph.labels[train]
+        root = seed_of(self.params.seed, "survey", graph.name, seed)
+        shares, _ = memberships(graph, labels, train, graph.classes, generator(root, "labels"))
+        teachers, voters = teachers_and_voters(shares, train, self.survey.teachers, generator(root, "groups"))
+        weights, offsets = self.taught(teachers, shares, seed).ballot()
+        vote = Vote.of(self.epsilon, weights, offsets, graph.low, graph.high)
+        answers = vote.perturb(graph.features[voters], self._source("vote", seed))
+        present, absent = vote.chances()
+        votes = np.full((graph.nodes, vote.m), -1, dtype=np.int16)
+        votes[voters] = answers.value
+        nobody = sp.csr_array((graph.nodes, graph.dimensions), dtype=np.float32)
+        return Surveyed(matrix=nobody, fill=0.0, votes=votes, present=present, absent=absent)
+
+    def taught(self, teachers: Any, shares: Any, seed: int) -> ClassMeans:
+        """Return what the server knows of the classes' features once all teachers have reported."""
+        graph = self.graph
+        first = max(1, round(self.survey.first * len(teachers)))
+        every = np.arange(graph.dimensions)
+        waves = [self._wave(teachers[:first], every, self.device, shares, "first", seed)]
+        found = class_means(waves, graph.dimensions)
+        rest = teachers[first:]
+        if not len(rest):
+            return found
+        asked = found.telling(min(self.survey.features, graph.dimensions))
+        expected = float(((found.mean[asked] - graph.low) / (graph.high - graph.low)).sum())
+        device = self.narrowed(asked, expected)
+        waves.append(self._wave(rest, asked, device, shares, "second", seed))
+        return class_means(waves, graph.dimensions)
+
+    def _wave(self, people: Any, asked: Any, device: VectorMechanism, shares: Any, name: str, seed: int) -> Wave:
+        reports = device.perturb(sp.csr_array(self.graph.features[people][:, asked]), self._source(name, seed))
+        return Wave(estimate=rectify(reports), device=device, features=asked, shares=shares[people])
+
+    def _source(self, question: str, seed: int) -> np.random.Generator:
+        return generator(
+            self.params.seed, "perturb", self.graph.name, self.mechanism, self.epsilon, seed, "survey", question
+        )
+
+    def meta(self, folder: Path, seeds: Sequence[int]) -> dict[str, Any]:
+        """Return what an artifact of this survey would say of it, for who keeps none."""
+        one = reports_meta(self.graph, folder, self.device, seeds=seeds, root=self.params.seed)
+        return {**one, "rounds": asdict(self.survey)}

@@ -1,0 +1,264 @@
+"""The survey of a cell: everybody answers once, nobody's test label is read, and planted features beat the floor."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from cell_factory import NAME, small_graph, small_params, store
+
+from graphldp import methods
+from graphldp.client import VectorMechanism
+from graphldp.client.vote import Vote
+from graphldp.errors import DataError, OptionError
+from graphldp.graph import Graph
+from graphldp.methods import Survey
+from graphldp.stages import params as parameters
+from graphldp.stages.denoise import denoise
+from graphldp.stages.learning import learn_cell
+from graphldp.stages.run import run
+from graphldp.stages.setups import Devices, plan_of
+from graphldp.stages.splits import split_of
+from graphldp.stages.surveys import Surveys
+
+PLANTED: dict[str, Any] = {"nodes": 1500, "dimensions": 60, "words": 12.0, "structure": 0.05, "features": 0.9}
+
+
+def surveys(graph: Graph, epsilon: float = 3.0, mechanism: str = "privset", **options: Any) -> Surveys:
+    return Surveys.of(graph, Survey(features=10), mechanism, epsilon, small_params(), options)
+
+
+def asked(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, float, int, int]]:
+    """Return a list that fills with (what, epsilon, people, dimensions) whenever devices are asked something."""
+    found: list[tuple[str, float, int, int]] = []
+    inner, vote = VectorMechanism.perturb, Vote.perturb
+
+    def report(self: VectorMechanism, features: Any, rng: Any, level: Any = None) -> Any:
+        found.append((self.name, self.epsilon, features.shape[0], features.shape[1]))
+        return inner(self, features, rng, level)
+
+    def answer(self: Vote, features: Any, rng: Any) -> Any:
+        found.append(("vote", self.epsilon, features.shape[0], features.shape[1]))
+        return vote(self, features, rng)
+
+    monkeypatch.setattr(VectorMechanism, "perturb", report)
+    monkeypatch.setattr(Vote, "perturb", answer)
+    return found
+
+
+# what is asked --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("mechanism", ["privset", "subset", "mb", "pm"])
+def test_everybody_answers_once_with_the_whole_budget(mechanism: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    graph, calls = small_graph(), asked(monkeypatch)
+    found = surveys(graph, 2.0, mechanism).estimate(0, None)  # type: ignore[arg-type]
+    assert [(what, epsilon) for what, epsilon, _, _ in calls] == [(mechanism, 2.0), (mechanism, 2.0), ("vote", 2.0)]
+    assert sum(people for _, _, people, _ in calls) == graph.nodes
+    assert [dimensions for *_, dimensions in calls] == [24, 10, 24]
+    assert (found.votes[:, 0] >= 0).sum() == calls[-1][2]
+
+
+def test_features_of_one_person_reach_the_server_through_her_answer_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each person's features are read in one question, and no label but the training nodes' decides who is asked."""
+    graph, rows = small_graph(), []
+    inner, vote = VectorMechanism.perturb, Vote.perturb
+    marked = sp.csr_array(graph.features).toarray()
+    monkeypatch.setattr(
+        VectorMechanism, "perturb", lambda s, x, *a: (rows.append(len(x.indptr) - 1), inner(s, x, *a))[1]
+    )
+    monkeypatch.setattr(Vote, "perturb", lambda s, x, *a: (rows.append(len(x.indptr) - 1), vote(s, x, *a))[1])
+    one = surveys(graph).estimate(0, None)  # type: ignore[arg-type]
+    split = split_of(graph, small_params(), 0)
+    hidden = np.ones(graph.nodes, dtype=bool)
+    hidden[split.train] = False
+    wrong = dataclasses.replace(graph, labels=np.where(hidden, (graph.labels + 1) % 3, graph.labels).astype(np.int32))
+    two = surveys(wrong).estimate(0, None)  # type: ignore[arg-type]
+    np.testing.assert_array_equal(one.votes, two.votes)
+    assert sum(rows[:3]) == graph.nodes == len(marked)
+    assert not one.matrix.nnz
+
+
+def test_a_survey_is_a_function_of_its_address() -> None:
+    graph = small_graph()
+    votes = {
+        key: surveys(graph, epsilon).estimate(seed, None).votes  # type: ignore[arg-type]
+        for key, epsilon, seed in (("a", 3.0, 0), ("b", 3.0, 0), ("seed", 3.0, 1), ("budget", 3.1, 0))
+    }
+    np.testing.assert_array_equal(votes["a"], votes["b"])
+    assert not np.array_equal(votes["a"], votes["seed"])
+    assert not np.array_equal(votes["a"], votes["budget"])
+
+
+def test_padding_follows_what_the_first_teachers_have_shown() -> None:
+    built = surveys(small_graph())
+    assert built.narrowed(np.arange(10), 3.4).pad == 3  # type: ignore[attr-defined]
+    assert built.narrowed(np.arange(10), 0.1).pad == 1  # type: ignore[attr-defined]
+    assert built.narrowed(np.arange(10), 99.0).pad == 10  # type: ignore[attr-defined]
+    assert surveys(small_graph(), mechanism="mb", m=20).narrowed(np.arange(10), 3.0).m == 10
+
+
+def test_without_a_second_question_all_teachers_are_asked_about_everything(monkeypatch: pytest.MonkeyPatch) -> None:
+    calls = asked(monkeypatch)
+    whole = Surveys.of(small_graph(), Survey(first=1.0), "privset", 3.0, small_params())
+    whole.estimate(0, None)  # type: ignore[arg-type]
+    assert [what for what, *_ in calls] == ["privset", "vote"]
+
+
+def test_what_an_artifact_would_say(tmp_path: Path) -> None:
+    graph = store(tmp_path)
+    meta = surveys(graph, 2.0).meta(tmp_path / "graphs" / NAME, [0, 1])
+    assert meta["epsilon"] == 2.0
+    assert sum(part["epsilon"] for part in meta["ledger"]) == 2.0
+    assert meta["rounds"] == {"teachers": 0.5, "first": 0.5, "features": 10}
+
+
+# what it is worth -----------------------------------------------------------------------------------------------------
+
+
+def planted(tmp_path: Path, epsilon: float, **changes: Any) -> dict[str, float]:
+    store(tmp_path, **{**PLANTED, **changes})
+    params = small_params(seeds=2, points=2, epochs=60)
+    params = dataclasses.replace(params, train=dataclasses.replace(params.train, train_fraction=0.1, hidden=8))
+    found = {}
+    for method, budget in (("coin", 0.0), ("lpgnn", epsilon), ("votes", epsilon)):
+        (row,) = run(NAME, method, None, budget, data=tmp_path, params=params, references=False)
+        found[method] = float(row.accuracy.mean())
+    return found
+
+
+def test_where_features_tell_the_classes_the_survey_beats_floor_and_reports_clearly(tmp_path: Path) -> None:
+    found = planted(tmp_path, 4.0)
+    assert found["votes"] > found["coin"] + 0.08
+    assert found["votes"] > found["lpgnn"] + 0.04
+
+
+def test_where_reports_say_nothing_the_labels_around_a_node_are_left(tmp_path: Path) -> None:
+    found = planted(tmp_path, 0.01, structure=0.6)
+    assert found["votes"] > found["coin"] - 0.02
+
+
+# what is refused ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"teachers": 1.0}, "teachers is a share above 0 and below 1"),
+        ({"teachers": "half"}, "teachers is a share"),
+        ({"first": 0.0}, "first is a share above 0 and at most 1"),
+        ({"features": 0}, "features must be a whole number"),
+        ({"features": 2.5}, "features must be a whole number"),
+    ],
+)
+def test_a_survey_that_cannot_be(change: dict[str, Any], message: str) -> None:
+    with pytest.raises(OptionError, match=message):
+        methods.method("votes").but(change)
+
+
+def test_parts_of_the_survey_are_options_of_the_method() -> None:
+    recipe = methods.method("votes").but({"features": 50, "kind": "all"})
+    assert recipe.rounds == Survey(features=50)
+    assert dict(recipe.options) == {"kind": "all"}
+    with pytest.raises(OptionError, match="no option"):
+        methods.method("votes").but({"steps": 2})
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "options", "message"),
+    [
+        ("identity", {}, "cannot be surveyed"),
+        ("ppm-public", {}, "cannot be surveyed"),
+        ("privset", {"teachers": 0.3}, "is a part of the method: --set denoise.teachers=0.3"),
+        ("privset", {"pad": 0}, "pad must be a whole number"),
+    ],
+)
+def test_mechanisms_that_cannot_be_surveyed(mechanism: str, options: dict[str, Any], message: str) -> None:
+    epsilon = float("inf") if mechanism == "identity" else 2.0
+    with pytest.raises(OptionError, match=message):
+        Surveys.of(small_graph(), Survey(), mechanism, epsilon, small_params(), options)
+
+
+def test_numbers_as_features_need_another_mechanism(tmp_path: Path) -> None:
+    graph = small_graph()
+    numbers = sp.csr_array(graph.features * 0.5)
+    halved = dataclasses.replace(graph, features=numbers)
+    with pytest.raises(DataError, match="use pm or mb for numbers"):
+        surveys(halved).estimate(0, None)  # type: ignore[arg-type]
+    assert surveys(halved, mechanism="pm").estimate(0, None).votes.shape[0] == graph.nodes  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("method", ["votes", "frontier"])
+def test_stages_that_perturb_once_say_how_a_survey_is_run(method: str, tmp_path: Path) -> None:
+    store(tmp_path)
+    with pytest.raises(OptionError, match=f"ldp run --method {method}"):
+        denoise(NAME, method, None, 1.0, data=tmp_path, steps=(0,))
+    table = tmp_path / "params.yaml"
+    table.write_text(f"mechanisms: [privset]\narms: [{{name: row, method: {method}, mechanism: privset}}]\n")
+    with pytest.raises(OptionError, match=rf"ldp run --method {method}`$"):
+        parameters.load(table)
+
+
+@pytest.mark.parametrize("method", ["votes", "frontier"])
+def test_a_task_without_classes_is_refused(method: str, tmp_path: Path) -> None:
+    store(tmp_path)
+    params = dataclasses.replace(
+        small_params(), train=dataclasses.replace(small_params().train, task="link-prediction")
+    )
+    with pytest.raises(OptionError, match="directed by the classes of training nodes"):
+        run(NAME, method, None, 1.0, data=tmp_path, params=params, references=False)
+
+
+def test_points_that_ask_alike_share_their_answers() -> None:
+    cell = Devices(
+        graph=small_graph(), recipe=methods.method("votes"), mechanism="privset", epsilon=2.0, options={},
+        params=small_params(),
+    )  # fmt: skip
+    keys = {cell.setup({"denoise.kind": kind}).key for kind in ("fused", "all")}
+    assert len(keys) == 1
+    assert cell.setup({"denoise.teachers": 0.3}).key not in keys
+
+
+# votes or the floor ---------------------------------------------------------------------------------------------------
+
+
+def contest(tmp_path: Path, epsilon: float, **changes: Any) -> tuple[Any, Any]:
+    """Return what `frontier` of two learners has become, and its metadata."""
+    graph = store(tmp_path, **changes)
+    recipe = dataclasses.replace(methods.method("frontier"), learners=("coin", "votes"))
+    params = small_params(seeds=3, points=2, epochs=60)
+    params = dataclasses.replace(params, train=dataclasses.replace(params.train, train_fraction=0.2, hidden=8))
+    cell = Devices(graph=graph, recipe=recipe, mechanism="privset", epsilon=epsilon, options={}, params=params)
+    result = learn_cell(graph, plan_of(cell, params), params)
+    assert result.setup is not None
+    return result, result.setup.meta(tmp_path / "graphs" / NAME, [0])
+
+
+def test_the_better_one_is_chosen_and_people_have_spent_their_budget_whichever_it_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calls = asked(monkeypatch)
+    result, meta = contest(tmp_path, 4.0, **PLANTED)
+    assert result.chosen["options"]["learner"] == "votes"
+    assert meta["epsilon"] == 4.0
+    # The coin's reports are a coin's: no person is asked twice.
+    spent = {what for what, *_ in calls}
+    assert spent == {"null", "privset", "vote"}
+    monkeypatch.setattr("graphldp.stages.learning._Cell.winner", lambda self, best: 0)
+    result, meta = contest(tmp_path, 0.01, **PLANTED)
+    assert result.chosen["options"]["learner"] == "coin"
+    assert result.setup.device.name == "null"
+    assert (meta["mechanism"], meta["epsilon"]) == ("privset", 0.01)
+    assert sum(part["epsilon"] for part in meta["ledger"]) == 0.01
+
+
+def test_frontier_has_the_floor_among_its_learners() -> None:
+    mine, floor = (methods.method(name).learners for name in ("frontier", "structure"))
+    assert "votes" in mine
+    assert mine[0] == floor[0]
+    # Behind a closed gate `votes` is label propagation, so that the learners of that alone may be left out.
+    assert set(floor) - set(mine) == {"label-propagation", "labels"}
