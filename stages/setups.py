@@ -300,7 +300,7 @@ class Devices:
 
         Everybody answers once: a learner beside one that asks people must not ask them again.
         """
-        if recipe.mechanisms == ("null",):
+        if recipe.mechanisms == ("null",) != self.recipe.mechanisms:
             return replace(self, recipe=recipe, mechanism="null", epsilon=0.0, options={})
         return replace(self, recipe=recipe)
 
