@@ -45,7 +45,15 @@ from graphldp.stages.perturb import check_nodes, check_options, make_command, re
 from graphldp.stages.reports import CARRIED, ReportsFile, write_calibrated
 from graphldp.stages.splits import split_of
 
-__all__ = ["TwoRounds", "check_selection", "denoise_rounds", "joined", "score_reports", "selection_facts"]
+__all__ = [
+    "TwoRounds",
+    "check_selection",
+    "denoise_rounds",
+    "joined",
+    "refuse_parts",
+    "score_reports",
+    "selection_facts",
+]
 
 Progress = Callable[[int, int, str], None]
 
@@ -92,6 +100,13 @@ def joined(first: Reports, second: Reports, *, reuse: bool, weighting: str = "no
     return replace(estimate, weights=node_weights(first, weighting))
 
 
+def refuse_parts(plan: type[Any], options: Mapping[str, Any]) -> None:
+    """Refuse what belongs to a method's plan of questions among the options of its mechanism."""
+    for part in fields(plan):
+        if part.name in options:
+            raise OptionError(f"{part.name} is a part of the method: --set denoise.{part.name}={options[part.name]}")
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class TwoRounds:
     """Both rounds of one cell in memory: the devices' side and, between the rounds, the server's.
@@ -125,9 +140,7 @@ class TwoRounds:
         """Return the rounds, with everything that can be wrong in them checked before anything is drawn."""
         given = dict(options or {})
         check_options(mechanism, given)
-        for part in fields(Rounds):
-            if part.name in given:
-                raise OptionError(f"{part.name} is a part of the method: --set denoise.{part.name}={given[part.name]}")
+        refuse_parts(Rounds, given)
         ask = (mechanism, epsilon, graph.dimensions, graph.low, graph.high)
         device = first_round(*ask, first=rounds.first, m_from=rounds.m_from, **given)
         out = cls(

@@ -6,7 +6,7 @@ Each seed has its own split, and only the labels of its training nodes decide wh
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +25,7 @@ from graphldp.server.class_means import ClassMeans, Wave, class_means
 from graphldp.server.voting import Surveyed, memberships, teachers_and_voters
 from graphldp.stages.params import Params
 from graphldp.stages.perturb import check_options, device_for, reports_meta
+from graphldp.stages.rounds import refuse_parts
 from graphldp.stages.splits import split_of
 
 __all__ = ["Surveys"]
@@ -63,9 +64,7 @@ class Surveys:
         """Return the surveys, with everything that can be wrong in them checked before anything is drawn."""
         given = dict(options or {})
         check_options(mechanism, given)
-        for part in fields(Survey):
-            if part.name in given:
-                raise OptionError(f"{part.name} is a part of the method: --set denoise.{part.name}={given[part.name]}")
+        refuse_parts(Survey, given)
         device = device_for(graph, mechanism, epsilon, given)
         if device.deterministic or len(device.budgets) > 1:
             raise OptionError(
