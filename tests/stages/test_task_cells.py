@@ -250,9 +250,7 @@ def test_a_rare_class_is_in_no_validation_part() -> None:
 @pytest.mark.parametrize("task", ["link-prediction", "regression"])
 def test_a_ranking_by_classes_needs_classes(task: str, tmp_path: Path) -> None:
     store(tmp_path)
-    with pytest.raises(
-        OptionError, match="method 'togl-fda' ranks features by the classes of training nodes"
-    ) as caught:
+    with pytest.raises(OptionError, match="method 'togl-fda' is directed by the classes of training nodes") as caught:
         run(NAME, "togl-fda", None, 2.0, data=tmp_path, params=params_of(task))
     assert "\n" not in str(caught.value)
 
