@@ -20,7 +20,6 @@ from typing import Any, TypeAlias
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
-from scipy.sparse.linalg import LinearOperator, svds
 
 from graphldp.errors import DataError, OptionError, unknown_name
 from graphldp.server.filtered import BLOCK_MEMORY, Filtered
@@ -193,6 +192,9 @@ def _pca(
     filtered: Filtered, classes: TrainingClasses, max_memory: float, *, components: int = 5
 ) -> tuple[Floats, dict[str, Any]]:
     """Score by sum_i variance_i loading_ij^2 over the first components of all nodes; labels are not used at all."""
+    # Slow to import, and every stage imports this module.
+    from scipy.sparse.linalg import LinearOperator, svds
+
     least = min(filtered.nodes, filtered.dimensions)
     if not 1 <= components < least:
         raise OptionError(f"components must be from 1 to {least - 1} for these features, got {components}")
