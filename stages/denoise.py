@@ -15,7 +15,7 @@ from graphldp.errors import OptionError
 from graphldp.server import Estimate, Filtered
 from graphldp.stages.artifacts import ParquetSink, expect, file_hash
 from graphldp.stages.graphs import read_graph
-from graphldp.stages.inputs import average_degree, estimate_of
+from graphldp.stages.inputs import calibration_of, estimate_of
 from graphldp.stages.paths import calibrated_path, epsilon_text, graph_dir, reports_path
 from graphldp.stages.perturb import check_nodes
 from graphldp.stages.perturb import make_command as perturb_command
@@ -77,7 +77,7 @@ def denoise(
     device = from_meta(source.meta)
     graph = read_graph(graph_dir(data, dataset))
     tried = recipe.steps(tuple(steps))
-    filters = [recipe.calibration(k, device, average_degree(graph)) for k in tried]
+    filters = [calibration_of(recipe, k, device, graph) for k in tried]
     meta: dict[str, Any] = {
         "kind": "calibrated",
         "method": method,

@@ -10,20 +10,52 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from graphldp.client import Reports
+from graphldp.client import Reports, VectorMechanism
 from graphldp.graph import Graph
 from graphldp.randomness import generator
-from graphldp.server import Calibration, Estimate, Filtered, node_weights, rectify, rectify_directed, shrink
+from graphldp.server import (
+    Calibration,
+    Estimate,
+    Filtered,
+    node_weights,
+    rectify,
+    rectify_directed,
+    shrink,
+    vanishes,
+)
 
 if TYPE_CHECKING:
     from graphldp.learn import NodeInputs
+    from graphldp.methods import Method
 
-__all__ = ["average_degree", "centred", "estimate_of", "evidence_inputs", "filtered_inputs", "unit_scale"]
+__all__ = [
+    "average_degree",
+    "calibration_of",
+    "centred",
+    "estimate_of",
+    "evidence_inputs",
+    "filtered_inputs",
+    "unit_scale",
+]
+
+FEW = 0.05  # share of non-zeros up to which filtered inputs are kept sparse: there the products are the cheaper ones
 
 
 def average_degree(graph: Graph) -> float:
     """Return how many neighbours a node has on average, at least 1; it scales NFR's threshold after the filter."""
     return max(1.0, 2.0 * len(graph.edges[0]) / max(1, graph.nodes))
+
+
+def calibration_of(recipe: Method, steps: int, device: VectorMechanism, graph: Graph) -> Calibration:
+    """Return what the server does with that mechanism's reports over the graph, at depth K.
+
+    A threshold after the filter that is below the rounding of what it is taken off is left out: without it the filter
+    commutes with the model's weights, and nothing of size n x d has to be made.
+    """
+    out = recipe.calibration(steps, device, average_degree(graph))
+    if out.after and out.weighting == "none" and vanishes(out, device, out.operator(graph)):
+        return out.but(after=0.0)
+    return out
 
 
 def estimate_of(reports: Reports, calibration: Calibration) -> Estimate:
@@ -89,7 +121,8 @@ def evidence_inputs(matrix: NDArray[np.float32], unit: bool, *, over: sp.csr_arr
 def filtered_inputs(graph: Graph, estimate: Estimate, calibration: Calibration, scale: float) -> NodeInputs:
     """Return an estimate with the filter and the threshold after it applied, n x d, times `scale`, when it is needed.
 
-    A threshold after the filter does not commute with the model's first weight matrix, and what it leaves is dense.
+    A threshold after the filter does not commute with the model's first weight matrix. What it leaves is dense, unless
+    nearly everything is below the threshold.
     """
     from graphldp.learn import Deferred, NodeInputs  # torch, which a server that only denoises does without
 
@@ -99,6 +132,11 @@ def filtered_inputs(graph: Graph, estimate: Estimate, calibration: Calibration, 
     digest = hashlib.sha256(repr((rest.meta(), scale, estimate.fill)).encode())
     for matrix in (filtered.deviations, operator):
         digest.update(np.ascontiguousarray(matrix.data).tobytes() + np.ascontiguousarray(matrix.indices).tobytes())
+
+    few = filtered.sparse(FEW)
+    if few is not None and not np.any(filtered.ground()):
+        few.data = (few.data * np.float32(scale)).astype(np.float32)
+        return NodeInputs(deviations=few, fill=0.0, filtered=True, over=operator)
 
     def make() -> NDArray[np.float32]:
         out = filtered.dense()

@@ -38,7 +38,7 @@ from graphldp.server.estimate import rectangular
 from graphldp.splits import Split
 from graphldp.stages.artifacts import expect, file_hash
 from graphldp.stages.graphs import read_graph
-from graphldp.stages.inputs import average_degree
+from graphldp.stages.inputs import calibration_of
 from graphldp.stages.params import Params
 from graphldp.stages.paths import calibrated_path, directed_name, epsilon_text, graph_dir, reports_path
 from graphldp.stages.perturb import check_nodes, check_options, make_command, reports_meta, source_of
@@ -234,7 +234,7 @@ def denoise_rounds(
         check_nodes(file.path, file.meta, graph, f"make it again with `{file.make}`")
     device = from_meta(one.meta)
     tried = recipe.steps(tuple(steps))
-    filters = [recipe.calibration(k, device, average_degree(graph)) for k in tried]
+    filters = [calibration_of(recipe, k, device, graph) for k in tried]
     meta: dict[str, Any] = {
         "kind": "calibrated",
         "method": recipe.name,

@@ -9,6 +9,7 @@ import itertools
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
+from functools import cache
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -20,7 +21,7 @@ from graphldp.methods import Method, Survey, method
 from graphldp.points import AXES, Point, Rung, run_epochs
 from graphldp.server import Calibration, Estimate
 from graphldp.server.evidence import Evidence, make_evidence
-from graphldp.stages.inputs import average_degree, estimate_of
+from graphldp.stages.inputs import calibration_of, estimate_of
 from graphldp.stages.params import Params, SearchParams, TrainParams
 from graphldp.stages.perturb import device_for, reports_meta, source_of
 from graphldp.stages.reports import CalibratedFile
@@ -265,8 +266,9 @@ class Devices:
             rounds = TwoRounds.of(graph, recipe.rounds, self.mechanism, self.epsilon, params, given)
         client = device_for(graph, self.mechanism, self.epsilon, given) if rounds is None else rounds.device
 
+        @cache
         def calibration(steps: int) -> Calibration:
-            return recipe.calibration(steps, client, average_degree(graph))
+            return calibration_of(recipe, steps, client, graph)
 
         # What comes before the filter is the same at every depth.
         first = calibration(recipe.steps(params.search.steps)[0])
@@ -350,7 +352,7 @@ class Stored:
         def calibration(steps: int) -> Calibration:
             if not changes and self.other is None:
                 return self.file.filters()[steps]
-            one = recipe.calibration(steps, device, average_degree(self.graph))
+            one = calibration_of(recipe, steps, device, self.graph)
             if one.weighting != next(iter(self.file.filters().values())).weighting:
                 raise OptionError(
                     f"{self.file.path} lacks the node weights of the filter {recipe.filter}: `ldp run` can search it"

@@ -150,7 +150,7 @@ def choose_order(
     once = 2.0 * powers * edges * dimensions / SPARSE_RATE_WIDE + 4.0 * nodes * dimensions * len(pairs) / BANDWIDTH
     materialise = once + 2 * epochs * dense_pass
     size = 4 * nodes * dimensions * len(pairs)
-    if all(problem.inputs[run.inputs].filtered for run in runs):
+    if all(problem.inputs[run.inputs].filtered and not problem.inputs[run.inputs].sparse for run in runs):
         order, reason = "materialise", "the inputs are already filtered"
     elif order == "auto":
         if limit is not None and size > limit:

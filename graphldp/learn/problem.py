@@ -40,7 +40,7 @@ class NodeInputs:
             dense matrix that is made when it is needed.
         fill: what a coordinate without a deviation counts as.
         filtered: the filter has been applied already (after a post-threshold, which does not commute with the
-            weights); the deviations must then be dense, and a run's coefficients are not applied again.
+            weights); a run's coefficients are not applied again.
         over: of filtered inputs: the matrix over which the filter passed messages, so that a task that hides edges
             can look for them there.
     """
@@ -58,8 +58,6 @@ class NodeInputs:
             raise DataError("a matrix that is made when it is needed must be filtered already")
         if len(self.deviations.shape) != 2:
             raise DataError(f"inputs must be a matrix nodes x dimensions, got the shape {self.deviations.shape}")
-        if self.filtered and self.sparse:
-            raise DataError("inputs that are already filtered must be dense")
         nodes = self.deviations.shape[0]
         if self.over is not None and not (self.filtered and self.over.shape == (nodes, nodes)):
             raise DataError(f"over is the {nodes} x {nodes} matrix that filtered inputs were filtered over")

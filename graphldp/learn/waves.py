@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 
 from graphldp.errors import OptionError
 from graphldp.learn.chain import distinct
+from graphldp.learn.deferred import Deferred
 from graphldp.learn.models.base import Backbone
 from graphldp.learn.problem import Problem, Run
 
@@ -54,7 +55,8 @@ def estimate_memory(
         one = problem.inputs[run.inputs]
         # Index and value, forward and transposed, and as much again while they are put together.
         total += 32 * one.stored + 8 * (nodes + dimensions) if one.sparse else 0
-    return total
+    made = {run.inputs for run in runs if isinstance(problem.inputs[run.inputs].deviations, Deferred)}
+    return total + 4 * nodes * dimensions * len(made)
 
 
 def waves(runs: Sequence[int], estimate: Callable[[list[int]], int], limit: int | None) -> list[list[int]]:

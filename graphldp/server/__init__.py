@@ -6,7 +6,7 @@ from graphldp.server.adjacency import NORMALIZATIONS, normalised, shift
 from graphldp.server.attributes import Scores, score_attributes, scorer_names
 from graphldp.server.calibration import Calibration
 from graphldp.server.estimate import Estimate, rectify
-from graphldp.server.filtered import Filtered, apply
+from graphldp.server.filtered import Filtered, apply, vanishes
 from graphldp.server.filters import (
     filter_entry,
     filter_names,
@@ -68,4 +68,5 @@ __all__ = [
     "shift",
     "shrink",
     "soft",
+    "vanishes",
 ]

@@ -15,18 +15,22 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from graphldp.client import VectorMechanism
+from graphldp.client.protocol import Sampled
 from graphldp.errors import DataError, OptionError
 from graphldp.server.calibration import Calibration
 from graphldp.server.estimate import Estimate
 from graphldp.server.pushing import backward_push
-from graphldp.server.thresholds import shrink, shrink_columns
+from graphldp.server.thresholds import boundary, shrink, shrink_columns
 
-__all__ = ["BLOCK_MEMORY", "Filtered", "apply", "polynomial"]
+__all__ = ["BLOCK_MEMORY", "Filtered", "apply", "polynomial", "vanishes"]
 
 # What a block of columns and its working copies may take unless the caller says otherwise. Small enough for the caches
 # to help, large enough for the sparse product to have wide rows.
 BLOCK_MEMORY = 2**25
 _COPIES = 3  # a block, its power and the product that replaces it
+_VANISHING = 2.0**-22  # of the size of the numbers that a threshold is taken off: float32 has 24 bits
+_PROBES = 8
 
 
 def polynomial(operator: Any, block: NDArray[Any], coefficients: tuple[float, ...]) -> NDArray[Any]:
@@ -39,6 +43,23 @@ def polynomial(operator: Any, block: NDArray[Any], coefficients: tuple[float, ..
         if theta != 0:
             power += kind(theta) * block
     return power
+
+
+def vanishes(calibration: Calibration, device: VectorMechanism, operator: sp.csr_array) -> bool:
+    """Whether the threshold after the filter is so small that taking it off float32 numbers is rounding them.
+
+    UPGNet's Theorem 5 divides it by degree^K: 1e-10 of the boundary B at K = 8 and 15 neighbours. Filtered reports, of
+    which a share m/d of all coordinates is at most B, have a root mean square of about B sqrt(m/d) |F| / sqrt(n), with
+    the Frobenius norm of the filter's matrix; less than 2^-22 of it vanishes. Public numbers alone decide.
+    """
+    if not calibration.after or not calibration.steps or not isinstance(device, Sampled):
+        return False
+    share = calibration.after / boundary(device)
+    if share > _VANISHING:  # the sum over a neighbourhood, normalised, is hardly ever larger than B
+        return False
+    signs = np.random.default_rng(0).choice(np.array([-1.0, 1.0]), size=(operator.shape[0], _PROBES))
+    gain = np.sqrt(np.mean(np.square(polynomial(operator, signs, calibration.coefficients))))
+    return bool(share <= _VANISHING * np.sqrt(device.m / device.dimensions) * gain)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -139,6 +160,20 @@ class Filtered:
         for start in range(0, self.dimensions, step):
             columns = slice(start, min(start + step, self.dimensions))
             yield columns, shrink_columns(self._filter(sparse[:, columns]), self.calibration)
+
+    def sparse(self, density: float) -> sp.csr_array | None:
+        """Return H without its ground as CSR if it has at most that share of non-zeros, else None, as soon as it shows.
+
+        A threshold after the filter leaves few numbers where few people were heard.
+        """
+        most, found = density * self.nodes * self.dimensions, 0
+        parts = []
+        for _, block in self.deviation_blocks():
+            parts.append(sp.csc_array(block))
+            found += parts[-1].nnz
+            if found > most:
+                return None
+        return sp.csr_array(sp.hstack(parts, format="csr")) if parts else self.deviations
 
     def _filter(self, columns: sp.csc_array) -> NDArray[np.float32]:
         if self.calibration.r_max:

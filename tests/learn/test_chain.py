@@ -142,8 +142,16 @@ def test_inputs_that_are_filtered_already_are_not_filtered_again() -> None:
     two = fit(dataclasses.replace(problem, inputs=(done,)), [run], Options(epochs=10), device="cpu")
     np.testing.assert_allclose(one.parameters["weight1"], two.parameters["weight1"], rtol=1e-3, atol=1e-5)
     assert two.record["chain"]["reason"] == "the inputs are already filtered"
-    with pytest.raises(DataError, match="already filtered must be dense"):
-        NodeInputs(deviations=problem.inputs[0].deviations, filtered=True)
+    # The same matrix kept sparse, alone and beside the dense one.
+    few = NodeInputs(deviations=sp.csr_array(done.deviations), filtered=True)
+    three = fit(dataclasses.replace(problem, inputs=(few,)), [run], Options(epochs=10), device="cpu")
+    np.testing.assert_allclose(three.parameters["weight1"], two.parameters["weight1"], rtol=1e-3, atol=1e-5)
+    both = dataclasses.replace(problem, inputs=(few, done))
+    runs = [dataclasses.replace(run, inputs=place) for place in (0, 1, 0)]
+    for order in ("auto", "materialise"):
+        four = fit(both, runs, Options(epochs=10, order=order), device="cpu")
+        np.testing.assert_allclose(four.parameters["weight1"][:1], two.parameters["weight1"], rtol=1e-3, atol=1e-5)
+        np.testing.assert_allclose(four.parameters["weight1"][1:2], two.parameters["weight1"], rtol=1e-3, atol=1e-5)
 
 
 def shaped(nodes: int, dimensions: int, edges: int, *, dense: bool, m: int = 1) -> Problem:

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from learn_factory import dense_inputs, make_run, small_problem
 
 from graphldp.errors import DataError, OptionError
@@ -70,6 +71,21 @@ def test_a_wave_holds_its_own_matrices_alone(monkeypatch: pytest.MonkeyPatch) ->
     assert made.most == 1
     whole = fit(problem_with(Made(4).inputs)[0], runs, Options(epochs=3, max_memory=10**9))
     np.testing.assert_allclose(outcome.validation_loss, whole.validation_loss, rtol=1e-5)
+
+
+def test_beside_sparse_ones_a_wave_still_counts_what_it_makes(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = Made(4)
+    few = NodeInputs(deviations=sp.csr_array(made.values[0] * (np.abs(made.values[0]) > 2)), filtered=True)
+    problem, labels = problem_with((*made.inputs, few))
+    runs = [replace(make_run(problem, labels, seed), inputs=seed % 5) for seed in range(10)]
+    monkeypatch.setattr(engine_module, "DEFERRED_BYTES", 1)
+    trainer = Trainer(problem, runs, Options(epochs=3), resolve_device("cpu"))
+    assert trainer.order.order == "propagate"
+    assert len(trainer.waves) > 1
+    alone = [trainer._estimate([r]) for r in range(5)]
+    assert min(alone[:4]) > alone[4]
+    trainer.fit()
+    assert made.most == 1
 
 
 def test_a_limit_that_was_given_is_kept() -> None:

@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 from small_graphs import adjacency, estimate
 
+from graphldp.client import protocol
 from graphldp.errors import OptionError
-from graphldp.server import Filtered, apply, hoa, kprop, normalised, ppr
+from graphldp.server import Filtered, apply, hoa, kprop, nfr_after, normalised, ppr, rectify, vanishes
 
 CALIBRATIONS = [kprop(0), kprop(3), hoa(4), ppr(0.2), kprop(2, before=1.0)]
 
@@ -50,6 +51,38 @@ def _filter(filtered: Filtered, vector: np.ndarray) -> np.ndarray:
         total += theta * power
         power = filtered.operator.astype(np.float64) @ power
     return total
+
+
+def test_few_numbers_are_kept_sparse_and_many_are_not() -> None:
+    operator = normalised(adjacency("plain"))
+    for after in (0.0, 0.4, 0.8, 100.0):
+        one = Filtered.of(estimate(), kprop(1, after=after), operator)
+        whole = np.hstack([block for _, block in one.deviation_blocks()])
+        share = np.count_nonzero(whole) / whole.size
+        found = one.sparse(share)
+        assert found is not None
+        np.testing.assert_array_equal(found.toarray(), whole)
+        assert share == 0 or one.sparse(share - 1e-9) is None
+
+
+@pytest.mark.parametrize("name", ["mb", "pm"])
+def test_a_threshold_vanishes_where_float32_does_not_see_it(name: str) -> None:
+    operator, rng = normalised(adjacency("plain")), np.random.default_rng(0)
+    device = protocol(name, 1.0, 60, 0.0, 1.0)
+    reports = rectify(device.perturb(rng.integers(0, 2, (12, 60)).astype(float), rng))
+    sizes = []
+    for degree in (2.0, 4.0, 8.0, 16.0, 64.0):
+        thresholded = nfr_after(hoa(8), device, 0.5, degree)
+        with_it = Filtered.of(reports, thresholded, operator).dense()
+        without = Filtered.of(reports, thresholded.but(after=0.0), operator).dense()
+        change = np.abs(with_it - without).max() / np.sqrt(np.mean(without**2))
+        sizes.append((vanishes(thresholded, device, operator), change))
+    assert [gone for gone, _ in sizes] == sorted(gone for gone, _ in sizes)
+    assert {gone for gone, _ in sizes} == {True, False}
+    assert all(change < 2e-6 for gone, change in sizes if gone)
+    assert all(change > 1e-7 for gone, change in sizes if not gone)
+    assert not vanishes(hoa(8), device, operator)
+    assert not vanishes(nfr_after(hoa(0), device, 0.5, 1e9), device, operator)
 
 
 def test_thresholds_after_the_filter_do_not_commute_and_are_refused() -> None:
