@@ -84,12 +84,13 @@ Dataset: TypeAlias = Annotated[
     ),
 ]
 Mechanism: TypeAlias = Annotated[
-    str,
+    str | None,
     typer.Option(
         "--mechanism",
         "-m",
-        help="What perturbs each person's features; `ldp list mechanisms` shows them.",
+        help="What perturbs each person's features (`ldp list mechanisms`); mb, or the method's own, if left out.",
         autocompletion=_complete(_mechanisms),
+        show_default=False,
     ),
 ]
 Method: TypeAlias = Annotated[

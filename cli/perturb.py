@@ -2,22 +2,35 @@
 
 from __future__ import annotations
 
+from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from graphldp.cli import console
 from graphldp.cli.options import DATA, AsJson, Data, Epsilon, Mechanism, Seed, Seeds
-from graphldp.cli.settings import Settings, parse
+from graphldp.cli.settings import Settings, parse, parts
 from graphldp.errors import OptionError
 
+if TYPE_CHECKING:
+    from graphldp.stages.perturb import Round
+
 __all__ = ["register"]
+
+_MECHANISM = "mb"
+
+
+class Which(StrEnum):
+    """The two rounds of a method."""
+
+    FIRST = "first"
+    SECOND = "second"
 
 
 def perturb(
     epsilon: Epsilon,
-    mechanism: Mechanism = "mb",
+    mechanism: Mechanism = None,
     dataset: Annotated[
         str | None, typer.Option("--dataset", "-d", help="Perturb the features of this downloaded graph.")
     ] = None,
@@ -58,6 +71,17 @@ def perturb(
             dir_okay=False,
         ),
     ] = None,
+    method: Annotated[
+        str | None, typer.Option("--method", help="With --round: the method of two rounds, such as togl-fda.")
+    ] = None,
+    which: Annotated[
+        Which | None,
+        typer.Option(
+            "--round",
+            help="With --method: which of its two rounds. --epsilon is then of both, and --set denoise.KEY changes how "
+            "they share it out.",
+        ),
+    ] = None,
     secure: Annotated[
         bool, typer.Option("--secure", help="Draw from the operating system's CSPRNG: for real people's data.")
     ] = False,
@@ -70,13 +94,15 @@ def perturb(
     """Perturb features under local differential privacy, and write exactly what would have left the devices.
 
     Each person's report spends the whole epsilon; what stands in the file protects her features and nothing else.
-    A round of a method with two takes its share of the budget, and the artifact's ledger adds up what both spent.
+    A round of a method with two (`--method togl-fda --round first`) takes its share of the budget, and the artifact's
+    ledger adds up what both spent.
     """
     from graphldp.stages import perturb as stage
     from graphldp.stages.extras import Extras
     from graphldp.stages.reports import report_seeds
 
-    options = parse(settings)
+    options, changes = parts(parse(settings))
+    part, mechanism = _part(method, which, mechanism, changes)
     if m is not None:
         if "m" in options:
             raise OptionError(f"m is given twice, as --m {m} and with --set; leave one out")
@@ -101,11 +127,17 @@ def perturb(
                 root=seed,
                 options=options,
                 extras=extras,
+                part=part,
                 output=output,
                 progress=bar,
             )
         else:
             assert features is not None
+            if part is not None:
+                raise OptionError(
+                    "--round goes with --dataset: its rounds are of an experiment; to collect a round of real reports, "
+                    "give --epsilon its share of the budget"
+                )
             if low is None or high is None:
                 raise OptionError("--input needs --low and --high: a range read off the data would leak its extremes")
             path = stage.perturb_file(
@@ -115,6 +147,33 @@ def perturb(
     _show(path, as_json=as_json)
     if features is not None and not secure:
         console.note("note: drawn from a seeded generator, for experiments; use --secure to collect real people's data")
+
+
+def _part(
+    method: str | None, which: Which | None, mechanism: str | None, changes: dict[str, Any]
+) -> tuple[Round | None, str]:
+    """Return which round of a method is meant, if any, and the mechanism."""
+    from graphldp import methods
+    from graphldp.stages.perturb import Round
+
+    if method is None or which is None:
+        if which is not None:
+            raise OptionError(f"--round {which.value} needs --method: the one whose round it is")
+        if method is not None:
+            raise OptionError(
+                f"--method {method} needs --round first or second: reports of a method with one round depend on the "
+                "mechanism alone"
+            )
+        if changes:
+            raise OptionError(
+                f"denoise.{next(iter(changes))} changes a method: `ldp denoise` takes it, and here --method and --round"
+            )
+        return None, mechanism or _MECHANISM
+    recipe = methods.method(method).but(changes)
+    if not isinstance(recipe.rounds, methods.Rounds):
+        two = [name for name in methods.names() if isinstance(methods.method(name).rounds, methods.Rounds)]
+        raise OptionError(f"method {method!r} has no two rounds: leave --round out, or take {' or '.join(two)}")
+    return Round(plan=recipe.rounds, second=which is Which.SECOND), recipe.choose(mechanism)
 
 
 def _show(path: Path, *, as_json: bool) -> None:

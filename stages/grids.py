@@ -143,9 +143,11 @@ def load_experiment(path: Path) -> Experiment:
     raw = read_yaml(path, "see `ldp experiment --list`")
     try:
         if isinstance(raw, Mapping):
-            given = [key for key in ("name", "mechanisms") if key in raw]
+            whys = {"name": "the file's own", "mechanisms": "those of its arms"}
+            whys |= dict.fromkeys(("rounds", "surveys"), "its rows of every kind under `arms`")
+            given = [key for key in whys if key in raw]
             if given:
-                why = "the file's own" if given[0] == "name" else "those of its arms"
+                why = whys[given[0]]
                 raise OptionError(f"{given[0]}: an experiment has {why}; leave it out")
         out: Experiment = build(Experiment, raw, "")
         out = dataclasses.replace(out, name=path.stem, vary=_axes(out.vary), arms=_arms(out))

@@ -18,7 +18,7 @@ import yaml
 from graphldp import methods
 from graphldp.client import names as mechanism_names
 from graphldp.errors import OptionError, unknown_name
-from graphldp.measures import canonical_task
+from graphldp.measures import canonical_task, measures_of
 from graphldp.points import AXES
 
 if TYPE_CHECKING:
@@ -32,11 +32,14 @@ __all__ = [
     "Cell",
     "EvaluateParams",
     "Params",
+    "RoundsArm",
     "SearchParams",
+    "SurveyArm",
     "TrainParams",
     "build",
     "check",
     "check_numbers",
+    "list_of",
     "load",
     "read_yaml",
     "typed",
@@ -72,6 +75,51 @@ class Arm:
     set: Mapping[str, Any] = field(default_factory=dict)
     search: Mapping[str, Any] = field(default_factory=dict)
     vary: tuple[str, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RoundsArm:
+    """A row of a method with two rounds. `dvc.yaml` names every part of these in its commands, so none has a default.
+
+    Attributes:
+        name: the row's.
+        method, mechanism: by their registered names.
+        first, m_from, score_by, score_steps, rho, reuse: as `graphldp.methods.Rounds` has them.
+    """
+
+    name: str
+    method: str
+    mechanism: str
+    first: float
+    m_from: str
+    score_by: str
+    score_steps: int
+    rho: float
+    reuse: bool
+
+    def arm(self) -> Arm:
+        """Return the same row as experiments write it."""
+        parts = [part.name for part in dataclasses.fields(methods.Rounds)]
+        changes = {f"denoise.{name}": getattr(self, name) for name in parts}
+        return Arm(name=self.name, method=self.method, mechanism=self.mechanism, set=changes)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SurveyArm:
+    """A row of a method that asks people in turn.
+
+    Attributes:
+        name: the row's.
+        method, mechanism: by their registered names.
+    """
+
+    name: str
+    method: str
+    mechanism: str
+
+    def arm(self) -> Arm:
+        """Return the same row as experiments write it."""
+        return Arm(name=self.name, method=self.method, mechanism=self.mechanism)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -177,7 +225,17 @@ class EvaluateParams:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Params:
-    """The whole file."""
+    """The whole file.
+
+    Attributes:
+        seed: the root of all randomness.
+        datasets, epsilons: each row stands for each of them.
+        seeds: how many final runs a cell has.
+        mechanisms: what is perturbed for the arms.
+        arms: rows whose people report once; `rounds`, twice; `surveys`, once each, one after the other.
+        references: rows with a budget of their own.
+        search, train, evaluate: the same for every row.
+    """
 
     seed: int = 0
     datasets: tuple[str, ...] = ("cora",)
@@ -185,6 +243,8 @@ class Params:
     seeds: int = 10
     mechanisms: tuple[str, ...] = ()
     arms: tuple[Arm, ...] = ()
+    rounds: tuple[RoundsArm, ...] = ()
+    surveys: tuple[SurveyArm, ...] = ()
     references: tuple[Arm, ...] = ()
     search: SearchParams = field(default_factory=SearchParams)
     train: TrainParams = field(default_factory=TrainParams)
@@ -193,6 +253,15 @@ class Params:
     def cells(self) -> list[Cell]:
         """Return every cell of the table: of each data set the commonest class, the references, the arms."""
         return list(self._cells())
+
+    def rows(self) -> dict[str, Arm]:
+        """Return every row but the references by its place in the file, in the order of the table."""
+        lists: tuple[tuple[str, tuple[Arm, ...]], ...] = (
+            ("arms", self.arms),
+            ("rounds", tuple(row.arm() for row in self.rounds)),
+            ("surveys", tuple(row.arm() for row in self.surveys)),
+        )
+        return {f"{name}[{index}]": arm for name, arms in lists for index, arm in enumerate(arms)}
 
     def of(self, cell: Cell) -> Params:
         """Return the parameters that hold for a cell."""
@@ -207,10 +276,13 @@ class Params:
         for dataset in self.datasets:
             yield Cell(dataset=dataset, name="majority", method="majority", mechanism="none", epsilon=0.0)
             pairs = [(arm, arm.epsilon) for arm in self.references]
-            pairs += [(arm, epsilon) for arm in self.arms for epsilon in self.epsilons]
+            pairs += [(arm, epsilon) for arm in self.rows().values() for epsilon in self.epsilons]
             for arm, epsilon in pairs:
                 assert epsilon is not None
-                yield Cell(dataset=dataset, name=arm.name, method=arm.method, mechanism=arm.mechanism, epsilon=epsilon)
+                yield Cell(
+                    dataset=dataset, name=arm.name, method=arm.method, mechanism=arm.mechanism, epsilon=epsilon,
+                    changes={name.removeprefix("denoise."): value for name, value in arm.set.items()},
+                )  # fmt: skip
 
 
 def with_axes(search: SearchParams, axes: Mapping[str, Any]) -> SearchParams:
@@ -219,6 +291,17 @@ def with_axes(search: SearchParams, axes: Mapping[str, Any]) -> SearchParams:
     rest = {name: values for name, values in axes.items() if name not in AXES}
     options = {**search.options, **_axes(rest, "search.options")}
     return dataclasses.replace(search, **typed(SearchParams, common, "search."), options=options)
+
+
+def list_of(recipe: methods.Method) -> str:
+    """Return the key of params.yaml under which a method's rows stand; empty where it is a row of every table."""
+    if not recipe.model:
+        return ""
+    if isinstance(recipe.rounds, methods.Rounds):
+        return "rounds"
+    if recipe.asks_in_turn:
+        return "surveys"
+    return "references" if recipe.mechanisms in (("null",), ("identity",)) else "arms"
 
 
 def value_text(value: Any) -> str:
@@ -246,10 +329,12 @@ def load(path: Path) -> Params:
     raw = read_yaml(path, "run where it is, or name the file with --params")
     try:
         params: Params = build(Params, raw, "")
+        rows = {f"references[{index}]": arm for index, arm in enumerate(params.references)} | params.rows()
+        for place, arm in rows.items():
+            _check_list(arm, place)
         check(params)
-        for place, arms in (("arms", params.arms), ("references", params.references)):
-            for index, arm in enumerate(arms):
-                _check_pipeline(params, arm, f"{place}[{index}]")
+        for place, arm in rows.items():
+            _check_pipeline(params, arm, place)
     except OptionError as error:
         raise OptionError(f"{path}: {error}") from None
     return params
@@ -292,7 +377,9 @@ def typed(cls: type[Any], raw: Any, place: str) -> dict[str, Any]:
     return {key: _value(str(known[key].type), value, place + key) for key, value in raw.items()}
 
 
+_PEOPLE = {"rounds": "report in two rounds", "surveys": "are asked in turn"}
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
+_ROWS: dict[str, type[Any]] = {cls.__name__: cls for cls in (Arm, RoundsArm, SurveyArm)}
 _NESTED: dict[str, type[Any]] = {cls.__name__: cls for cls in (SearchParams, TrainParams, EvaluateParams)}
 
 
@@ -309,8 +396,8 @@ def _value(kind: str, value: Any, place: str) -> Any:
         if not isinstance(value, list):
             raise OptionError(f"{place} must be a list, got {value!r}")
         inner = kind.removeprefix("tuple[").split(",")[0]
-        if inner == "Arm":
-            return tuple(build(Arm, part, f"{place}[{i}].") for i, part in enumerate(value))
+        if inner in _ROWS:
+            return tuple(build(_ROWS[inner], part, f"{place}[{i}].") for i, part in enumerate(value))
         return tuple(_value(inner, part, f"{place}[{i}]") for i, part in enumerate(value))
     if kind.startswith("float"):
         return _number(value, place)
@@ -354,10 +441,12 @@ def check(params: Params) -> None:
     for name, least in (("seeds", 1), ("seed", 0)):
         if getattr(params, name) < least:
             raise OptionError(f"{name} must be at least {least}, got {getattr(params, name)}")
-    for place, arms in (("arms", params.arms), ("references", params.references)):
-        for index, arm in enumerate(arms):
-            _check_arm(arm, f"{place}[{index}]", reference=place == "references")
-    names = ["majority", *(arm.name for arm in (*params.references, *params.arms))]
+    for index, arm in enumerate(params.references):
+        _check_arm(arm, f"references[{index}]", reference=True)
+    for place, arm in params.rows().items():
+        _check_arm(arm, place, reference=False)
+    arms = (*params.references, *params.rows().values())
+    names = ["majority", *(arm.name for arm in arms)]
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
         raise OptionError(f"two arms have the name {twice[0]!r}; each row needs a name of its own")
@@ -369,9 +458,8 @@ def check(params: Params) -> None:
     if bad:
         raise OptionError(f"epsilons must be finite and > 0, got {bad[0]}; 0 and inf belong to the references")
     check_numbers(params)
-    for arm in (*params.references, *params.arms):
+    for arm in arms:
         _check_space(params, arm)
-    arms = (*params.references, *params.arms)
     if params.search.options:
         from graphldp.stages.space import check_axes
 
@@ -461,23 +549,33 @@ def _check_space(params: Params, arm: Arm) -> None:
         )
 
 
+def _check_list(arm: Arm, place: str) -> None:
+    """Refuse a row that stands in another list than its method's people answer for, or one without sense in its own."""
+    key, recipe = place.partition("[")[0], methods.method(arm.method)
+    own = list_of(recipe)
+    if own != key and {own, key} & _PEOPLE.keys():
+        people = _PEOPLE.get(own, "report once")
+        raise OptionError(f"{place}: people of {arm.method} {people}, so its rows stand under {own}, not under {key}")
+    if key == "rounds":
+        try:
+            recipe.but({name.removeprefix("denoise."): value for name, value in arm.set.items()})
+        except OptionError as error:
+            raise OptionError(f"{place}: {error}") from None
+
+
 def _check_pipeline(params: Params, arm: Arm, place: str) -> None:
-    """Refuse what `dvc.yaml` cannot run: its stages know a method, a mechanism and a budget."""
-    given = [name for name in ("options", "set", "search") if getattr(arm, name)]
+    """Refuse what `dvc.yaml` cannot run: its stages know a method, a mechanism, a budget, and the parts of rounds."""
+    key = place.partition("[")[0]
+    given = [name for name in ("options", "set", "search") if getattr(arm, name) and (name, key) != ("set", "rounds")]
     given += [] if arm.vary is None else ["vary"]
     if given:
         raise OptionError(f"{place}.{given[0]} belongs to an experiment's file: see `ldp experiment --list`")
-    recipe = methods.method(arm.method)
-    if recipe.rounds is not None or recipe.asks_in_turn:
-        what, alone = (
-            ("asks people in turn", "") if recipe.asks_in_turn else ("has two rounds", ", or its stages one by one")
-        )
+    if key in _PEOPLE and "accuracy" not in measures_of(params.train.task).names:
         raise OptionError(
-            f"{place}: {arm.method} {what}, and the pipeline perturbs once; run it with `ldp run "
-            f"--method {arm.method}`{alone}"
+            f"{place}: {arm.method} is directed by the classes of training nodes, and train.task {params.train.task} "
+            "has none to learn; leave the row out"
         )
-    reference = arm in params.references
-    if not reference and arm.mechanism in mechanism_names() and arm.mechanism not in params.mechanisms:
+    if key == "arms" and arm.mechanism not in params.mechanisms:
         raise OptionError(f"{place}.mechanism {arm.mechanism!r} must also stand under mechanisms, which are perturbed")
 
 

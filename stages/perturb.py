@@ -6,7 +6,7 @@ import hashlib
 import json
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
@@ -16,9 +16,10 @@ from numpy.typing import NDArray
 from graphldp import __version__
 from graphldp.audit.ledger import ledger_from_meta
 from graphldp.client import Reports, VectorMechanism, protocol
-from graphldp.client.directed import DirectedMechanism
+from graphldp.client.directed import DirectedMechanism, first_round, second_round
 from graphldp.errors import ArtifactError, OptionError
 from graphldp.graph import Graph
+from graphldp.methods import Rounds
 from graphldp.randomness import SecureSource, Source, generator
 from graphldp.stages.artifacts import file_hash, plain
 from graphldp.stages.extras import Extras, read_levels, read_rankings, read_scores
@@ -28,6 +29,7 @@ from graphldp.stages.paths import directed_name, epsilon_text, graph_dir, report
 from graphldp.stages.reports import write_reports
 
 __all__ = [
+    "Round",
     "check_nodes",
     "check_options",
     "device_for",
@@ -36,6 +38,7 @@ __all__ = [
     "nodes_hash",
     "perturb_file",
     "perturb_graph",
+    "refuse_parts",
     "reports_meta",
     "source_of",
     "write",
@@ -44,6 +47,24 @@ __all__ = [
 Progress = Callable[[int, int, str], None]
 PUBLIC_LEVELS = ("ppm-public", "pldp")
 _FIXED = ("name", "epsilon", "dimensions", "low", "high")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Round:
+    """One of a method's two rounds; the budget that is asked for is then what both of them spend.
+
+    Attributes:
+        plan: how the rounds share it out, and what the second one reports.
+        second: which of them it is.
+    """
+
+    plan: Rounds
+    second: bool
+
+    def facts(self) -> dict[str, Any]:
+        """Return what of the plan has decided the round's reports."""
+        names = ("first", "m_from", *(("score_by", "score_steps", "rho") if self.second else ()))
+        return {name: getattr(self.plan, name) for name in names}
 
 
 def make_command(dataset: str, mechanism: str, epsilon: float) -> str:
@@ -65,6 +86,13 @@ def check_options(mechanism: str, options: Mapping[str, Any]) -> None:
                 f"{key} is no further option of {mechanism}, got {options[key]!r}: mechanism and epsilon are given by "
                 "themselves, dimensions and range are declared with the data"
             )
+
+
+def refuse_parts(plan: type[Any], options: Mapping[str, Any]) -> None:
+    """Refuse what belongs to a method's plan of questions among the options of its mechanism."""
+    for part in fields(plan):
+        if part.name in options:
+            raise OptionError(f"{part.name} is a part of the method: --set denoise.{part.name}={options[part.name]}")
 
 
 def source_of(root: int, dataset: str, device: VectorMechanism, seed: int, *, directed: bool = False) -> Source:
@@ -114,16 +142,22 @@ def perturb_graph(
     root: int = 0,
     options: Mapping[str, Any] | None = None,
     extras: Extras | None = None,
+    part: Round | None = None,
     output: Path | None = None,
     progress: Progress | None = None,
 ) -> Path:
-    """Perturb a data set's features once for each seed, and write the Reports artifact."""
+    """Perturb a data set's features once for each seed, and write the Reports artifact.
+
+    As one `part` of a method with two rounds the devices spend their share of epsilon, which is of both.
+    """
     folder = graph_dir(data, dataset)
     graph: Graph = read_graph(folder)
-    given = _given(graph, mechanism, epsilon, options or {}, extras or Extras(), seeds)
+    given = _given(graph, mechanism, epsilon, options or {}, extras or Extras(), seeds, part)
     device, directed = given.device, given.directed is not None
     sources = {seed: source_of(root, dataset, device, seed, directed=directed) for seed in seeds}
     facts = {**_facts(graph, folder, root, directed=directed), **given.facts}
+    if part is not None:
+        facts["rounds"] = part.facts()
     name = directed_name(mechanism, given.facts["selection"]["score_by"]) if directed else mechanism
     path = output or reports_path(data, dataset, name, device.epsilon)
     return write(path, graph.features, given, sources, facts, progress)
@@ -208,17 +242,44 @@ def _given(
     options: Mapping[str, Any],
     extras: Extras,
     seeds: Sequence[int] = (),
+    part: Round | None = None,
 ) -> _Given:
     level = None if extras.levels is None else read_levels(extras.levels, graph)
+    if part is not None:
+        check_options(mechanism, options)
+        refuse_parts(Rounds, options)
+        if part.second != (extras.directed is not None):
+            raise OptionError(
+                "the second round is directed by the scores of the first: give them with --directed, from `ldp select`"
+                if part.second
+                else "--directed is the second round's: leave it out of the first, whose reports are to be scored"
+            )
     if extras.directed is not None:
         if extras.scores is not None:
             raise OptionError("--scores and --directed both say what a round looks for: give one of them")
-        return _directed(graph, mechanism, epsilon, options, extras.directed, seeds, level)
+        return _directed(graph, mechanism, epsilon, options, extras.directed, seeds, level, part)
     scores = None if extras.scores is None else read_scores(extras.scores, graph)
-    if scores is not None and mechanism != "featurerr":
-        raise OptionError(f"--scores shares a budget out by feature, which featurerr does; {mechanism} does not")
+    if scores is not None and (mechanism != "featurerr" or part is not None):
+        who = mechanism if part is None else "a method of two rounds"
+        raise OptionError(f"--scores shares a budget out by feature, which featurerr does; {who} does not")
+    if part is not None:
+        return _Given(device=_first(graph, mechanism, epsilon, options, part.plan), level=level)
     device = device_for(graph, mechanism, epsilon, {**options, **(scores.options if scores else {})})
     return _Given(device=device, level=level, ledger=tuple(scores.ledger) if scores else ())
+
+
+def _first(graph: Graph, mechanism: str, epsilon: float, options: Mapping[str, Any], plan: Rounds) -> VectorMechanism:
+    """Return a first round's mechanism; one that cannot be directed afterwards is refused before it asks anybody."""
+    _second(graph, mechanism, epsilon, options, plan)
+    ask = (mechanism, epsilon, graph.dimensions, graph.low, graph.high)
+    return first_round(*ask, first=plan.first, m_from=plan.m_from, **options)
+
+
+def _second(graph: Graph, mechanism: str, epsilon: float, options: Mapping[str, Any], plan: Rounds) -> VectorMechanism:
+    """Return a second round's mechanism, which every seed's ranking directs anew."""
+    ask = (mechanism, epsilon, graph.dimensions, graph.low, graph.high)
+    every = range(graph.dimensions)
+    return second_round(*ask, ranking=every, rho=plan.rho, first=plan.first, m_from=plan.m_from, **options).device
 
 
 def _directed(
@@ -229,12 +290,23 @@ def _directed(
     path: Path,
     seeds: Sequence[int],
     level: NDArray[np.int32] | None,
+    part: Round | None,
 ) -> _Given:
     """Return a second round: what is left of the budget, and each seed's own ranking."""
     rankings = read_rankings(path, graph)
     rest = dict(options)
-    rho = rest.pop("rho", 0.5)
-    device = device_for(graph, mechanism, epsilon, rest)
+    if part is None:
+        rho = rest.pop("rho", 0.5)
+        device = device_for(graph, mechanism, epsilon, rest)
+    else:
+        rho, device = part.plan.rho, _second(graph, mechanism, epsilon, rest, part.plan)
+        for key in ("score_by", "score_steps"):
+            found, meant = rankings.facts[key], getattr(part.plan, key)
+            if found != meant:
+                raise ArtifactError(
+                    f"{path} ranks the features with {key} {found}, and the method means {meant}; say --set "
+                    f"denoise.{key}={found}, or score the first round again"
+                )
     if mechanism in PUBLIC_LEVELS and level is None:
         raise OptionError(f"{mechanism}: people keep their public level in the second round; give both --levels FILE")
     directed = {seed: DirectedMechanism(device=device, ranking=rankings.of(path, seed), rho=rho) for seed in seeds}

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +19,7 @@ from graphldp.audit.ledger import ledger_from_meta, spends_of
 from graphldp.client import Reports, VectorMechanism, from_meta
 from graphldp.client.directed import DirectedMechanism, directed_from_meta, first_round, second_round
 from graphldp.client.ppm_public import PublicLevels
-from graphldp.errors import ArtifactError, OptionError
+from graphldp.errors import ArtifactError
 from graphldp.graph import Graph
 from graphldp.methods import Method, Rounds
 from graphldp.server import (
@@ -41,7 +41,7 @@ from graphldp.stages.graphs import read_graph
 from graphldp.stages.inputs import calibration_of
 from graphldp.stages.params import Params
 from graphldp.stages.paths import calibrated_path, directed_name, epsilon_text, graph_dir, reports_path
-from graphldp.stages.perturb import check_nodes, check_options, make_command, reports_meta, source_of
+from graphldp.stages.perturb import check_nodes, check_options, make_command, refuse_parts, reports_meta, source_of
 from graphldp.stages.reports import CARRIED, ReportsFile, write_calibrated
 from graphldp.stages.splits import split_of
 
@@ -50,9 +50,9 @@ __all__ = [
     "check_selection",
     "denoise_rounds",
     "joined",
-    "refuse_parts",
     "score_reports",
     "selection_facts",
+    "split_facts",
 ]
 
 Progress = Callable[[int, int, str], None]
@@ -67,10 +67,13 @@ def score_reports(graph: Graph, reports: Reports, *, by: str, steps: int, split:
 
 def selection_facts(by: str, steps: int, params: Params) -> dict[str, Any]:
     """Return how features were ranked, and by which splits; training on other splits would show it test labels."""
+    return {"score_by": by, "score_steps": steps, **split_facts(params)}
+
+
+def split_facts(params: Params) -> dict[str, Any]:
+    """Return what decides whose labels are training labels."""
     train = params.train
     return {
-        "score_by": by,
-        "score_steps": steps,
         "root": params.seed,
         "train_fraction": train.train_fraction,
         "validation_fraction": train.validation_fraction,
@@ -98,13 +101,6 @@ def joined(first: Reports, second: Reports, *, reuse: bool, weighting: str = "no
         estimate = rectangular(combine_rounds(rectify(first), estimate, device, directed), width)
     # People keep their level, and the first round's metadata is that of a mechanism which has one.
     return replace(estimate, weights=node_weights(first, weighting))
-
-
-def refuse_parts(plan: type[Any], options: Mapping[str, Any]) -> None:
-    """Refuse what belongs to a method's plan of questions among the options of its mechanism."""
-    for part in fields(plan):
-        if part.name in options:
-            raise OptionError(f"{part.name} is a part of the method: --set denoise.{part.name}={options[part.name]}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -275,8 +271,6 @@ def _open(
     reports: Path | None,
 ) -> tuple[ReportsFile, ReportsFile]:
     """Return both rounds' files, once they are rounds of one another and of what was asked for."""
-    if rounds.m_from != "round":
-        raise OptionError("m was chosen when the reports were drawn: give `ldp perturb` --m, and leave m_from out here")
     shares = (rounds.first * epsilon, epsilon - rounds.first * epsilon)
     make = make_command(dataset, mechanism, shares[0])
     one = ReportsFile(first or reports_path(data, dataset, mechanism, shares[0]), make)
@@ -293,6 +287,13 @@ def _open(
     if "rankings" in one.meta["options"] or "rankings" not in two.meta["options"]:
         which, file = ("directed", one) if "rankings" in one.meta["options"] else ("not directed", two)
         raise ArtifactError(f"{file.path} is {which}: it is the other round; make this one with `{file.make}`")
+    for file in (one, two):
+        found_from = file.meta.get("rounds", {}).get("m_from", "round")
+        if found_from != rounds.m_from:
+            raise ArtifactError(
+                f"{file.path} was drawn with m_from {found_from}, and the method means {rounds.m_from}; say --set "
+                f"denoise.m_from={found_from}, or perturb again with `ldp perturb --round`"
+            )
     chosen = {"rho": rounds.rho, "score_by": rounds.score_by, "score_steps": rounds.score_steps}
     found = {"rho": two.meta["options"]["rho"], **two.meta["selection"]}
     for key, value in chosen.items():

@@ -24,8 +24,7 @@ from graphldp.server import Calibration, Estimate, rectify
 from graphldp.server.class_means import ClassMeans, Wave, class_means
 from graphldp.server.voting import Surveyed, memberships, teachers_and_voters
 from graphldp.stages.params import Params
-from graphldp.stages.perturb import check_options, device_for, reports_meta
-from graphldp.stages.rounds import refuse_parts
+from graphldp.stages.perturb import check_options, device_for, refuse_parts, reports_meta
 from graphldp.stages.splits import split_of
 
 __all__ = ["Surveys"]

@@ -52,6 +52,91 @@ def test_every_seed_is_scored_by_its_own_labels(ldp) -> None:
     assert found["selection"]["score_by"] == "fda"
 
 
+@pytest.mark.parametrize(
+    ("share", "given"),
+    [
+        (0.5, ()),
+        (0.3, ("denoise.first=0.3", "denoise.rho=1", "denoise.score_by=mi", "denoise.score_steps=1")),
+        (0.5, ("denoise.m_from=total", "denoise.reuse=true", "m_rule=2/5")),
+    ],
+)
+def test_rounds_share_out_what_the_method_spends(share: float, given: tuple[str, ...], ldp) -> None:
+    """`--epsilon` is of both, each round takes its share, and every number is that of `ldp run`."""
+    changes = [word for one in given if one.startswith("denoise.") for word in ("--set", one)]
+    every = [word for one in given for word in ("--set", one)]
+    both = ("--dataset", NAME, "--method", "togl-fda", "-e", 10.1)
+    ask = ("perturb", *both, "--seeds", 2, "--search-seeds", 1, *every)
+    by, steps = ("mi", 1) if "denoise.score_by=mi" in given else ("fda", 2)
+    assert ldp(*ask, "--round", "first", "-o", "a.parquet").code == 0
+    scored = ("--reports", "a.parquet", "-o", "s.parquet", "--all-seeds", "--by", by, "--steps", steps)
+    assert ldp("select", *scored, *SPACE).code == 0
+    assert ldp(*ask, "--round", "second", "--directed", "s.parquet", "-o", "b.parquet").code == 0
+    spent = [read_meta(Path(name), "x")["epsilon"] for name in ("a.parquet", "b.parquet")]
+    assert spent == [share * 10.1, 10.1 - share * 10.1]
+    files = ("--first", "a.parquet", "--reports", "b.parquet")
+    answer = ldp("denoise", *both, *files, "-o", "c.parquet", *SPACE, *changes)
+    assert answer.code == 0, answer.err
+    trained = ldp("train", *both, "--calibrated", "c.parquet", "--json", *SPACE)
+    found = json.loads(ldp("run", *both, "--json", "--no-references", *SPACE, *every).out)
+    assert json.loads(trained.out)["test_accuracy"] == found[0]["runs"]
+
+
+def test_a_round_that_was_drawn_for_another_plan_is_refused(ldp) -> None:
+    ask = ("perturb", "--dataset", NAME, "--method", "togl-fda", "-e", 8)
+    assert ldp(*ask, "--round", "first", "-o", "a.parquet", "--set", "denoise.m_from=total").code == 0
+    assert ldp("select", "-r", "a.parquet", "-o", "s.parquet", "--all-seeds", "--by", "mi", *SPACE).code == 0
+    answer = ldp(*ask, "--round", "second", "--directed", "s.parquet", "-o", "b.parquet")
+    assert answer.code == 2
+    assert "s.parquet ranks the features with score_by mi, and the method means fda" in answer.line
+    second = ldp(
+        *ask, "--round", "second", "--directed", "s.parquet", "-o", "b.parquet", "--set", "denoise.score_by=mi"
+    )
+    assert second.code == 0, second.err
+    files = ("--first", "a.parquet", "--reports", "b.parquet", "--set", "denoise.score_by=mi")
+    answer = ldp("denoise", "--dataset", NAME, "--method", "togl-fda", "-e", 8, *files, "-o", "c.parquet", *SPACE)
+    assert answer.code == 2
+    assert "a.parquet was drawn with m_from total, and the method means round" in answer.line
+    assert not Path("c.parquet").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("--round", "first"), "--round first needs --method"),
+        (("--method", "togl-fda"), "--method togl-fda needs --round first or second"),
+        (
+            ("--method", "lpgnn", "--round", "first"),
+            "'lpgnn' has no two rounds: leave --round out, or take togl-fda or",
+        ),
+        (("--method", "frontier", "--round", "first"), "'frontier' has no two rounds"),
+        (
+            ("--method", "togl-fda", "--round", "second"),
+            "directed by the scores of the first: give them with --directed",
+        ),
+        (("--method", "togl-fda", "--round", "first", "--directed", "s.parquet"), "leave it out of the first"),
+        (("--method", "togl-fda", "--round", "first", "--set", "rho=0.5"), "--set denoise.rho=0.5"),
+        (("--method", "togl-fda", "--round", "first", "--set", "denoise.rho=2"), "rho"),
+        (("--method", "togl-fda", "--round", "first", "-m", "1b"), "there is nothing to direct"),
+        (("--set", "denoise.rho=0.5"), "denoise.rho changes a method"),
+    ],
+)
+def test_rounds_that_cannot_be(arguments: tuple[str, ...], words: str, ldp, here: Path) -> None:
+    ldp("select", "-r", FIRST, "-o", "s.parquet", "--all-seeds", *SPACE)
+    before = files(here)
+    answer = ldp("perturb", "--dataset", NAME, "-e", 4, *arguments)
+    assert answer.code == 2
+    assert words in answer.line
+    assert files(here) == before
+
+
+def test_a_round_of_real_reports_is_an_ordinary_collection(ldp, here: Path) -> None:
+    (here / "own.csv").write_text("node,a,b\nx,0,1\n", encoding="utf-8")
+    own = ("perturb", "--input", "own.csv", "--low", 0, "--high", 1, "-e", 4)
+    answer = ldp(*own, "--method", "togl-fda", "--round", "first")
+    assert answer.code == 2
+    assert "--round goes with --dataset" in answer.line
+
+
 def test_two_rounds_command_by_command_give_what_one_command_gives(ldp) -> None:
     assert ldp("select", "-r", FIRST, "-o", "s.parquet", "--all-seeds", *SPACE).code == 0
     answer = ldp(*PERTURB, "--directed", "s.parquet", "--set", "rho=0.5")

@@ -22,6 +22,12 @@ GRID: dict[str, Any] = {
     "seeds": 2,
     "mechanisms": ["mb"],
     "arms": [{"name": "lpgnn", "method": "lpgnn", "mechanism": "mb"}],
+    "rounds": [
+        {
+            **{"name": "togl", "method": "togl-fda", "mechanism": "pm", "first": 0.3, "m_from": "total"},
+            **{"score_by": "mi", "score_steps": 1, "rho": 1, "reuse": True},
+        }
+    ],
     "references": [
         {"name": "structure", "method": "structure", "mechanism": "null", "epsilon": 0},
         {"name": "nonpriv", "method": "nonpriv", "mechanism": "identity", "epsilon": "inf"},
@@ -39,9 +45,14 @@ GRID: dict[str, Any] = {
 }
 CELL = ("perturb", "denoise", "train")
 REFERENCES = [f"{stage}-reference@synthetic-row{row}" for stage in CELL for row in (0, 1)]
+ROUNDS = [
+    f"{stage}@synthetic-row0-1"
+    for stage in ("perturb-first", "select", "perturb-second", "denoise-rounds", "train-rounds")
+]
 EVERYTHING = {
     *("download@synthetic", "perturb@synthetic-mb-1", "denoise@synthetic-row0-1", "train@synthetic-row0-1"),
     *REFERENCES,
+    *ROUNDS,
     *("majority@synthetic", "evaluate"),
 }
 
@@ -50,7 +61,7 @@ EVERYTHING = {
 
 # What a stage module may use without being run again when it changes: how files are named, written and checked.
 PLUMBING = {"artifacts", "fetch", "graphs", "loaders", "models", "own", "params", "paths"}
-STAGES = {"download", "perturb", "denoise", "train", "evaluate"}
+STAGES = {"download", "perturb", "select", "denoise", "train", "evaluate"}
 
 
 def used(module: str) -> set[str]:
@@ -77,7 +88,7 @@ def declared() -> dict[str, dict[str, Any]]:
 @pytest.mark.parametrize("name", [name for name in declared() if name != "majority"])
 def test_a_stage_depends_on_the_modules_that_it_runs(name: str) -> None:
     """A change of the learning protocol has to train again: dvc sees nothing but what is declared."""
-    modules = used(name.removesuffix("-reference"))
+    modules = used(name.partition("-")[0])
     assert {f"stages/{module}.py" for module in modules} <= set(declared()[name]["deps"])
 
 
@@ -195,12 +206,12 @@ def test_tables_page_and_figures_are_the_same_again(project: Project) -> None:
 def test_metrics_and_plots_are_declared(project: Project) -> None:
     shown = json.loads(project.run("dvc", "metrics", "show", "--json"))
     metrics = shown[""]["data"]["results/metrics.json"]["data"]["synthetic"]
-    assert set(metrics) == {"majority", "structure", "nonpriv", "lpgnn"}
+    assert set(metrics) == {"majority", "structure", "nonpriv", "lpgnn", "togl"}
     assert 0 <= metrics["lpgnn"]["1"]["accuracy"] <= 100
     plots = json.loads(project.run("dvc", "plots", "show", "--json"))
     (content,) = plots["data"]["results/plots/accuracy.csv"]
     rows = content["content"]["data"]["values"]
-    assert {row["row"] for row in rows} == {"majority", "structure", "nonpriv", "lpgnn"}
+    assert {row["row"] for row in rows} == {"majority", "structure", "nonpriv", "lpgnn", "togl"}
 
 
 @pytest.mark.slow
@@ -242,13 +253,14 @@ def test_one_more_budget_runs_its_cells_alone(project: Project) -> None:
     project.set(epsilons=[1, 3])
     try:
         cells = ["perturb@synthetic-mb-3", "denoise@synthetic-row0-3", "train@synthetic-row0-3"]
-        assert project.repro() == [*cells, "evaluate"]
+        cells += [name.replace("-1", "-3") for name in ROUNDS]
+        assert sorted(project.repro()[:-1]) == sorted(cells)
         after = project.outputs()
         for name, outputs in before.items():
             if name != "evaluate":
                 assert after[name] == outputs, name
         moved = json.loads(project.run("dvc", "metrics", "diff", "--json"))["results/metrics.json"]
-        assert set(moved) == {"synthetic.lpgnn.3.accuracy", "synthetic.lpgnn.3.gain"}
+        assert set(moved) == {f"synthetic.{row}.3.{what}" for row in ("lpgnn", "togl") for what in ("accuracy", "gain")}
         difference = json.loads(project.run("dvc", "params", "diff", "--json"))
         assert difference == {"params.yaml": {"epsilons": {"old": "[1]", "new": "[1, 3]"}}}
     finally:

@@ -24,6 +24,13 @@ GRID: dict[str, Any] = {
         {"name": "base", "method": "base", "mechanism": "mb"},
         {"name": "lpgnn-pm", "method": "lpgnn", "mechanism": "pm"},
     ],
+    "rounds": [
+        {
+            **{"name": "togl", "method": "togl-fda", "mechanism": "pm", "first": 0.5, "m_from": "round"},
+            **{"score_by": "fda", "score_steps": 2, "rho": 1, "reuse": False},
+        }
+    ],
+    "surveys": [{"name": "frontier", "method": "frontier", "mechanism": "privset"}],
     "references": [
         {"name": "structure", "method": "structure", "mechanism": "null", "epsilon": 0},
         {"name": "nonpriv", "method": "nonpriv", "mechanism": "identity", "epsilon": "inf"},
@@ -75,6 +82,7 @@ def test_what_the_file_says(tmp_path: Path) -> None:
 
 def test_cells_are_the_tables_entries(tmp_path: Path) -> None:
     cells = load(written(tmp_path, GRID)).cells()
+    togl = {"score_by": "fda", "rho": 1.0, "reuse": False, "first": 0.5, "m_from": "round", "score_steps": 2}
     one = [
         Cell(dataset="cora", name="majority", method="majority", mechanism="none", epsilon=0.0),
         Cell(dataset="cora", name="structure", method="structure", mechanism="null", epsilon=0.0),
@@ -83,6 +91,10 @@ def test_cells_are_the_tables_entries(tmp_path: Path) -> None:
         Cell(dataset="cora", name="base", method="base", mechanism="mb", epsilon=1.0),
         Cell(dataset="cora", name="lpgnn-pm", method="lpgnn", mechanism="pm", epsilon=0.1),
         Cell(dataset="cora", name="lpgnn-pm", method="lpgnn", mechanism="pm", epsilon=1.0),
+        Cell(dataset="cora", name="togl", method="togl-fda", mechanism="pm", epsilon=0.1, changes=togl),
+        Cell(dataset="cora", name="togl", method="togl-fda", mechanism="pm", epsilon=1.0, changes=togl),
+        Cell(dataset="cora", name="frontier", method="frontier", mechanism="privset", epsilon=0.1),
+        Cell(dataset="cora", name="frontier", method="frontier", mechanism="privset", epsilon=1.0),
     ]
     assert cells == one + [dataclasses.replace(cell, dataset="synthetic") for cell in one]
 
@@ -189,6 +201,50 @@ def test_a_row_that_cannot_be(place: str, value: Any, words: str, tmp_path: Path
     if place == "search.points":
         grid["search"] |= {"weight_decay": [0.1, 0.2], "dropout": [0.1, 0.2]}
     assert words in refused(tmp_path, grid)
+
+
+TWICE = "people of togl-sma report in two rounds, so its rows stand under rounds, not under"
+IN_TURN = "people of votes are asked in turn, so its rows stand under surveys, not under"
+
+
+@pytest.mark.parametrize(
+    ("place", "value", "words"),
+    [
+        ("arms.0.method", "togl-sma", f"arms[0]: {TWICE} arms"),
+        (
+            "references.0",
+            {"name": "x", "method": "togl-sma", "mechanism": "pm", "epsilon": 1},
+            f"references[0]: {TWICE}",
+        ),
+        ("surveys.0", {"name": "x", "method": "togl-sma", "mechanism": "pm"}, f"surveys[0]: {TWICE} surveys"),
+        ("arms.0.method", "votes", f"arms[0]: {IN_TURN} arms"),
+        ("rounds.0.method", "votes", f"rounds[0]: {IN_TURN} rounds"),
+        ("rounds.0.method", "lpgnn", "rounds[0]: people of lpgnn report once, so its rows stand under arms, not under"),
+        ("surveys.0.method", "base", "surveys[0]: people of base report once, so its rows stand under arms, not under"),
+        ("rounds.0.rho", None, "rounds[0] lacks rho"),
+        ("rounds.0.rho", 2, "rounds[0]: rho (the ranked features' share of the second round) is from 0 to 1, got 2.0"),
+        ("rounds.0.first", "half", "rounds[0].first must be a number, got 'half'"),
+        ("rounds.0.reuse", "no", "rounds[0].reuse must be true or false, got 'no'"),
+        ("rounds.0.m_from", "half", "rounds[0]: m_from must be one of round, total; got 'half'"),
+        ("rounds.0.score_by", "fad", "rounds[0]: unknown score_by 'fad'; did you mean 'fda'?"),
+        ("rounds.0.set", {"denoise.rho": 1}, "unknown key 'rounds[0].set'"),
+        ("surveys.0.epsilon", 1, "unknown key 'surveys[0].epsilon'"),
+        ("surveys.0.name", "togl", "two arms have the name 'togl'"),
+        (
+            "train.task",
+            "regression",
+            "rounds[0]: togl-fda is directed by the classes of training nodes, and train.task",
+        ),
+    ],
+)
+def test_a_row_in_the_wrong_list_or_with_a_wrong_part(place: str, value: Any, words: str, tmp_path: Path) -> None:
+    assert words in refused(tmp_path, changed(place, value))
+
+
+def test_rows_need_no_mechanism_that_is_perturbed_for_the_arms(tmp_path: Path) -> None:
+    """Rounds and surveys ask people themselves: neither pm nor privset has to be perturbed for them."""
+    grid = changed("arms.1.mechanism", "mb") | {"mechanisms": ["mb"]}
+    assert [arm.mechanism for arm in load(written(tmp_path, grid)).rows().values()] == ["mb", "mb", "pm", "privset"]
 
 
 def test_null_is_a_name_and_has_to_be_quoted(tmp_path: Path) -> None:

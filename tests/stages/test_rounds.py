@@ -27,7 +27,6 @@ from graphldp.stages.extras import Extras
 from graphldp.stages.graphs import read_graph
 from graphldp.stages.models import load_model
 from graphldp.stages.params import Params
-from graphldp.stages.params import load as load_params
 from graphldp.stages.paths import graph_dir, reports_path
 from graphldp.stages.perturb import perturb_file, perturb_graph
 from graphldp.stages.predictions import predict_reports
@@ -449,7 +448,7 @@ def test_rounds_that_do_not_fit_are_refused(data: Path, tmp_path: Path) -> None:
         ({"changes": {"rho": 0.25}}, "directed with rho 0.5, and the method means 0.25; say --set denoise.rho=0.5"),
         ({"changes": {"score_steps": 1}}, "directed with score_steps 2"),
         ({"changes": {"score_by": "mi"}}, "there is no|does not exist"),
-        ({"changes": {"m_from": "total"}}, "leave m_from out here"),
+        ({"changes": {"m_from": "total"}}, "was drawn with m_from round, and the method means total"),
         ({"changes": {"first": 0.25}, "reports": files.second}, "this round's share of 8.0 is 2.0"),
         ({"method": "lpgnn", "epsilon": 4.0}, "'lpgnn' has one round: leave --first out"),
     ]
@@ -500,13 +499,6 @@ def test_scores_that_do_not_fit_are_refused(data: Path, tmp_path: Path) -> None:
         )
     with pytest.raises(OptionError, match="rho"):
         perturb_graph(NAME, "pm", 4.0, data=data, seeds=[0], options={"rho": 2}, extras=Extras(directed=one))
-
-
-def test_the_pipeline_says_where_two_rounds_run(tmp_path: Path) -> None:
-    file = tmp_path / "params.yaml"
-    file.write_text("mechanisms: [pm]\narms:\n  - {name: togl, method: togl-fda, mechanism: pm}\n")
-    with pytest.raises(OptionError, match=r"togl-fda has two rounds, .* `ldp run --method togl-fda`"):
-        load_params(file)
 
 
 def test_one_round_s_files_are_as_they_were(data: Path) -> None:

@@ -17,7 +17,6 @@ from graphldp.client.vote import Vote
 from graphldp.errors import DataError, OptionError
 from graphldp.graph import Graph
 from graphldp.methods import Survey
-from graphldp.stages import params as parameters
 from graphldp.stages.denoise import denoise
 from graphldp.stages.learning import learn_cell
 from graphldp.stages.run import run
@@ -197,10 +196,6 @@ def test_stages_that_perturb_once_say_how_a_survey_is_run(method: str, tmp_path:
     store(tmp_path)
     with pytest.raises(OptionError, match=f"ldp run --method {method}"):
         denoise(NAME, method, None, 1.0, data=tmp_path, steps=(0,))
-    table = tmp_path / "params.yaml"
-    table.write_text(f"mechanisms: [privset]\narms: [{{name: row, method: {method}, mechanism: privset}}]\n")
-    with pytest.raises(OptionError, match=rf"ldp run --method {method}`$"):
-        parameters.load(table)
 
 
 @pytest.mark.parametrize("method", ["votes", "frontier"])
