@@ -173,7 +173,9 @@ def draw(rows: Sequence[dict[str, Any]], path: Path) -> None:
 
     matplotlib.use("svg")
     import matplotlib.pyplot as plt
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter, NullLocator
 
+    short = FuncFormatter(lambda value, _: f"{value / 1000:g}k" if value >= 10_000 else f"{value:g}")
     matplotlib.rcParams["svg.hashsalt"] = "graphldp"
     figure, grid = plt.subplots(2, 3, figsize=(9, 5), sharey="row", layout="constrained")
     for column, axis in enumerate(AXES):
@@ -185,6 +187,13 @@ def draw(rows: Sequence[dict[str, Any]], path: Path) -> None:
                 label = f"{method}: {slope:.2f} ({low:.2f} to {high:.2f})"
                 x, y = ([one[name] for one in line] for name in (axis, key))
                 place.loglog(x, y, marker=mark, markersize=4, linewidth=1, color=colour, label=label)
+            place.set_xticks([one[axis] for one in swept(rows, axis, METHODS[0])])
+            for side in (place.xaxis, place.yaxis):
+                side.set_major_formatter(short)
+                side.set_minor_formatter(NullFormatter())
+            place.xaxis.set_minor_locator(NullLocator())
+            place.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+            place.tick_params(labelsize=8)
             place.legend(frameon=False, fontsize=7, title="exponent", title_fontsize=7)
             if row:
                 place.set_xlabel(axis)
