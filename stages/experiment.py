@@ -29,6 +29,7 @@ from graphldp.stages.learning import learn_cell, learn_majority
 from graphldp.stages.params import Cell, Params, value_text
 from graphldp.stages.paths import epsilon_text, graph_dir
 from graphldp.stages.reports import report_seeds
+from graphldp.stages.resources import Memo, Resources
 from graphldp.stages.setups import Devices, plan_of
 from graphldp.stages.setups import Plan as Points
 from graphldp.stages.tables import Result
@@ -171,12 +172,14 @@ def run_cells(what: Plan, data: Path, device: str = "auto", progress: Progress |
     total, before = sum(weights), 0
     _check(what, data)  # whatever is wrong with a cell shows before the first one is trained
     graphs: dict[str, Graph] = {}
+    resources = Resources()
     for number, (cell, weight) in enumerate(zip(what.todo, weights, strict=True), start=1):
         if cell.graph not in graphs:
             graphs = {cell.graph: read_graph(graph_dir(data, cell.graph))}
+            resources = Resources(memo=Memo())
         words = f"{number} of {len(what.todo)}: {cell_title(cell)}"
         _compute(
-            what.experiment, cell, graphs[cell.graph], data, cell_path(folder, cell), device,
+            what.experiment, cell, graphs[cell.graph], data, cell_path(folder, cell), device, resources,
             _part(progress, before, weight, total, words),
         )  # fmt: skip
         before += weight
@@ -228,7 +231,14 @@ def _points(experiment: Experiment, cell: Cell, graph: Graph) -> Points | None:
 
 
 def _compute(
-    experiment: Experiment, cell: Cell, graph: Graph, data: Path, path: Path, device: str, progress: Progress | None
+    experiment: Experiment,
+    cell: Cell,
+    graph: Graph,
+    data: Path,
+    path: Path,
+    device: str,
+    resources: Resources,
+    progress: Progress | None,
 ) -> None:
     folder, params = graph_dir(data, cell.graph), experiment.of(cell)
     start = time.perf_counter()
@@ -237,7 +247,7 @@ def _compute(
         result = learn_majority(graph, params)
         meta = runs_meta(graph, folder, methods.method(cell.method), "none", 0.0, cell.name, params)
     else:
-        result = learn_cell(graph, points, params, device=device, progress=progress)
+        result = learn_cell(graph, points, params, device=device, resources=resources, progress=progress)
         assert result.setup is not None
         reports = result.setup.meta(folder, report_seeds(params.seeds, params.search.seeds))
         own = methods.method(cell.method)

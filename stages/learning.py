@@ -387,11 +387,42 @@ class _Cell:
         total = sum(run_epochs(learner.rungs) for learner in self.plan.learners)
         spent = 0
         for learner in self.plan.learners:
-            spent = self._climb(learner, seeds, spent, total)
+            with self._once(learner, "search", learner.points) as known:
+                if not known:
+                    self._climb(learner, seeds, spent, total)
+            spent += run_epochs(learner.rungs)
         self.tried.sort(key=lambda row: (row["rung"], row["point"], -row["seed"]))
 
-    def _climb(self, learner: Learner, seeds: Sequence[int], spent: int, total: int) -> int:
-        """Try a learner's points, rung by rung; return how many of the search's epochs are behind it."""
+    @contextmanager
+    def _once(self, learner: Learner, phase: str, points: Sequence[int]) -> Iterator[bool]:
+        """Take a learner's rows of a phase from the memo, and say so; or keep there what is computed meanwhile."""
+        memo, key = self.resources.memo, self._known_by(learner, phase, points)
+        before = (len(self.tried), len(self.records))
+        begun = self.state is not None or any(row["role"] == phase and row["point"] in points for row in self.tried)
+        if memo is None or key is None or begun:
+            yield False
+            return
+        known = memo.get(key, learner.start)
+        if known is not None:
+            self.tried, self.records = [*self.tried, *known[0]], [*self.records, *known[1]]
+        yield known is not None
+        if known is None:
+            memo.put(key, learner.start, self.tried[before[0] :], self.records[before[1] :])
+
+    def _known_by(self, learner: Learner, phase: str, points: Sequence[int]) -> str | None:
+        """Return all that decides what a learner makes of this graph; None if that is what people say of themselves."""
+        setups = [self.plan.setups[index] for index in points]
+        if not learner.name or any(setup.recipe.mechanisms != ("null",) for setup in setups):
+            return None
+        asked = [
+            (index - learner.start, self.plan.points[index].values(), setup.recipe, setup.key, setup.patience)
+            for index, setup in zip(points, setups, strict=True)
+        ]
+        params = self.params
+        return repr((phase, asked, learner.rungs, params.seed, params.seeds, params.search, params.train))
+
+    def _climb(self, learner: Learner, seeds: Sequence[int], spent: int, total: int) -> None:
+        """Try a learner's points, rung by rung; of the search's epochs, so many are behind it."""
         rungs = learner.rungs
         batches = self.batches(learner.points)
         alive, before = list(learner.points), 0
@@ -414,7 +445,6 @@ class _Cell:
                 spent += cost
             before = rung.epochs
         self.waiting = {}
-        return spent
 
     def _try(
         self,
@@ -434,7 +464,7 @@ class _Cell:
             state = self.waiting[place]
             gone = [position for position, index in enumerate(batch) if index not in here]
             state.drop([position * count + seed for position in gone for seed in range(count)])
-        until = next(learner for learner in self.plan.learners if batch[0] in learner.points).rungs[rung].epochs
+        until = self._of(batch[0]).rungs[rung].epochs
         _, _, outcome, left = self.advance(batch, seeds, until, say, state)
         rows = [
             _row("search", index, seed, self.plan.points[index].values(), self.part(seed)) | {"rung": rung}
@@ -484,7 +514,10 @@ class _Cell:
         return out
 
     def _last(self, index: int) -> int:
-        return len(next(learner for learner in self.plan.learners if index in learner.points).rungs) - 1
+        return len(self._of(index).rungs) - 1
+
+    def _of(self, index: int) -> Learner:
+        return next(learner for learner in self.plan.learners if index in learner.points)
 
     def playoff(self) -> None:
         """Train each learner's best point on the final seeds, and keep what it is worth on the validation part."""
@@ -493,14 +526,17 @@ class _Cell:
         for count, index in enumerate(best):
             if any(row["role"] == "playoff" and row["point"] == index for row in self.tried):
                 continue
-            point, learner = self.plan.points[index], dict(self.plan.points[index].options)["learner"]
-            say = self._say(
-                f"{learner}, {count + 1} of {len(best)} learners", count / (len(best) + 1), 1 / (len(best) + 1)
-            )
-            *_, outcome, _ = self.advance([index], seeds, self.params.train.epochs, say, self.state)
-            rows = [_row("playoff", index, seed, point.values(), self.part(seed)) for seed in seeds]
-            self.tried = [*self.tried, *_measured(rows, outcome)]
-            self.records = [*self.records, {"points": [index], "playoff": True, **outcome.record}]
+            point, learner = self.plan.points[index], self._of(index)
+            with self._once(learner, "playoff", [index]) as known:
+                if known:
+                    continue
+                say = self._say(
+                    f"{learner.name}, {count + 1} of {len(best)} learners", count / (len(best) + 1), 1 / (len(best) + 1)
+                )
+                *_, outcome, _ = self.advance([index], seeds, self.params.train.epochs, say, self.state)
+                rows = [_row("playoff", index, seed, point.values(), self.part(seed)) for seed in seeds]
+                self.tried = [*self.tried, *_measured(rows, outcome)]
+                self.records = [*self.records, {"points": [index], "playoff": True, **outcome.record}]
 
     def winner(self, best: Sequence[int]) -> int:
         """Return which learner was the best in the playoff, by the headline of the task on the validation part.

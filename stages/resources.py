@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from graphldp.errors import OptionError
 
@@ -13,9 +13,38 @@ if TYPE_CHECKING:
     from graphldp.learn import Outcome
     from graphldp.learn.team import Team
 
-__all__ = ["Resources", "memory_bytes"]
+__all__ = ["Memo", "Resources", "memory_bytes"]
 
 GIGABYTE = 10**9
+
+
+class Memo:
+    """What learners that nobody tells anything have made of one graph, for the other cells that ask them again.
+
+    The floor's learners stand in every cell of a method that falls back on them, and are the same at every budget. A
+    learner's runs are kept by all that decides them, so what is taken from here is what would be computed.
+    """
+
+    def __init__(self) -> None:
+        self._known: dict[str, tuple[list[dict[str, Any]], list[dict[str, Any]]]] = {}
+
+    def get(self, key: str, start: int) -> tuple[list[dict[str, Any]], list[dict[str, Any]]] | None:
+        """Return rows and records, with points counted from `start`; None of what was never computed."""
+        known = self._known.get(key)
+        return None if known is None else _moved(*known, start)
+
+    def put(self, key: str, start: int, rows: list[dict[str, Any]], records: list[dict[str, Any]]) -> None:
+        """Keep rows and records of points that are counted from `start`."""
+        self._known[key] = _moved(rows, records, -start)
+
+
+def _moved(
+    rows: list[dict[str, Any]], records: list[dict[str, Any]], by: int
+) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    return (
+        [{**row, "point": row["point"] + by} for row in rows],
+        [{**record, "points": [point + by for point in record["points"]]} for record in records],
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,12 +56,14 @@ class Resources:
         team: the processes that share the runs; None alone.
         scratch: where filtered inputs that memory does not hold may be for a while; None is nowhere.
         note: is told, in one line, what the bound has changed.
+        memo: what other cells of the same graph have computed already; None computes everything.
     """
 
     max_memory: int | None = None
     team: Team | None = None
     scratch: Path | None = None
     note: Callable[[str], None] | None = None
+    memo: Memo | None = None
 
     def __post_init__(self) -> None:
         if self.max_memory is not None and self.max_memory < 1:
