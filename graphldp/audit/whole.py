@@ -26,7 +26,7 @@ from graphldp.client import Reports, mechanism, protocol
 from graphldp.errors import OptionError
 from graphldp.randomness import generator
 
-__all__ = ["WholeFinding", "audit_whole", "whole_law", "whole_problems"]
+__all__ = ["WholeFinding", "audit_whole", "channels_of", "whole_law", "whole_problems"]
 
 Floats: TypeAlias = NDArray[np.float64]
 Record: TypeAlias = tuple[tuple[float, ...], int]
@@ -60,11 +60,9 @@ def whole_law(device: Any, record: Record) -> Law:
     `ppm`: the level's randomiser, m and the size of a value follow from the true level. `ppm-safe`: the level's
     randomiser is public, m follows from the reported level, values are bare signs.
     """
-    if device.name not in _CHANNELS:
-        raise OptionError(f"audit: no law of the whole report of {device.name!r} is known; known: ppm, ppm-safe")
     features, level = record
     law: Law = {}
-    for sent, log_level, m, size, budget in _CHANNELS[device.name](device, level):
+    for sent, log_level, m, size, budget in channels_of(device, level):
         lean = math.tanh(budget / m / 2)
         sets = list(itertools.combinations(range(device.dimensions), m))
         for chosen in sets:
@@ -78,6 +76,13 @@ def whole_law(device: Any, record: Record) -> Law:
                 report = (float(sent), *(part for j, s in zip(chosen, signs, strict=True) for part in (j, s * size)))
                 law[report] = float(np.logaddexp(law.get(report, -math.inf), log))
     return law
+
+
+def channels_of(device: Any, level: int) -> list[tuple[int, float, int, float, float]]:
+    """Return what a user of that level may send: the level, its log probability, m, a value's size, its budget."""
+    if device.name not in _CHANNELS:
+        raise OptionError(f"audit: no law of the whole report of {device.name!r} is known; known: ppm, ppm-safe")
+    return _CHANNELS[device.name](device, level)
 
 
 def _printed(device: Any, level: int) -> list[tuple[int, float, int, float, float]]:

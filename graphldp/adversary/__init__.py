@@ -1,0 +1,42 @@
+"""What somebody who means harm learns of one person from what left her device, beside what she was promised.
+
+facts_of(features, attributes)        what is to be guessed: whether a person has an attribute
+reader_of(device).channel(fact)       the exact law of what one report says about it: advantage, success, posterior
+reader_of(device).odds(entries, fact) what the reports that were sent say of each person
+InformedSets                          the same for sets, to somebody who knows all of her other attributes
+ServerView, learned_chances           an attacker with everything the server has, and some people's true values
+success_bound, advantage_bound, ...   what epsilon-LDP allows any attack
+"""
+
+from __future__ import annotations
+
+from graphldp.adversary.bounds import advantage_bound, area_bound, posterior_bound, success_bound
+from graphldp.adversary.channel import BLIND, OPEN, Channel
+from graphldp.adversary.facts import Fact, facts_of
+from graphldp.adversary.learned import ServerView, fit_logistic, learned_chances, neighbour_votes, public_view
+from graphldp.adversary.readers import Entries, Reader, reader_of
+from graphldp.adversary.sets import InformedSets
+from graphldp.adversary.tally import Rate, Tally
+
+__all__ = [
+    "BLIND",
+    "OPEN",
+    "Channel",
+    "Entries",
+    "Fact",
+    "InformedSets",
+    "Rate",
+    "Reader",
+    "ServerView",
+    "Tally",
+    "advantage_bound",
+    "area_bound",
+    "facts_of",
+    "fit_logistic",
+    "learned_chances",
+    "neighbour_votes",
+    "posterior_bound",
+    "public_view",
+    "reader_of",
+    "success_bound",
+]
