@@ -23,7 +23,19 @@ __all__ = ["COMMANDS", "build", "main"]
 # Every command's module has its name and `register(app)`; this is also their order in the help.
 COMMANDS = {
     "Pipeline (one command per stage)": ("download", "perturb", "select", "denoise", "train", "evaluate"),
-    "People": ("run", "search", "experiment", "predict", "import", "list", "inspect", "tables", "audit", "docs"),
+    "People": (
+        "run",
+        "search",
+        "experiment",
+        "predict",
+        "import",
+        "list",
+        "inspect",
+        "tables",
+        "audit",
+        "attack",
+        "docs",
+    ),
 }
 _HOME = {"import": "download"}  # the commands that live in another command's module
 _GLOBAL_FLAGS = ("--debug", "--quiet")

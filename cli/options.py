@@ -19,8 +19,10 @@ __all__ = [
     "Dataset",
     "Device",
     "Epsilon",
+    "Epsilons",
     "MaxMemory",
     "Mechanism",
+    "Mechanisms",
     "Method",
     "Processes",
     "Seed",
@@ -93,6 +95,16 @@ Mechanism: TypeAlias = Annotated[
         show_default=False,
     ),
 ]
+Mechanisms: TypeAlias = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--mechanism",
+        "-m",
+        help="What perturbs each person's features; several with commas, or given several times.",
+        autocompletion=_complete(_mechanisms),
+        show_default=False,
+    ),
+]
 Method: TypeAlias = Annotated[
     str,
     typer.Option(
@@ -107,6 +119,15 @@ Epsilon: TypeAlias = Annotated[
         "--epsilon",
         "-e",
         help="The privacy budget of one person's whole row: above 0 (0 with mechanism null, inf with identity).",
+        show_default=False,
+    ),
+]
+Epsilons: TypeAlias = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--epsilon",
+        "-e",
+        help="The privacy budget of one person's whole row; several with commas, or given several times.",
         show_default=False,
     ),
 ]

@@ -28,7 +28,7 @@ from graphldp.client.featurerr import FeatureRR
 from graphldp.client.levels import probabilities
 from graphldp.client.ppm_public import PublicLevels
 from graphldp.client.protocol import Sampled
-from graphldp.client.sets import SetValued
+from graphldp.client.sets import SetValued, items
 from graphldp.errors import DataError, OptionError
 
 __all__ = ["Entries", "Reader", "reader_of"]
@@ -84,8 +84,12 @@ class Reader(ABC):
         """Return every person's log odds that her report gives; 0 where it says nothing."""
 
 
-def reader_of(device: VectorMechanism | DirectedMechanism) -> Reader:
-    """Return how the reports of this mechanism, or of this second round, are read."""
+def reader_of(device: VectorMechanism | DirectedMechanism, features: Any = None) -> Reader:
+    """Return how the reports of this mechanism, or of this second round, are read.
+
+    With `features` the law of a set counts that who has more than `pad` attributes reports a sample of them; without,
+    nobody does.
+    """
     if isinstance(device, DirectedMechanism):
         return _Scalars(device, device.parts)
     if isinstance(device, Sampled):
@@ -95,7 +99,7 @@ def reader_of(device: VectorMechanism | DirectedMechanism) -> Reader:
     if isinstance(device, FeatureRR):
         return _Features(device)
     if isinstance(device, SetValued):
-        return _Bits(device)
+        return _Bits(device, features)
     if device.name in ("ppm", "ppm-safe"):
         return _Levels(device)
     raise OptionError(f"no attack on {device.name} is known: how its report tells of one attribute has to be written")
@@ -247,15 +251,24 @@ class _Levels(Reader):
 class _Bits(Reader):
     """A set: whether the report supports the attribute."""
 
-    def __init__(self, device: SetValued) -> None:
+    def __init__(self, device: SetValued, features: Any) -> None:
         self.device = device
+        self.kept: Floats | None = None
+        if features is not None:
+            size = np.diff(items(features, device.low, device.high, device.name)[0])
+            self.kept = np.minimum(1.0, device.pad / np.maximum(1, size))
+
+    def _chances(self, fact: Fact) -> tuple[float, float]:
+        present, absent = self.device.support_chances()
+        kept = 1.0 if self.kept is None else float(self.kept[fact.holds].mean())
+        return absent + kept * (present - absent), absent
 
     def channel(self, fact: Fact) -> Channel:
-        present, absent = self.device.support_chances()
+        present, absent = self._chances(fact)
         return Channel.of([1 - absent, absent], [1 - present, present])
 
     def odds(self, entries: Entries, fact: Fact) -> Floats:
-        present, absent = self.device.support_chances()
+        present, absent = self._chances(fact)
         out = np.full(entries.reports.nodes, math.log1p(-present) - math.log1p(-absent))
         people, values = entries.about(fact.attribute)
         out[people[values == 1]] = math.log(present) - math.log(absent)

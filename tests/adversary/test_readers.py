@@ -40,6 +40,20 @@ def test_guesses_from_reports_come_out_as_the_law_says(name: str) -> None:
         assert np.exp(odds[~fact.holds]).mean() == pytest.approx(1, abs=0.05)
 
 
+@pytest.mark.parametrize("name", SETS)
+def test_the_law_counts_who_has_more_than_the_padding(name: str) -> None:
+    x = features(nodes=60_000, share=0.6)
+    device = protocol(name, 4.0, 5, 0.0, 1.0, pad=2)
+    entries = Entries.of(device, device.perturb(x, np.random.default_rng(2)))
+    (fact,) = facts_of(x, [3])
+    tally = Tally(len(x))
+    odds = reader_of(device, x).odds(entries, fact)
+    tally.add(fact, odds > 0, odds > 0)
+    law, naive = (reader.channel(fact).advantage() for reader in (reader_of(device, x), reader_of(device)))
+    assert abs(tally.advantage.value - law) <= 4 * tally.advantage.error
+    assert naive > law + 10 * tally.advantage.error
+
+
 def test_a_directed_round_shows_what_it_asks_everybody_for() -> None:
     x = features(dimensions=8)
     directed = second_round("mb", 8.0, 8, 0.0, 1.0, ranking=[5, 1, 0, 2, 3, 4, 6, 7], rho=0.5, m=2)

@@ -1,0 +1,117 @@
+"""`ldp attack`: what an attacker learns of single people, beside what their budget allows."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from graphldp.cli import console
+from graphldp.cli.lists import numbers, words
+from graphldp.cli.options import DATA, AsJson, Data, Epsilons, Mechanisms
+from graphldp.cli.run import fetch
+from graphldp.cli.settings import Settings, parse
+from graphldp.cli.train import ParamsFile, choose_params
+from graphldp.errors import OptionError
+
+if TYPE_CHECKING:
+    from graphldp.stages.attack import AttackRow
+
+__all__ = ["register"]
+
+
+def attack(
+    dataset: Annotated[
+        str | None, typer.Option("--dataset", "-d", help="Name of the graph; `ldp list datasets` shows them.")
+    ] = None,
+    mechanism: Mechanisms = None,
+    epsilon: Epsilons = None,
+    reports: Annotated[
+        Path | None,
+        typer.Option("--reports", "-r", help="Attack the reports of this artifact instead.", dir_okay=False),
+    ] = None,
+    seeds: Annotated[int, typer.Option("--seeds", help="How many independent repetitions.", min=1)] = 3,
+    attributes: Annotated[
+        int, typer.Option("--attributes", help="How many attributes are attacked, drawn at random.", min=1)
+    ] = 100,
+    steps: Annotated[
+        int, typer.Option("--steps", "-k", help="Depth K of the filter before the learned attack.", min=0)
+    ] = 2,
+    seed: Annotated[int | None, typer.Option("--seed", help="The root of all randomness.", min=0)] = None,
+    settings: Settings = None,
+    output: Annotated[
+        Path, typer.Option("--output", "-o", help="Folder for attack.csv and attack.md.", file_okay=False)
+    ] = Path("results/attack"),
+    params: ParamsFile = Path("params.yaml"),
+    data: Data = DATA,
+    as_json: AsJson = False,
+) -> None:
+    """Guess people's attributes from what left their devices: the best guess by the law, votes, and a learned attack.
+
+    Beside each stands what epsilon-LDP allows any attack. Guesses are of whether a person has an attribute; the figure
+    is true less false positives, 0 for a guess that looks at nothing.
+    """
+    import json
+
+    from graphldp.stages import attack as stage
+    from graphldp.stages.artifacts import plain
+    from graphldp.stages.paths import graph_dir
+
+    if reports is not None:
+        for name, given in (("--dataset", dataset), ("--mechanism", mechanism), ("--epsilon", epsilon)):
+            if given:
+                raise OptionError(f"--reports says itself what was reported: leave {name} out")
+        if settings:
+            raise OptionError("--reports says itself with which options: leave --set out")
+        chosen = choose_params(params, "any", seeds=seeds, seed=seed)
+        with console.progress("attack", None, "repetitions") as bar:
+            rows = stage.attack_file(
+                reports, data=data, params=chosen, attributes=attributes, steps=steps, progress=bar
+            )
+    else:
+        if dataset is None or not epsilon:
+            raise OptionError("name a graph and a budget (--dataset cora --epsilon 1,10), or reports (--reports FILE)")
+        if not mechanism:
+            raise OptionError("name what perturbs the features, for example --mechanism mb,pm,privset")
+        names, budgets = words("--mechanism", mechanism), numbers("--epsilon", epsilon)
+        chosen = choose_params(params, dataset, seeds=seeds, seed=seed)
+        options = parse(settings)
+        if not graph_dir(data, dataset).exists():
+            fetch(dataset, data)
+        with console.progress("attack", None, "repetitions") as bar:
+            rows = stage.attack(
+                dataset, names, budgets, data=data, params=chosen, options=options, attributes=attributes,
+                steps=steps, progress=bar,
+            )  # fmt: skip
+    files = stage.write_attack(rows, output)
+    if as_json:
+        answer = {"rows": [row.flat() for row in rows], "files": [str(path) for path in files]}
+        console.out.print_json(json.dumps(plain(answer)))
+        return
+    _show(rows, files)
+
+
+def _show(rows: list[AttackRow], files: list[Path]) -> None:
+    from rich.table import Table
+
+    from graphldp.stages.attack import cells, headers, legend
+
+    first, *rest = legend(rows)
+    table = Table(title=first, title_justify="left", box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    for position, name in enumerate(headers()):
+        table.add_column(name, justify="left" if position == 0 else "right", no_wrap=True)
+    last = ""
+    for row in rows:
+        shown = cells(row)
+        table.add_row(*(shown if row.mechanism != last else ["", *shown[1:]]))
+        last = row.mechanism
+    console.out.print(table)
+    for line in rest:
+        console.note(line)
+    console.note(f"written: {', '.join(str(path) for path in files)}")
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command("attack")(attack)
