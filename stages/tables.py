@@ -212,7 +212,7 @@ class Section:
             f"chosen by mean validation loss) and then {self.runs} "
             f"{_plural(self.runs, 'run')} on the same splits ({train} {parts} to train, "
             f"{validation} to validate, {test} to test)."
-            + f" The floor is the best of its learners by validation: {self.learner}."
+            + f" The floor is the best of its learners, each with this search, by validation: {self.learner}."
             * bool(self.learner)
         )
 
