@@ -28,6 +28,7 @@ __all__ = [
     "Seed",
     "Seeds",
     "Space",
+    "Split",
     "Strategy",
     "Task",
 ]
@@ -143,6 +144,14 @@ Task: TypeAlias = Annotated[
         "--task",
         help="What is learned: node-classification, link-prediction, regression or multi-task.",
         autocompletion=_complete(_tasks),
+    ),
+]
+Split: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        "--split",
+        help="random: all people in one graph; inductive: those who are tested in a graph that training has not seen.",
+        autocompletion=_complete(lambda: ("random", "inductive")),
     ),
 ]
 Device: TypeAlias = Annotated[

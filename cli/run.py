@@ -21,6 +21,7 @@ from graphldp.cli.options import (
     Method,
     Processes,
     Space,
+    Split,
     Strategy,
     Task,
 )
@@ -39,6 +40,7 @@ def run(
     epsilon: Epsilon,
     method: Method = "lpgnn",
     task: Task = None,
+    split: Split = None,
     mechanism: Annotated[
         str | None, typer.Option("--mechanism", "-m", help="What is reported; the method's own if left out.")
     ] = None,
@@ -76,7 +78,7 @@ def run(
         chosen = choose_params(
             params, dataset, seeds=seeds, seed=seed, search_points=search_points, search_seeds=search_seeds,
             search_strategy=search_strategy, search_space=search_space, search=axes(search),
-            epochs=epochs, batch_size=batch_size, model=model, task=task,
+            epochs=epochs, batch_size=batch_size, model=model, task=task, split=split,
         )  # fmt: skip
         resources = Resources(max_memory=memory_bytes(max_memory), team=team, scratch=data, note=console.note)
         if resources.leads and not graph_dir(data, dataset).exists():

@@ -19,6 +19,7 @@ from graphldp.cli.options import (
     Method,
     Processes,
     Space,
+    Split,
     Strategy,
     Task,
 )
@@ -37,6 +38,7 @@ def search(
     epsilon: Epsilon,
     method: Method = "lpgnn",
     task: Task = None,
+    split: Split = None,
     mechanism: Annotated[
         str | None, typer.Option("--mechanism", "-m", help="What is reported; the method's own if left out.")
     ] = None,
@@ -77,7 +79,7 @@ def search(
         chosen = choose_params(
             params, dataset, seed=seed, search_points=points, search_seeds=seeds, search_strategy=strategy,
             search_space=space, search_eta=eta, search_rungs=rungs, search=axes(search), epochs=epochs, model=model,
-            task=task,
+            task=task, split=split,
         )  # fmt: skip
         resources = Resources(max_memory=memory_bytes(max_memory), team=team, note=console.note)
         if resources.leads and not graph_dir(data, dataset).exists():

@@ -20,6 +20,7 @@ from graphldp.cli.options import (
     Method,
     Processes,
     Space,
+    Split,
     Strategy,
     Task,
 )
@@ -41,7 +42,7 @@ def choose_params(
     """Return the parameters of the file, or the defaults where the usual file is not there, with the given changes.
 
     A change is named by its place: `seeds`, `seed`, `search_points`, `search_seeds`, `model`, `epochs`, `hidden`,
-    `patience`, `batch_size`, `task`, and so on. `search` has the values of axes of the search by name.
+    `patience`, `batch_size`, `task`, `split`, and so on. `search` has the values of axes of the search by name.
     """
     import dataclasses
 
@@ -53,7 +54,7 @@ def choose_params(
     given: dict[str, Any] = {key: value for key, value in changes.items() if value is not None}
     searched = [key for key in given if key.startswith("search_")]
     searching: dict[str, Any] = {key.removeprefix("search_"): given.pop(key) for key in searched}
-    loop = ("model", "epochs", "hidden", "patience", "batch_size", "task")
+    loop = ("model", "epochs", "hidden", "patience", "batch_size", "task", "split")
     train: dict[str, Any] = {key: given.pop(key) for key in list(given) if key in loop}
     out = dataclasses.replace(
         params,
@@ -76,6 +77,7 @@ def train(
         float | None, typer.Option("--epsilon", "-e", help="The budget of the reports. Left out for method majority.")
     ] = None,
     task: Task = None,
+    split: Split = None,
     seeds: Annotated[int | None, typer.Option("--seeds", help="Final runs.", min=1)] = None,
     search_points: Annotated[int | None, typer.Option(help="Points of the search.", min=1)] = None,
     search_seeds: Annotated[int | None, typer.Option(help="Seeds that each point is tried on.", min=1)] = None,
@@ -127,6 +129,7 @@ def train(
             params, dataset, seeds=seeds, seed=seed, search_points=search_points, search_seeds=search_seeds,
             search_strategy=search_strategy, search_space=search_space, search=axes(search),
             epochs=epochs, hidden=hidden, patience=patience, batch_size=batch_size, model=model, task=task,
+            split=split,
         )  # fmt: skip
         resources = Resources(max_memory=memory_bytes(max_memory), team=team, scratch=data, note=console.note)
         with console.progress(f"train {dataset} {method}", None, "epochs") as bar:

@@ -117,6 +117,7 @@ class Method:
             those of the search space's further options (`denoise.kind`).
         grid: what its paper searched, as (name, values) pairs, common axes by their own name: `search.space: paper`.
         learners: the methods among which this one chooses by validation, instead of learning by itself.
+        unseen: those instead where the people that are tested are in a graph which was not seen in training.
         model: the backbone; empty where nothing is learned.
         reference: where it was published.
     """
@@ -135,6 +136,7 @@ class Method:
     axes: tuple[tuple[str, tuple[Any, ...]], ...] = ()
     grid: tuple[tuple[str, tuple[Any, ...]], ...] = ()
     learners: tuple[str, ...] = ()
+    unseen: tuple[str, ...] = ()
     model: str = "gcn"
     reference: str = ""
 
@@ -306,6 +308,7 @@ _METHODS = {
             mechanism="null",
             mechanisms=("null",),
             learners=("coin", "label-propagation", "labels", "spectral", "pagerank", "links", "surroundings"),
+            unseen=("coin", "roles"),
         ),
         Method(
             name="coin",
@@ -352,6 +355,12 @@ _METHODS = {
             "Labels around a node, coordinates and the degree side by side, into a perceptron.",
             ("denoise.width", (16, 64, 256)),
             ("denoise.positions", ("spectral", "links")),
+        ),
+        _structural(
+            "roles",
+            "How many neighbours a node has, how many its neighbours have, how close they stand, into a perceptron.",
+            ("denoise.hops", (0, 1, 2)),
+            reference="Henderson et al., KDD 2011 (ReFeX)",
         ),
         Method(
             name="label-propagation",
@@ -467,6 +476,7 @@ _METHODS = {
             summary="The votes of people's own features, or the floor, whichever validation says is the better.",
             mechanism="privset",
             learners=("coin", "votes", "spectral", "pagerank", "links", "surroundings"),
+            unseen=("coin", "roles", "base", "lpgnn"),
         ),
         Method(
             name="nonpriv",

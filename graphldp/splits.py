@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from graphldp.errors import DataError, OptionError
+from graphldp.graph import Graph
 
-__all__ = ["Split", "majority", "random_split", "score"]
+__all__ = ["Apart", "Split", "among", "majority", "random_split", "score", "set_apart"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -56,6 +57,78 @@ def random_split(
     second = min(max(1, int(len(pool) * validation)), len(pool) - first)
     order = rng.permutation(pool)
     return Split(train=order[:first], validation=order[first : first + second], test=order[first + second :])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Apart:
+    """Everybody in three groups, each a graph of its own: for learning about people who were not seen in training.
+
+    Attributes:
+        train, validation, test: sorted int64 indices; together everybody, also those without a label.
+    """
+
+    train: NDArray[np.int64]
+    validation: NDArray[np.int64]
+    test: NDArray[np.int64]
+
+    def __post_init__(self) -> None:
+        everybody = np.sort(np.concatenate(self.groups))
+        if not np.array_equal(everybody, np.arange(len(everybody))):
+            raise DataError("groups apart must be everybody, each in one group")
+
+    @property
+    def groups(self) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+        """The three groups."""
+        return self.train, self.validation, self.test
+
+    def numbers(self) -> NDArray[np.int8]:
+        """Return the number of each node's group."""
+        out = np.empty(sum(map(len, self.groups)), dtype=np.int8)
+        for number, nodes in enumerate(self.groups):
+            out[nodes] = number
+        return out
+
+    def sever(self, graph: Graph) -> Graph:
+        """Return the graph without edges between the groups: a graph for each, on the nodes of the whole."""
+        u, v = self.numbers()[graph.edges]
+        return replace(graph, edges=np.ascontiguousarray(graph.edges[:, u == v]))
+
+    def check(self, rows: NDArray[np.integer[Any]], columns: NDArray[np.integer[Any]], what: str) -> None:
+        """Refuse pairs of nodes that join two groups."""
+        number = self.numbers()
+        across = int((number[rows] != number[columns]).sum())
+        if across:
+            raise DataError(
+                f"{what} joins {across} pairs of nodes of different parts, and nothing may pass between people that "
+                "are trained on, selected by and tested on; take it from the part's own graph"
+            )
+
+
+def set_apart(split: Split, nodes: int, rng: np.random.Generator) -> Apart:
+    """Return a split's three parts with everybody else dealt out among them, in proportion to their sizes."""
+    parts = (split.train, split.validation, split.test)
+    known = np.concatenate(parts)
+    others = np.setdiff1d(np.arange(nodes, dtype=np.int64), known)
+    place = np.repeat(np.arange(3), [len(part) for part in parts])[rng.integers(0, len(known), len(others))]
+    train, validation, test = (np.sort(np.concatenate([part, others[place == k]])) for k, part in enumerate(parts))
+    return Apart(train=train, validation=validation, test=test)
+
+
+def among(graph: Graph, nodes: NDArray[np.integer[Any]]) -> Graph:
+    """Return the graph of these nodes alone, in their order, which must be increasing."""
+    chosen = np.asarray(nodes, dtype=np.int64)
+    place = np.full(graph.nodes, -1, dtype=np.int32)
+    place[chosen] = np.arange(len(chosen), dtype=np.int32)
+    edges = place[graph.edges]
+    loops = place[graph.self_loops]
+    return replace(
+        graph,
+        features=graph.features[chosen],
+        edges=np.ascontiguousarray(edges[:, (edges >= 0).all(axis=0)]),
+        self_loops=loops[loops >= 0],
+        labels=graph.labels[chosen],
+        node_ids=None if graph.node_ids is None else tuple(graph.node_ids[node] for node in chosen),
+    )
 
 
 def score(

@@ -15,7 +15,7 @@ from graphldp.audit.ledger import ledger_from_meta, number
 from graphldp.client.levels import Personalised
 from graphldp.measures import Measure, measures_of
 from graphldp.stages.artifacts import plain, read_meta, read_table
-from graphldp.stages.params import Params
+from graphldp.stages.params import INDUCTIVE, Params
 from graphldp.stages.paths import epsilon_text, runs_path
 from graphldp.stages.setups import stored_device
 
@@ -80,6 +80,8 @@ def _table(rows: Sequence[tuple[str, str]]) -> str:
 def _facts(facts: Mapping[str, Any], meta: Mapping[str, Any], title: str, parts: str) -> list[tuple[str, str]]:
     about = facts["about"]
     options = ", ".join(f"{key} {value}" for key, value in {**facts["options"], **facts["task"]["options"]}.items())
+    inductive = about.get("split") == INDUCTIVE
+    apart = ", seen alone: the people of the other parts were in graphs without a link to them" * inductive
     chosen = ", ".join(f"{key} {value}" for key, value in about["chosen"].items() if value not in ({}, None))
     return [
         ("task", title),
@@ -93,7 +95,7 @@ def _facts(facts: Mapping[str, Any], meta: Mapping[str, Any], title: str, parts:
             "found by",
             f"{meta['search']['points']} points on {meta['search']['seeds']} seeds, by validation loss: {chosen}",
         ),
-        ("trained on", f"{about[f'train_{parts}']} {parts}, with the reports of seed {about['seed']}"),
+        ("trained on", f"{about[f'train_{parts}']} {parts}{apart}, with the reports of seed {about['seed']}"),
         ("made by", f"graphldp {about['library']}"),
     ]
 
@@ -188,12 +190,14 @@ def _commands(meta: Mapping[str, Any], params: Params) -> str:
     dataset, mechanism, epsilon = meta["dataset"], meta["mechanism"], epsilon_text(float(meta["epsilon"]))
     cell = f"--dataset {dataset} --method {meta['method']} --mechanism {mechanism} --epsilon {epsilon}"
     seeds = f"--seeds {params.seeds} --search-seeds {params.search.seeds} --seed {params.seed}"
+    split = "" if params.train.split == "random" else f" --split {params.train.split}"
     options = [f"--{key.replace('_', '-')} {value}" for key, value in sorted(meta["options"].items()) if key == "m"]
     lines = [
         f"ldp download {dataset}",
         " ".join([f"ldp perturb --dataset {dataset} --mechanism {mechanism} --epsilon {epsilon}", seeds, *options]),
         f"ldp denoise {cell}",
-        f"ldp train {cell} --task {meta['task']} --seeds {params.seeds} --seed {params.seed} --save-model FOLDER",
+        f"ldp train {cell} --task {meta['task']}{split} --seeds {params.seeds} --seed {params.seed} "
+        "--save-model FOLDER",
     ]
     if "rounds" in meta:
         lines[1] = "# two rounds: ldp perturb, ldp select and ldp perturb --directed, as docs/selection.md has them"

@@ -6,7 +6,7 @@ in which every row was searched alike and measured on the same splits; anything 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -23,7 +23,7 @@ from graphldp.measures import DEFAULT_TASK, TaskMeasures, measures_of
 from graphldp.stages.artifacts import read_meta, read_table, write_json, write_text
 from graphldp.stages.figures import budget_figure, pictures
 from graphldp.stages.paper_numbers import PaperNumbers, load_papers
-from graphldp.stages.params import Axes, Cell, Params, value_text
+from graphldp.stages.params import INDUCTIVE, Axes, Cell, Params, value_text
 from graphldp.stages.paths import epsilon_text
 from graphldp.stages.report import report_page
 from graphldp.stages.spoken import spoken
@@ -237,6 +237,7 @@ def _section(dataset: str, setting: Axes, runs: list[_Runs], bootstrap: Bootstra
         rows=rows,
         runs=len(floor.numbers),
         learner=_learner(floor),
+        learners=_learners(floor),
         points=points,
         search_seeds=search_seeds,
         search=spoken(floor.meta["search"]),
@@ -248,6 +249,18 @@ def _learner(floor: _Runs) -> str:
     """Return which of the floor's learners was chosen; empty where its runs say nothing of any."""
     options = (floor.meta.get("chosen_point") or {}).get("options") or {}
     return str(options.get("learner", ""))
+
+
+def _learners(floor: _Runs) -> tuple[str, ...]:
+    """Return all of them, where the people of each part are a graph of their own: only some have a meaning there."""
+    if floor.meta["train"].get("split") != INDUCTIVE:
+        return ()
+    return tuple(floor.meta["search"]["learners"])
+
+
+def _as_papers_split(train: Mapping[str, Any]) -> bool:
+    """Whether people are split as the papers do: half of them to train, all in one graph."""
+    return bool(train.get("train_fraction", 0.5) == 0.5 and train.get("split") != INDUCTIVE)
 
 
 def _check_paired(one: _Runs, floor: _Runs) -> None:
@@ -304,7 +317,8 @@ def _row(one: _Runs, floor: _Runs, ceiling: _Runs, bootstrap: Bootstrap, printed
         return paired_difference(*pair, bootstrap, *address, what).scaled(head.sign * head.factor)
 
     model = str(one.meta.get("model") or "none")
-    papers = printed.lookup(
+    comparable = _as_papers_split(one.meta["train"])
+    papers = [] if not comparable else printed.lookup(
         dataset=cell.dataset, method=cell.method, mechanism=cell.mechanism, model=model, epsilon=cell.epsilon,
         task=one.measures.task.replace("-", "_"), metric=head.name,
     )  # fmt: skip

@@ -51,7 +51,8 @@ class Experiment(Params):
         about: what it shows, and which of a paper's tables or claims it corresponds to.
         vary: the axes: a value's place (`train.train_fraction`, `denoise.rho`, `search.steps`, `data.structure`, or an
             option of the mechanism) and the values to try. Several axes are tried in every combination.
-        data: options of the data sets, where they differ from their own.
+        data: options of the data sets, where they differ from their own: of all (`nodes`), or of one of them
+            (`synthetic.nodes`).
     """
 
     name: str = ""
@@ -74,7 +75,7 @@ class Experiment(Params):
                 places={name: value for name, value in setting if _part(name) == "train"},
                 axes=setting,
                 setting=setting,
-                data={**self.data, **{_key(name): value for name, value in setting if _part(name) == "data"}},
+                data={**self._data_of(dataset), **{_key(k): value for k, value in setting if _part(k) == "data"}},
             )
             yield start
             for arm in self.references:
@@ -84,6 +85,13 @@ class Experiment(Params):
                 axes = {name: values for name, values in own.items() if arm.vary is None or name in arm.vary}
                 for values, epsilon in itertools.product(_product(axes), self.epsilons):
                     yield _with(start, arm, epsilon, values)
+
+    def _data_of(self, dataset: str) -> dict[str, Any]:
+        """Return the options of a data set, without its name."""
+        common = {name: value for name, value in self.data.items() if not _key(name)}
+        return common | {
+            _key(name): value for name, value in self.data.items() if _key(name) and _part(name) == dataset
+        }
 
 
 def _product(axes: Mapping[str, Any]) -> list[Axes]:
@@ -206,6 +214,13 @@ def _axes(vary: Mapping[str, Any]) -> dict[str, tuple[Any, ...]]:
 def _check(experiment: Experiment) -> None:
     if not experiment.title.strip():
         raise OptionError("title must say in one line what the experiment is")
+    for name, value in experiment.data.items():
+        if _key(name) and _part(name) not in experiment.datasets:
+            raise OptionError(f"data.{name} is of no data set here: {', '.join(experiment.datasets)}")
+        if not isinstance(value, _SCALAR):
+            raise OptionError(f"data.{name} must be a number, a word, or true or false, got {value!r}")
+        if f"data.{_key(name) or name}" in experiment.vary:
+            raise OptionError(f"data.{name} is given, and it is an axis; leave one out")
     for index, arm in enumerate(experiment.arms):
         place = f"arms[{index}]"
         for name in arm.vary or ():

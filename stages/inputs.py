@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -23,6 +24,7 @@ from graphldp.server import (
     shrink,
     vanishes,
 )
+from graphldp.splits import among
 
 if TYPE_CHECKING:
     from graphldp.learn import NodeInputs
@@ -34,7 +36,9 @@ __all__ = [
     "centred",
     "estimate_of",
     "evidence_inputs",
+    "filtered_apart",
     "filtered_inputs",
+    "of_people",
     "unit_scale",
 ]
 
@@ -46,14 +50,17 @@ def average_degree(graph: Graph) -> float:
     return max(1.0, 2.0 * len(graph.edges[0]) / max(1, graph.nodes))
 
 
-def calibration_of(recipe: Method, steps: int, device: VectorMechanism, graph: Graph) -> Calibration:
+def calibration_of(
+    recipe: Method, steps: int, device: VectorMechanism, graph: Graph, *, whole: bool = True
+) -> Calibration:
     """Return what the server does with that mechanism's reports over the graph, at depth K.
 
     A threshold after the filter that is below the rounding of what it is taken off is left out: without it the filter
-    commutes with the model's weights, and nothing of size n x d has to be made.
+    commutes with the model's weights, and nothing of size n x d has to be made. It stays where the reports are not
+    filtered over the `whole` graph: in a part of it, with fewer neighbours, it is another one.
     """
     out = recipe.calibration(steps, device, average_degree(graph))
-    if out.after and out.weighting == "none" and vanishes(out, device, out.operator(graph)):
+    if whole and out.after and out.weighting == "none" and vanishes(out, device, out.operator(graph)):
         return out.but(after=0.0)
     return out
 
@@ -80,16 +87,22 @@ def centred(estimate: Estimate) -> Estimate:
     return replace(estimate, matrix=estimate.deviations(), fill=0.0)
 
 
-def unit_scale(estimate: Estimate) -> float:
+def of_people(estimate: Estimate, nodes: NDArray[np.int64]) -> Estimate:
+    """Return the estimate of these people alone."""
+    weights = None if estimate.weights is None else estimate.weights[nodes]
+    return replace(estimate, matrix=sp.csr_array(estimate.matrix[nodes]), weights=weights)
+
+
+def unit_scale(estimate: Estimate, seen: NDArray[np.int64] | None = None) -> float:
     """Return the factor at which the estimate's deviations have a mean square of 1 over all n x d coordinates.
 
     Estimates are as large as their noise: 0.1 for clean bits, 400 for the piecewise mechanism at epsilon 0.1. A
     learning rate only means the same for all of them if their scale does, so every method's inputs are brought to
     this one, and lose the constant that the fill is: in all d coordinates at once it can outweigh small reports (the
     square wave's at epsilon 1 by 8 to 1) and nothing is learned. The factor is computed from the reports, so it costs
-    no privacy.
+    no privacy; with `seen`, from those of these people alone.
     """
-    deviations = estimate.deviations()
+    deviations = (estimate if seen is None else of_people(estimate, seen)).deviations()
     mean = float(np.square(deviations.data, dtype=np.float64).sum()) / max(1, np.prod(deviations.shape))
     return 1.0 / np.sqrt(mean) if mean > 0 else 1.0
 
@@ -106,16 +119,57 @@ def plain_inputs(estimate: Estimate, scale: float) -> NodeInputs:
     return NodeInputs(deviations=deviations, fill=scale * estimate.fill)
 
 
-def evidence_inputs(matrix: NDArray[np.float32], unit: bool, *, over: sp.csr_array | None) -> NodeInputs:
+def evidence_inputs(
+    matrix: NDArray[np.float32], unit: bool, *, over: sp.csr_array | None, seen: NDArray[np.int64] | None = None
+) -> NodeInputs:
     """Return evidence as a model gets it: with `unit`, at a mean square of 1 like every other input.
 
-    `over` is the adjacency that it was made with, where no filter comes behind it; None where one does.
+    `over` is the adjacency that it was made with, where no filter comes behind it; None where one does. With `seen` the
+    mean square is that of these people's rows.
     """
     from graphldp.learn import NodeInputs  # torch, which a server that only denoises does without
 
-    mean = float(np.square(matrix, dtype=np.float64).mean()) if unit else 1.0
+    rows = matrix if seen is None else matrix[seen]
+    mean = float(np.square(rows, dtype=np.float64).mean()) if unit else 1.0
     scaled = matrix * np.float32(1.0 / np.sqrt(mean) if mean > 0 else 1.0)
     return NodeInputs(deviations=scaled, filtered=over is not None, over=over)
+
+
+def filtered_apart(
+    graph: Graph,
+    groups: Sequence[NDArray[np.int64]],
+    estimate: Estimate,
+    calibrations: Sequence[Calibration],
+    scale: float,
+) -> NodeInputs:
+    """Return what `filtered_inputs` makes of each group of people alone, with its own calibration, in one matrix.
+
+    `graph` has no edge between groups.
+    """
+    from graphldp.learn import Deferred, NodeInputs  # torch, which a server that only denoises does without
+
+    order = np.argsort(np.concatenate(groups))
+    parts: list[Any] = [
+        filtered_inputs(among(graph, nodes), of_people(estimate, nodes), one, scale).deviations
+        for nodes, one in zip(groups, calibrations, strict=True)
+    ]
+    over = calibrations[0].operator(graph, estimate.weights)
+    if all(sp.issparse(part) for part in parts):
+        few = sp.csr_array(sp.vstack(parts, format="csr")[order])
+        return NodeInputs(deviations=few, fill=0.0, filtered=True, over=over)
+
+    def make() -> NDArray[np.float32]:
+        dense = [part.matrix() if isinstance(part, Deferred) else part.toarray() for part in parts]
+        for part in parts:
+            if isinstance(part, Deferred):
+                part.forget()
+        return np.asarray(np.concatenate(dense)[order], dtype=np.float32)
+
+    digest = hashlib.sha256(np.concatenate(groups).tobytes())
+    for part in parts:
+        digest.update(part.mark.encode() if isinstance(part, Deferred) else part.data.tobytes())
+    deferred = Deferred(estimate.matrix.shape, make, digest.hexdigest())
+    return NodeInputs(deviations=deferred, fill=0.0, filtered=True, over=over)
 
 
 def filtered_inputs(graph: Graph, estimate: Estimate, calibration: Calibration, scale: float) -> NodeInputs:

@@ -34,14 +34,13 @@ from graphldp.points import run_epochs, survivors
 from graphldp.randomness import seed_of
 from graphldp.server import Calibration, Estimate, shift
 from graphldp.server.evidence import Setting
-from graphldp.stages.inputs import average_degree, centred, evidence_inputs, filtered_inputs, plain_inputs, unit_scale
+from graphldp.stages.inputs import centred, evidence_inputs, plain_inputs, unit_scale
 from graphldp.stages.params import Params
 from graphldp.stages.resources import Resources
 from graphldp.stages.setups import Learner, Plan, Setup
 from graphldp.stages.stores import ArrowStores
 from graphldp.stages.tasks import (
     Part,
-    calibration_over,
     final_scores,
     part_of,
     problem_of,
@@ -307,6 +306,9 @@ class _Cell:
             for run in runs_of([point], replicas, _constant(one.coefficients if linear else (1.0,))):
                 place = run.inputs + len(seeds) * slots.index(key)
                 runs.append(replace(run, inputs=place, graph=place if weighted else run.graph))
+        distinct = {(place % len(parts), run.inputs, run.graph): run for place, run in enumerate(runs)}
+        for (place, _, _), run in distinct.items():
+            parts[place].check(problem, run)
         self.built = ([*batch, *seeds], problem, runs)
         return problem, runs
 
@@ -333,16 +335,16 @@ class _Cell:
 
     def inputs(self, setup: Setup, calibration: Calibration | None, seed: int) -> NodeInputs:
         """Return what a model is given for a seed; with `calibration`, filtered by it."""
+        part = self.part(seed)
         if setup.evidence is not None:
-            over = None if setup.recipe.propagates else self.part(seed).graph.adjacency()
-            return evidence_inputs(self.evidence(setup, seed), self.unit, over=over)
+            over = None if setup.recipe.propagates else part.graph.adjacency()
+            return evidence_inputs(self.evidence(setup, seed), self.unit, over=over, seen=part.seen)
         estimate, scale = self.estimate(setup, seed), 1.0
         if self.unit:
-            scale, estimate = unit_scale(estimate), centred(estimate)
+            scale, estimate = unit_scale(estimate, part.seen), centred(estimate)
         if calibration is None:
             return plain_inputs(estimate, scale)
-        seen = self.part(seed).graph
-        return filtered_inputs(seen, estimate, calibration_over(calibration, average_degree(self.graph), seen), scale)
+        return part.filtered(self.graph, estimate, calibration, scale)
 
     @property
     def unit(self) -> bool:

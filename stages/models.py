@@ -20,6 +20,7 @@ from graphldp.stages.inputs import average_degree, unit_scale
 from graphldp.stages.learning import CellResult
 from graphldp.stages.params import Params
 from graphldp.stages.reports import CalibratedFile
+from graphldp.stages.splits import apart_of
 from graphldp.stages.tasks import TARGET
 
 __all__ = ["CARD", "RECIPE", "WEIGHTS", "load_model", "save_model"]
@@ -47,6 +48,8 @@ def save_model(
     final = [row for row in result.rows if row["role"] == "final"]
     best = int(np.argmin([row["validation_loss"] for row in final]))  # infinite where the run failed
     row = final[best]
+    apart = apart_of(graph, params, row["seed"])
+    seen = None if apart is None else apart.train
     kept = trained(
         result.problem,
         result.runs[best],
@@ -58,7 +61,8 @@ def save_model(
             **{key: meta[key] for key in ("dataset", "method", "mechanism", "options", "input", "m", "arm")},
             "seed": row["seed"],
             "standardized": params.train.standardize,
-            "scale": unit_scale(source.load(row["seed"])) if params.train.standardize else 1.0,
+            "scale": unit_scale(source.load(row["seed"]), seen) if params.train.standardize else 1.0,
+            "split": params.train.split,
             "filter": result.setup.calibration(result.steps).meta(),
             "filter_name": result.setup.recipe.filter,
             "chosen": result.chosen,

@@ -25,7 +25,9 @@ if TYPE_CHECKING:
     from graphldp.stages.space import Row
 
 __all__ = [
+    "INDUCTIVE",
     "SPACES",
+    "SPLITS",
     "STRATEGIES",
     "Arm",
     "Axes",
@@ -50,6 +52,9 @@ __all__ = [
 STRATEGIES = ("random", "grid", "halving")  # how a search spends its budget
 SPACES = ("shared", "paper")  # and where
 Axes: TypeAlias = tuple[tuple[str, Any], ...]
+HALF = "half"  # of train_fraction
+INDUCTIVE = "inductive"
+SPLITS = ("random", INDUCTIVE)
 LINK_LOSSES = ("pairwise", "cross-entropy")  # torch, which their tasks need, is not needed to read a grid
 
 
@@ -192,8 +197,11 @@ class TrainParams:
         batch_size: training nodes of one update; 0 is all of them, and an epoch one update.
         neighbors: in batches of a backbone whose layers pass messages: how many a node hears in each while training.
         standardize: whether inputs are centred on the fill and brought to one scale.
-        train_fraction, validation_fraction: of the labelled nodes; the others are tested on. Edges have shares of their
-            own: 85, 5 and 10 %.
+        train_fraction, validation_fraction: of the labelled nodes; the others are tested on. `half` is half of
+            train_fraction: who has few labels to learn from has no more to choose by. Edges have shares of their own:
+            85, 5 and 10 %.
+        split: `random`, all parts in one graph; or `inductive`, each part a graph of its own, so that neither features
+            nor links of people who are tested are seen in training.
         task: what is learned; `graphldp.measures` has the names.
         link_width, link_loss: of link prediction: how many outputs a node has, and `pairwise` or `cross-entropy`.
     """
@@ -206,13 +214,19 @@ class TrainParams:
     neighbors: int = 10
     standardize: bool = True
     train_fraction: float = 0.5
-    validation_fraction: float = 0.25
+    validation_fraction: float | str = 0.25
+    split: str = "random"
     task: str = "node-classification"
     link_width: int = 64
     link_loss: str = "pairwise"
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "task", canonical_task(self.task))
+
+    @property
+    def validation(self) -> float:
+        """The share of the labelled nodes that runs are selected by."""
+        return self.train_fraction / 2 if self.validation_fraction == HALF else float(self.validation_fraction)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -399,8 +413,10 @@ def _value(kind: str, value: Any, place: str) -> Any:
         if inner in _ROWS:
             return tuple(build(_ROWS[inner], part, f"{place}[{i}].") for i, part in enumerate(value))
         return tuple(_value(inner, part, f"{place}[{i}]") for i, part in enumerate(value))
+    if kind == "float | str" and value == HALF:
+        return value
     if kind.startswith("float"):
-        return _number(value, place)
+        return _number(value, place, f", or {HALF}" if kind == "float | str" else "")
     if kind == "int":
         if isinstance(value, bool) or not isinstance(value, int):
             raise OptionError(f"{place} must be a whole number, got {value!r}")
@@ -427,12 +443,12 @@ def _axes(value: Any, place: str) -> dict[str, tuple[Any, ...]]:
     return {str(name): tuple(values) for name, values in value.items()}
 
 
-def _number(value: Any, place: str) -> float:
+def _number(value: Any, place: str, other: str = "") -> float:
     if isinstance(value, str):  # YAML 1.1 reads inf and 1e-6 as text
         with contextlib.suppress(ValueError):
             value = float(value)
     if isinstance(value, bool) or not isinstance(value, int | float) or math.isnan(value):
-        raise OptionError(f"{place} must be a number, got {value!r}")
+        raise OptionError(f"{place} must be a number{other}, got {value!r}")
     return float(value)
 
 
@@ -496,7 +512,7 @@ def check_numbers(params: Params) -> None:
             "at least 1, or -1 for all",
         ),
         ("train.train_fraction", train.train_fraction, train.train_fraction > 0, "> 0"),
-        ("train.validation_fraction", train.validation_fraction, train.validation_fraction > 0, "> 0"),
+        ("train.validation_fraction", train.validation_fraction, train.validation > 0, "> 0"),
         ("evaluate.resamples", evaluate.resamples, evaluate.resamples >= 100, "at least 100"),
         ("evaluate.confidence", evaluate.confidence, 0 < evaluate.confidence < 1, "in (0, 1)"),
     ]
@@ -507,10 +523,18 @@ def check_numbers(params: Params) -> None:
     for name, value, holds, rule in rules:
         if not holds:
             raise OptionError(f"{name} must be {rule}, got {value}")
-    for name, word, words in (("strategy", search.strategy, STRATEGIES), ("space", search.space, SPACES)):
+    for name, word, words in (
+        ("search.strategy", search.strategy, STRATEGIES),
+        ("search.space", search.space, SPACES),
+        ("train.split", train.split, SPLITS),
+    ):
         if word not in words:
-            raise unknown_name(f"search.{name}", word, words)
-    if not train.train_fraction + train.validation_fraction < 1:
+            raise unknown_name(name, word, words)
+    if train.split == INDUCTIVE and train.task == "link-prediction":
+        raise OptionError(
+            "train.split inductive is for tasks of nodes: link prediction splits edges, between nodes that are all seen"
+        )
+    if not train.train_fraction + train.validation < 1:
         raise OptionError(
             "train.train_fraction and train.validation_fraction must leave nodes to test on, so their sum is < 1; got "
             f"{train.train_fraction} and {train.validation_fraction}"

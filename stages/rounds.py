@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from graphldp import __version__
 from graphldp.audit.ledger import ledger_from_meta, spends_of
@@ -35,15 +36,15 @@ from graphldp.server import (
     score_attributes,
 )
 from graphldp.server.estimate import rectangular
-from graphldp.splits import Split
+from graphldp.splits import Apart, Split, among
 from graphldp.stages.artifacts import expect, file_hash
 from graphldp.stages.graphs import read_graph
-from graphldp.stages.inputs import calibration_of
+from graphldp.stages.inputs import calibration_of, of_people
 from graphldp.stages.params import Params
 from graphldp.stages.paths import calibrated_path, directed_name, epsilon_text, graph_dir, reports_path
 from graphldp.stages.perturb import check_nodes, check_options, make_command, refuse_parts, reports_meta, source_of
 from graphldp.stages.reports import CARRIED, ReportsFile, write_calibrated
-from graphldp.stages.splits import split_of
+from graphldp.stages.splits import apart_of, split_of
 
 __all__ = [
     "TwoRounds",
@@ -58,11 +59,23 @@ __all__ = [
 Progress = Callable[[int, int, str], None]
 
 
-def score_reports(graph: Graph, reports: Reports, *, by: str, steps: int, split: Split) -> Scores:
-    """Denoise a first round and score every feature; of the labels only the training nodes' are read."""
-    calibration = kprop(steps)
-    denoised = Filtered.of(rectify(reports), calibration, calibration.operator(graph))
-    return score_attributes(by, denoised, graph.labels, split.train)
+def score_reports(
+    graph: Graph, reports: Reports, *, by: str, steps: int, split: Split, apart: Apart | None = None
+) -> Scores:
+    """Denoise a first round and score every feature; of the labels only the training nodes' are read.
+
+    Where the parts are graphs `apart`, nobody's report counts but those of the training nodes' graph.
+    """
+    calibration, estimate, train = kprop(steps), rectify(reports), split.train
+    if apart is not None:
+        graph, estimate, train = among(graph, apart.train), of_people(estimate, apart.train), place_in(apart, train)
+    denoised = Filtered.of(estimate, calibration, calibration.operator(graph))
+    return score_attributes(by, denoised, graph.labels, train)
+
+
+def place_in(apart: Apart, train: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return the training nodes' numbers in their own graph."""
+    return np.searchsorted(apart.train, train)
 
 
 def selection_facts(by: str, steps: int, params: Params) -> dict[str, Any]:
@@ -76,17 +89,19 @@ def split_facts(params: Params) -> dict[str, Any]:
     return {
         "root": params.seed,
         "train_fraction": train.train_fraction,
-        "validation_fraction": train.validation_fraction,
+        "validation_fraction": train.validation,
+        **({} if train.split == "random" else {"split": train.split}),
     }
 
 
 def check_selection(path: Path, facts: Mapping[str, Any], params: Params) -> None:
     """Refuse rankings that were made with labels which these parameters' splits hide."""
     now = selection_facts(facts["score_by"], facts["score_steps"], params)
-    for key, value in now.items():
-        if facts[key] != value:
+    for key in dict.fromkeys((*now, *facts)):
+        was, value = (found.get(key, "random") for found in (facts, now))
+        if was != value:
             raise ArtifactError(
-                f"{path} was directed by training labels of other splits: {key} was {facts[key]}, and is {value} now; "
+                f"{path} was directed by training labels of other splits: {key} was {was}, and is {value} now; "
                 "make it again from `ldp select` on, with the same parameters"
             )
 
@@ -174,8 +189,11 @@ class TwoRounds:
 
     def scores(self, reports: Reports, seed: int) -> Scores:
         """Return what the server makes of a seed's first round, with the training labels of that seed's split."""
-        split = split_of(self.graph, self.params, seed)
-        return score_reports(self.graph, reports, by=self.rounds.score_by, steps=self.rounds.score_steps, split=split)
+        rounds, split = self.rounds, split_of(self.graph, self.params, seed)
+        apart = apart_of(self.graph, self.params, seed)
+        return score_reports(
+            self.graph, reports, by=rounds.score_by, steps=rounds.score_steps, split=split, apart=apart
+        )
 
     def reports(self, seed: int) -> tuple[Reports, Reports]:
         """Return what leaves the devices in both rounds."""

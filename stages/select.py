@@ -20,7 +20,7 @@ from graphldp.stages.paths import graph_dir
 from graphldp.stages.perturb import check_nodes
 from graphldp.stages.reports import ReportsFile
 from graphldp.stages.rounds import score_reports, selection_facts
-from graphldp.stages.splits import split_of
+from graphldp.stages.splits import apart_of, split_of
 
 __all__ = ["select"]
 
@@ -50,7 +50,8 @@ def select(
     seeds = list(source.meta["seeds"]) if seed is None else [seed]
     found = {}
     for one in seeds:
-        found[one] = score_reports(graph, source.load(one), by=by, steps=steps, split=split_of(graph, params, one))
+        split, apart = split_of(graph, params, one), apart_of(graph, params, one)
+        found[one] = score_reports(graph, source.load(one), by=by, steps=steps, split=split, apart=apart)
     meta: dict[str, Any] = {
         "kind": "scores",
         "dataset": name,

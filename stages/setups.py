@@ -22,13 +22,13 @@ from graphldp.points import AXES, Point, Rung, run_epochs
 from graphldp.server import Calibration, Estimate
 from graphldp.server.evidence import Evidence, make_evidence
 from graphldp.stages.inputs import calibration_of, estimate_of
-from graphldp.stages.params import Params, SearchParams, TrainParams
+from graphldp.stages.params import INDUCTIVE, Params, SearchParams, TrainParams
 from graphldp.stages.perturb import device_for, reports_meta, source_of
 from graphldp.stages.reports import CalibratedFile
 from graphldp.stages.rounds import TwoRounds
 from graphldp.stages.space import Row, own_search, sorted_out
 from graphldp.stages.surveys import Surveys
-from graphldp.stages.tasks import check_task, fits
+from graphldp.stages.tasks import check_task, learners_of
 
 __all__ = ["Devices", "Learner", "Plan", "Setup", "Source", "Stored", "backbone_of", "plan_of", "stored_device"]
 
@@ -150,11 +150,7 @@ def plan_of(source: Source, params: Params) -> Plan:
     check_task(row.recipe, params.train)
     if not row.recipe.learners:
         return _plan(source, params, search, *row.plan(search, params.train.epochs, params.seed))
-    plans = {
-        name: _of_learner(source.of(method(name)), params, name)
-        for name in row.recipe.learners
-        if fits(method(name), params.train)
-    }
+    plans = {name: _of_learner(source.of(method(name)), params, name) for name in learners_of(row.recipe, params.train)}
     # Whoever is chosen in the end, people have answered those learners that ask them.
     asking = [plan.setups[0].meta for name, plan in plans.items() if method(name).mechanisms != ("null",)]
     if asking:
@@ -268,7 +264,7 @@ class Devices:
 
         @cache
         def calibration(steps: int) -> Calibration:
-            return calibration_of(recipe, steps, client, graph)
+            return calibration_of(recipe, steps, client, graph, whole=params.train.split != INDUCTIVE)
 
         # What comes before the filter is the same at every depth.
         first = calibration(recipe.steps(params.search.steps)[0])
@@ -348,11 +344,12 @@ class Stored:
                 "perturbs, denoises and searches at once"
             )
         recipe, device = self.recipe.but(changes), stored_device(self.file.meta)
+        whole = self.params.train.split != INDUCTIVE
 
         def calibration(steps: int) -> Calibration:
-            if not changes and self.other is None:
+            if whole and not changes and self.other is None:
                 return self.file.filters()[steps]
-            one = calibration_of(recipe, steps, device, self.graph)
+            one = calibration_of(recipe, steps, device, self.graph, whole=whole)
             if one.weighting != next(iter(self.file.filters().values())).weighting:
                 raise OptionError(
                     f"{self.file.path} lacks the node weights of the filter {recipe.filter}: `ldp run` can search it"

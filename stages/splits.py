@@ -7,10 +7,10 @@ import numpy as np
 from graphldp.errors import DataError
 from graphldp.graph import Graph
 from graphldp.randomness import generator
-from graphldp.splits import Split, random_split
-from graphldp.stages.params import Params
+from graphldp.splits import Apart, Split, random_split, set_apart
+from graphldp.stages.params import INDUCTIVE, Params
 
-__all__ = ["split_of"]
+__all__ = ["apart_of", "split_of"]
 
 
 def split_of(graph: Graph, params: Params, seed: int) -> Split:
@@ -24,5 +24,13 @@ def split_of(graph: Graph, params: Params, seed: int) -> Split:
         labelled,
         generator(params.seed, "split", graph.name, seed),
         train=params.train.train_fraction,
-        validation=params.train.validation_fraction,
+        validation=params.train.validation,
     )
+
+
+def apart_of(graph: Graph, params: Params, seed: int) -> Apart | None:
+    """Return who is in which part where each part is a graph of its own; None where all are in one."""
+    if params.train.split != INDUCTIVE:
+        return None
+    rng = generator(params.seed, "apart", graph.name, seed)
+    return set_apart(split_of(graph, params, seed), graph.nodes, rng)

@@ -43,6 +43,8 @@ __all__ = [
     "span",
 ]
 
+# Behind the sizes of the parts, where these are graphs of their own.
+_APART = "; each part is a graph of its own, without the links to the others"
 MAJORITY, STRUCTURE, NONPRIV = "majority", "structure", "nonpriv"
 DAGGER = "†"
 _MINUS = "−"  # as wide as a plus, unlike the hyphen
@@ -157,6 +159,7 @@ class Section:
         sizes: how many nodes, or edges, are trained on, selected by and tested on.
         search: what is unusual in the search, in words.
         learner: which of the learners that know the structure alone was the best by validation: the floor.
+        learners: all of them, where the people of each part are a graph of their own; else empty.
     """
 
     dataset: str
@@ -169,6 +172,12 @@ class Section:
     setting: tuple[tuple[str, str], ...] = ()
     search: str = ""
     learner: str = ""
+    learners: tuple[str, ...] = ()
+
+    @property
+    def inductive(self) -> bool:
+        """Whether those that are tested were not seen in training, nor their links."""
+        return bool(self.learners)
 
     @property
     def measure(self) -> Measure:
@@ -211,9 +220,11 @@ class Section:
             f"{_plural(self.search_seeds, 'seed')}, {f'{self.search}, ' if self.search else ''}"
             f"chosen by mean validation loss) and then {self.runs} "
             f"{_plural(self.runs, 'run')} on the same splits ({train} {parts} to train, "
-            f"{validation} to validate, {test} to test)."
+            f"{validation} to validate, {test} to test{_APART * self.inductive})."
             + f" The floor is the best of its learners, each with this search, by validation: {self.learner}."
             * bool(self.learner)
+            + f" It had {' and '.join(self.learners)}: what the others know means nothing in a graph that was not seen."
+            * self.inductive
         )
 
     @property

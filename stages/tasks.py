@@ -1,8 +1,9 @@
 """What a cell of a table is trained for: its parts, its graphs, its targets and its scores, for each task.
 
 A seed has a `Part`: what its runs are trained on, selected by and tested on, and the graph over which messages pass.
-For tasks of nodes that is the whole public graph; for link prediction it is the training edges alone, and everything
-that looks at edges (the server's filter, the backbone) has to take them from there.
+For tasks of nodes that is the whole public graph, or, with an inductive split, three graphs without a link between
+them; for link prediction it is the training edges alone. Everything that looks at edges (the server's filter, the
+backbone) has to take them from there.
 """
 
 from __future__ import annotations
@@ -38,13 +39,14 @@ from graphldp.learn import (
     task,
 )
 from graphldp.measures import measures_of
-from graphldp.methods import Method
+from graphldp.methods import Method, method
 from graphldp.randomness import generator
 from graphldp.server import Calibration, Estimate
 from graphldp.server.evidence import evidence_class
-from graphldp.stages.inputs import average_degree
-from graphldp.stages.params import Params, TrainParams
-from graphldp.stages.splits import split_of
+from graphldp.splits import Apart, among
+from graphldp.stages.inputs import average_degree, filtered_apart, filtered_inputs
+from graphldp.stages.params import INDUCTIVE, Params, TrainParams
+from graphldp.stages.splits import apart_of, split_of
 
 __all__ = [
     "TARGET",
@@ -53,6 +55,7 @@ __all__ = [
     "check_task",
     "final_scores",
     "fits",
+    "learners_of",
     "part_of",
     "problem_of",
     "target_of",
@@ -79,6 +82,12 @@ def check_task(recipe: Method, train: TrainParams) -> None:
             f"method {recipe.name!r} is directed by the classes of training nodes, and over all edges; task "
             f"{train.task!r} has no classes to learn. Use task node-classification or multi-task, or another method"
         )
+    if train.split == INDUCTIVE and recipe.evidence and not _transfers(recipe):
+        raise OptionError(
+            f"method {recipe.name!r} learns where people are in one graph, or whose labels are around them, and with "
+            "train.split inductive those that are tested are in another graph, without labels; use split random, or "
+            "another method"
+        )
     if not fits(recipe, train):
         raise OptionError(
             f"method {recipe.name!r} spreads the classes of training nodes, and task {train.task!r} has none to learn; "
@@ -87,9 +96,21 @@ def check_task(recipe: Method, train: TrainParams) -> None:
 
 
 def fits(recipe: Method, train: TrainParams) -> bool:
-    """Whether the task has what the method's evidence is made of."""
-    spreads = bool(recipe.evidence) and evidence_class(recipe.evidence).spreads
-    return not spreads or "accuracy" in measures_of(train.task).names
+    """Whether the task has what the method's evidence is made of, and the split leaves it its meaning."""
+    if not recipe.evidence:
+        return True
+    classes = "accuracy" in measures_of(train.task).names or not evidence_class(recipe.evidence).spreads
+    return classes and (train.split != INDUCTIVE or _transfers(recipe))
+
+
+def _transfers(recipe: Method) -> bool:
+    return evidence_class(recipe.evidence).transfers
+
+
+def learners_of(recipe: Method, train: TrainParams) -> tuple[str, ...]:
+    """Return the learners among which a method chooses: those that fit, of what it has for such a split."""
+    names = recipe.unseen if train.split == INDUCTIVE else recipe.learners
+    return tuple(name for name in names if fits(method(name), train))
 
 
 def target_of(graph: Graph) -> NDArray[np.float64]:
@@ -124,6 +145,22 @@ class Part(ABC):
     def labelled(self) -> NDArray[np.int64]:
         """The nodes whose labels the learner knows."""
 
+    @property
+    def seen(self) -> NDArray[np.int64] | None:
+        """The people whose reports may decide how inputs are scaled; None where that is everybody."""
+        return None
+
+    def filtered(self, whole: Graph, estimate: Estimate, calibration: Calibration, scale: float) -> NodeInputs:
+        """Return an estimate with the filter and the threshold after it applied, as the calibration of `whole` is here.
+
+        `scale` multiplies it.
+        """
+        own = calibration_over(calibration, average_degree(whole), self.graph)
+        return filtered_inputs(self.graph, estimate, own, scale)
+
+    def check(self, problem: Problem, run: Run) -> None:  # noqa: B027
+        """Refuse a run of this part through whose graph or inputs a message passes that may not."""
+
     @abstractmethod
     def replica(self, place: int, seed: int) -> Replica:
         """Return what all runs of the seed share; `place` is that of its inputs, and of its graph."""
@@ -135,11 +172,15 @@ class Part(ABC):
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class NodePart(Part):
-    """A part of a task of nodes: `labels` are everybody's where classes are predicted, `numbers` where numbers are."""
+    """A part of a task of nodes: `labels` are everybody's where classes are predicted, `numbers` where numbers are.
+
+    With `apart` the people of each part are a graph of their own, and a model is applied to the others' as it is.
+    """
 
     split: Split
     labels: NDArray[np.int32] | None
     numbers: NDArray[np.float64] | None
+    apart: Apart | None = None
 
     @property
     def sizes(self) -> tuple[int, int, int]:
@@ -151,12 +192,36 @@ class NodePart(Part):
         """The training nodes, where their classes are what is learned."""
         return self.split.train if self.labels is not None else np.empty(0, np.int64)
 
+    @property
+    def seen(self) -> NDArray[np.int64] | None:
+        """Those that are trained on, where the others are in graphs of their own."""
+        return None if self.apart is None else self.apart.train
+
+    def filtered(self, whole: Graph, estimate: Estimate, calibration: Calibration, scale: float) -> NodeInputs:
+        """Return the filtered estimate; of people apart, each part's as if there were no other."""
+        if self.apart is None:
+            return Part.filtered(self, whole, estimate, calibration, scale)
+        groups = [nodes for nodes in self.apart.groups if len(nodes)]
+        own = [calibration_over(calibration, average_degree(whole), among(self.graph, nodes)) for nodes in groups]
+        return filtered_apart(self.graph, groups, estimate, own, scale)
+
+    def check(self, problem: Problem, run: Run) -> None:
+        """Refuse whatever joins people of different parts, where these are apart."""
+        if self.apart is None:
+            return
+        graph, over = problem.graph(run.graph), problem.inputs[run.inputs].over
+        found = {"the filter": graph.shift, "the backbone's adjacency": graph.adjacency}
+        for what, matrix in (found | ({} if over is None else {"what inputs were filtered over": over})).items():
+            rows, columns = matrix.nonzero()
+            self.apart.check(rows, columns, what)
+
     def replica(self, place: int, seed: int) -> Replica:
         """Return what all runs of the seed share: of labels and numbers what may be seen."""
         split = self.split
         labels = np.empty(0, np.int64) if self.labels is None else split.visible(self.labels)
         targets = None if self.numbers is None else Values.visible(split, self.numbers, standardize=True)
-        return Replica(inputs=place, split=split, labels=labels, targets=targets, seed=seed)
+        graph = 0 if self.apart is None else place
+        return Replica(inputs=place, graph=graph, split=split, labels=labels, targets=targets, seed=seed)
 
     def guess(self) -> tuple[Scores, Scores]:
         """Return the scores of the commonest class, and of the mean, of the training nodes."""
@@ -209,7 +274,9 @@ def part_of(graph: Graph, params: Params, seed: int) -> Part:
         return LinkPart(task=name, graph=edges.graph(graph), edges=edges)
     numbers = target_of(graph) if name in _NUMBERS else None
     labels = None if name == "regression" else graph.labels
-    return NodePart(task=name, graph=graph, split=split_of(graph, params, seed), labels=labels, numbers=numbers)
+    split, apart = split_of(graph, params, seed), apart_of(graph, params, seed)
+    seen = graph if apart is None else apart.sever(graph)
+    return NodePart(task=name, graph=seen, split=split, labels=labels, numbers=numbers, apart=apart)
 
 
 def calibration_over(calibration: Calibration, made_for: float, graph: Graph) -> Calibration:

@@ -158,7 +158,9 @@ def fit_sparse_logistic(
     inner = strength * vanishing if penalty is None else penalty / design.scale
     weight, bias, used, residual = _solve(design, target, start, inner, intercept, tolerance, iterations)
     error = (_softmax(design.times(weight) + bias) - target) / count
-    pull = np.abs(design.back(error)).max(axis=1) / inner
+    away = np.abs(design.back(error)).max(axis=1)
+    # Without a penalty nothing pulls: rows that are all the same, as those of people without neighbours, have none.
+    pull = away / inner if inner > 0 else np.zeros_like(away)
     weight = weight / design.scale
     return SparseLogistic(
         weight=weight,

@@ -111,6 +111,13 @@ def test_a_data_sets_options_make_another_graph(tmp_path: Path) -> None:
     assert {cell.graph for cell in loaded(tmp_path).cells()} == {"cora"}
 
 
+def test_an_option_of_one_data_set_leaves_the_others_alone(tmp_path: Path) -> None:
+    ask: dict[str, Any] = {"datasets": ["cora", "synthetic"], "data": {"synthetic.nodes": 200, "synthetic.words": 5}}
+    cells = loaded(tmp_path, **ask).cells()
+    assert {cell.graph for cell in cells} == {"cora", "synthetic-nodes200-words5"}
+    assert {tuple(cell.data.items()) for cell in cells} == {(), (("nodes", 200), ("words", 5))}
+
+
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
@@ -123,6 +130,12 @@ def test_a_data_sets_options_make_another_graph(tmp_path: Path) -> None:
         ({"vary": {"train.fraction": [1]}}, "unknown key 'train.fraction'; did you mean 'train_fraction'?"),
         ({"vary": {"train.train_fraction": ["x"]}}, "train.train_fraction must be a number, got 'x'"),
         ({"vary": {"train.train_fraction": [0.5, 0.9]}}, "their sum is < 1; got 0.9 and 0.25"),
+        ({"data": {"synthetic.nodes": 9}}, "data.synthetic.nodes is of no data set here: cora"),
+        ({"data": {"nodes": [9]}}, "data.nodes must be a number, a word, or true or false, got [9]"),
+        (
+            {"data": {"cora.nodes": 9}, "vary": {"data.nodes": [9, 8]}},
+            "data.cora.nodes is given, and it is an axis; leave one out",
+        ),
         ({"vary": {"k": []}}, "vary.k must be a list of at least one value, got []"),
         ({"vary": {"k": [1, 1]}}, "vary.k must be distinct values, once; got [1, 1]"),
         ({"vary": {"k": [[1]]}}, "vary.k must hold numbers, words or true and false, got [1]"),

@@ -113,8 +113,8 @@ def test_a_planted_leak_is_found(method: str, mechanism: str, monkeypatch: pytes
 
 
 def test_a_leak_in_the_filter_alone_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    graph, filtered = small_graph(), learning.filtered_inputs
-    monkeypatch.setattr(learning, "filtered_inputs", lambda seen, *rest: filtered(graph, *rest))
+    graph, filtered = small_graph(), stage.filtered_inputs
+    monkeypatch.setattr(stage, "filtered_inputs", lambda seen, *rest: filtered(graph, *rest))
     with pytest.raises(DataError, match="the matrix that the inputs were filtered over holds"):
         cell(graph, LINKS, "upgnet-hn", "mb")
 

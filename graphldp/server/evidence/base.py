@@ -96,12 +96,15 @@ class Evidence(ABC):
         summary: one line.
         reads: whether it reads the reports; if not, none are drawn for it and the setting has no estimate.
         spreads: whether it is made of the classes of training nodes, so that a task without classes has none of it.
+        transfers: whether a row means the same on another graph, so that a model which learned from it can be applied
+            there. Coordinates do not, nor do labels around a node, which others' graphs have none of.
     """
 
     name: ClassVar[str]
     summary: ClassVar[str]
     reads: ClassVar[bool] = True
     spreads: ClassVar[bool] = False
+    transfers: ClassVar[bool] = False
 
     @abstractmethod
     def build(self, setting: Setting) -> NDArray[np.float32]:

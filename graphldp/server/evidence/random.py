@@ -30,6 +30,7 @@ class RandomFeatures(Evidence):
     name: ClassVar[str]
     summary: ClassVar[str] = "Random signs or Gaussian numbers: nobody's data, a code for each node."
     reads: ClassVar[bool] = False
+    transfers: ClassVar[bool] = True
 
     width: int = 128
     kind: str = "sign"
