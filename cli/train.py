@@ -102,6 +102,10 @@ def train(
     calibrated: Annotated[
         Path | None, typer.Option("--calibrated", help="The Calibrated artifact, where it is not in its usual place.")
     ] = None,
+    survey: Annotated[
+        Path | None,
+        typer.Option("--survey", help="With a method that asks people in turn: the Survey artifact, likewise."),
+    ] = None,
     save_model: Annotated[
         Path | None,
         typer.Option("--save-model", help="Also keep the best final model in this folder.", file_okay=False),
@@ -135,7 +139,8 @@ def train(
         with console.progress(f"train {dataset} {method}", None, "epochs") as bar:
             path = stage.train(
                 dataset, method, mechanism, epsilon, data=data, params=chosen, name=name, device=device,
-                resources=resources, calibrated=calibrated, output=output, models=save_model, progress=bar,
+                resources=resources, calibrated=calibrated, survey=survey, output=output, models=save_model,
+                progress=bar,
             )  # fmt: skip
         if resources.leads:
             _show(path, save_model, as_json=as_json)

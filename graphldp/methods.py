@@ -230,9 +230,26 @@ class Method:
         return replace(self, rounds=rounds, evidence=name, options=tuple(sorted(options.items())))
 
     @property
+    def survey(self) -> Survey | None:
+        """How people are asked one after the other, by this method or by one of those among which it chooses."""
+        found = (method(name).survey for name in self.learners)
+        return self.rounds if isinstance(self.rounds, Survey) else next((one for one in found if one is not None), None)
+
+    @property
     def asks_in_turn(self) -> bool:
-        """Whether people are asked one after the other, by this method or by one of those among which it chooses."""
-        return isinstance(self.rounds, Survey) or any(method(name).asks_in_turn for name in self.learners)
+        """Whether people are asked one after the other."""
+        return self.survey is not None
+
+    @property
+    def rows_under(self) -> str:
+        """The list of params.yaml in which the method's rows stand; empty for a row of every table by itself."""
+        if not self.model:
+            return ""
+        if isinstance(self.rounds, Rounds):
+            return "rounds"
+        if self.asks_in_turn:
+            return "surveys"
+        return "references" if self.mechanisms in (("null",), ("identity",)) else "arms"
 
     def round_options(self) -> tuple[str, ...]:
         """Return the names of what can be changed in the rounds, or in the survey; none where there are none."""

@@ -60,8 +60,8 @@ def denoise(
     mechanism = recipe.choose(mechanism)
     if recipe.asks_in_turn:
         raise OptionError(
-            f"method {method!r} asks people one after the other, so there is no file of reports to denoise: run it "
-            f"with `ldp run --method {method}`"
+            f"method {method!r} asks people one after the other, and learns from their votes as they are: train from "
+            f"what `ldp survey --method {method}` writes"
         )
     if recipe.rounds is not None:
         return denoise_rounds(

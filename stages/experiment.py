@@ -53,7 +53,7 @@ __all__ = [
 Progress = Callable[[int, int, str], None]
 # What decides a cell's numbers, beside its parameters and its graph.
 _CODE = ("client", "server", "learn", "graph.py", "methods.py", "points.py", "randomness.py", "splits.py")
-_STAGES = ("inputs", "learning", "perturb", "rounds", "setups", "space", "splits", "tasks")
+_STAGES = ("answers", "inputs", "learning", "perturb", "rounds", "setups", "space", "splits", "surveys", "tasks")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -71,10 +71,16 @@ class Picture:
         return f"{self.measure.name}-{self.slug}.svg"
 
     @property
+    def rows(self) -> list[Row]:
+        """What is drawn beside floor and ceiling; further references have no place among budgets."""
+        rows = [row for section in self.sections for row in section.private]
+        return [row for row in rows if self.axis != _EPSILON or 0 < row.epsilon < math.inf]
+
+    @property
     def values(self) -> tuple[str, ...]:
         """The places along the foot, as texts."""
         if self.axis == _EPSILON:
-            found = sorted({row.epsilon for section in self.sections for row in section.private})
+            found = sorted({row.epsilon for row in self.rows})
             return tuple(map(number, found)) or ("1",)
         rows = (row for section in self.sections for row in section.rows)
         return tuple(dict.fromkeys(value for row in rows for name, value in row.axes if name == self.axis))
@@ -91,7 +97,7 @@ class Picture:
 
     def series(self) -> dict[str, list[tuple[str, Row]]]:
         """Return the private rows by what they are called here, each as its points from left to right."""
-        rows = [row for section in self.sections for row in section.private]
+        rows = self.rows
         budgets = len({row.epsilon for row in rows}) > 1 and self.axis != _EPSILON
         fixed = {name for name, _ in self.sections[0].setting} | {self.axis}
         out: dict[str, list[tuple[str, Row]]] = {}

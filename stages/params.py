@@ -40,8 +40,9 @@ __all__ = [
     "TrainParams",
     "build",
     "check",
+    "check_classes",
     "check_numbers",
-    "list_of",
+    "check_survey",
     "load",
     "read_yaml",
     "typed",
@@ -307,17 +308,6 @@ def with_axes(search: SearchParams, axes: Mapping[str, Any]) -> SearchParams:
     return dataclasses.replace(search, **typed(SearchParams, common, "search."), options=options)
 
 
-def list_of(recipe: methods.Method) -> str:
-    """Return the key of params.yaml under which a method's rows stand; empty where it is a row of every table."""
-    if not recipe.model:
-        return ""
-    if isinstance(recipe.rounds, methods.Rounds):
-        return "rounds"
-    if recipe.asks_in_turn:
-        return "surveys"
-    return "references" if recipe.mechanisms in (("null",), ("identity",)) else "arms"
-
-
 def value_text(value: Any) -> str:
     """Return an axis's value as tables and file names write it."""
     if isinstance(value, bool):
@@ -576,7 +566,7 @@ def _check_space(params: Params, arm: Arm) -> None:
 def _check_list(arm: Arm, place: str) -> None:
     """Refuse a row that stands in another list than its method's people answer for, or one without sense in its own."""
     key, recipe = place.partition("[")[0], methods.method(arm.method)
-    own = list_of(recipe)
+    own = recipe.rows_under
     if own != key and {own, key} & _PEOPLE.keys():
         people = _PEOPLE.get(own, "report once")
         raise OptionError(f"{place}: people of {arm.method} {people}, so its rows stand under {own}, not under {key}")
@@ -594,13 +584,32 @@ def _check_pipeline(params: Params, arm: Arm, place: str) -> None:
     given += [] if arm.vary is None else ["vary"]
     if given:
         raise OptionError(f"{place}.{given[0]} belongs to an experiment's file: see `ldp experiment --list`")
-    if key in _PEOPLE and "accuracy" not in measures_of(params.train.task).names:
-        raise OptionError(
-            f"{place}: {arm.method} is directed by the classes of training nodes, and train.task {params.train.task} "
-            "has none to learn; leave the row out"
-        )
+    if key in _PEOPLE:
+        try:
+            (check_survey if key == "surveys" else check_classes)(methods.method(arm.method), params.train)
+        except OptionError as error:
+            raise OptionError(f"{place}: {error}") from None
     if key == "arms" and arm.mechanism not in params.mechanisms:
         raise OptionError(f"{place}.mechanism {arm.mechanism!r} must also stand under mechanisms, which are perturbed")
+
+
+def check_classes(recipe: methods.Method, train: TrainParams) -> None:
+    """Refuse a method whose people are asked what training nodes' classes suggest, where the task has no classes."""
+    if (recipe.rounds is not None or recipe.asks_in_turn) and "accuracy" not in measures_of(train.task).names:
+        raise OptionError(
+            f"method {recipe.name!r} is directed by the classes of training nodes, and over all edges; task "
+            f"{train.task!r} has no classes to learn. Use task node-classification or multi-task, or another method"
+        )
+
+
+def check_survey(recipe: methods.Method, train: TrainParams) -> None:
+    """Refuse to ask people in turn for a task without classes, or where those that are tested are not there yet."""
+    check_classes(recipe, train)
+    if train.split == INDUCTIVE:
+        raise OptionError(
+            f"method {recipe.name!r} asks nobody in turn where train.split is inductive; leave it out, or see what "
+            f"else it learns from there with `ldp run --method {recipe.name}`"
+        )
 
 
 def _check_arm(arm: Arm, place: str, *, reference: bool) -> None:

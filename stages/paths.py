@@ -16,6 +16,7 @@ __all__ = [
     "reports_path",
     "resume_path",
     "runs_path",
+    "survey_path",
     "trials_path",
 ]
 
@@ -43,6 +44,11 @@ def directed_name(mechanism: str, score_by: str) -> str:
 def calibrated_path(data: Path, dataset: str, name: str, epsilon: float) -> Path:
     """Return the file of a Calibrated artifact; `name` is the arm's name."""
     return data / "denoised" / dataset / name / f"eps={epsilon_text(epsilon)}.parquet"
+
+
+def survey_path(data: Path, dataset: str, name: str, epsilon: float) -> Path:
+    """Return the file of a Survey artifact; `name` is the arm's name."""
+    return data / "surveyed" / dataset / name / f"eps={epsilon_text(epsilon)}.parquet"
 
 
 def runs_path(data: Path, dataset: str, name: str, epsilon: float, task: str = DEFAULT_TASK) -> Path:

@@ -21,7 +21,7 @@ from graphldp.errors import ArtifactError
 from graphldp.server import Calibration, Estimate
 from graphldp.stages.artifacts import ParquetSink, expect, open_table, read_meta
 
-__all__ = ["CARRIED", "CalibratedFile", "ReportsFile", "report_seeds", "write_calibrated", "write_reports"]
+__all__ = ["CARRIED", "CalibratedFile", "ReportsFile", "SeedFile", "report_seeds", "write_calibrated", "write_reports"]
 
 # What an artifact of this kind says of itself; estimates take it over from the reports that they were made of.
 CARRIED = (
@@ -100,7 +100,7 @@ def _lists(rows: NDArray[Any], width: int) -> pa.FixedSizeListArray:
 
 
 @dataclass(slots=True)
-class _SeedFile:
+class SeedFile:
     """A file of (seed, node) rows, read one seed at a time."""
 
     kind: ClassVar[str]
@@ -122,7 +122,8 @@ class _SeedFile:
         if self._file.num_row_groups != len(self.meta["seeds"]):
             raise ArtifactError(f"{self.path} lacks some of its seeds; make it again with `{self.make}`")
 
-    def _group(self, seed: int) -> pa.Table:
+    def group(self, seed: int) -> pa.Table:
+        """Return the rows of one seed."""
         # A mechanism without randomness is stored once and serves every seed; so does the one report that a person
         # really sends: another would spend her budget again.
         stored = list(self.meta["seeds"])
@@ -130,7 +131,7 @@ class _SeedFile:
         wanted = stored[0] if once else seed
         if wanted not in stored:
             more = f"--seeds {seed + 1}" if seed >= 0 else f"--search-seeds {-seed}"
-            raise ArtifactError(f"{self.path} has seeds {stored}, not {seed}; {self._more(more)}")
+            raise ArtifactError(f"{self.path} has seeds {stored}, not {seed}; {self.more(more)}")
         try:
             table = self._file.read_row_group(stored.index(wanted))
         except (pa.ArrowException, OSError) as error:
@@ -138,38 +139,39 @@ class _SeedFile:
             raise ArtifactError(f"{self.path} is damaged ({reason}); delete it and run `{self.make}` again") from error
         return table
 
-    def _more(self, option: str) -> str:
+    def more(self, option: str) -> str:
         """Return what to do for more seeds."""
         return f"perturb again with {option}, for example `{self.make} {option}`"
 
     @staticmethod
-    def _rectangle(table: pa.Table, column: str) -> NDArray[Any]:
+    def rectangle(table: pa.Table, column: str) -> NDArray[Any]:
+        """Return a column of lists of one length as an array."""
         lists = table.column(column).combine_chunks()
         return np.asarray(lists.flatten().to_numpy(zero_copy_only=False)).reshape(len(lists), -1)
 
 
-class ReportsFile(_SeedFile):
+class ReportsFile(SeedFile):
     """A Reports artifact."""
 
     kind = "reports"
 
     def load(self, seed: int) -> Reports:
         """Return the reports of one seed."""
-        table = self._group(seed)
+        table = self.group(seed)
         columns = table.column_names
         options = self.meta["options"]
         if isinstance(options, Mapping) and _RANKINGS in options:  # a directed round: each seed has its own ranking
             rest = {key: value for key, value in options.items() if key != _RANKINGS}
             options = {**rest, "ranking": options[_RANKINGS][str(seed)]}
         return Reports(
-            index=self._rectangle(table, _INDEX) if _INDEX in columns else None,
-            value=self._rectangle(table, "value"),
+            index=self.rectangle(table, _INDEX) if _INDEX in columns else None,
+            value=self.rectangle(table, "value"),
             level=table.column(_LEVEL).to_numpy() if _LEVEL in columns else None,
             meta={**self.meta, "epsilon": float(self.meta["epsilon"]), "options": options},
         )
 
 
-class CalibratedFile(_SeedFile):
+class CalibratedFile(SeedFile):
     """A Calibrated artifact."""
 
     kind = "calibrated"
@@ -178,12 +180,12 @@ class CalibratedFile(_SeedFile):
         """Return the estimate of one seed."""
         import scipy.sparse as sp
 
-        table = self._group(seed)
-        value = self._rectangle(table, "value")
+        table = self.group(seed)
+        value = self.rectangle(table, "value")
         nodes, width = value.shape
         dimensions = int(self.meta["dimensions"])
         if _INDEX in table.column_names:
-            index = self._rectangle(table, _INDEX).reshape(-1)
+            index = self.rectangle(table, _INDEX).reshape(-1)
         else:
             index = np.tile(np.arange(width, dtype=np.int32), nodes)
         offsets = np.arange(0, nodes * width + 1, width, dtype=np.int32 if nodes * width < 2**31 else np.int64)
@@ -196,5 +198,6 @@ class CalibratedFile(_SeedFile):
         pairs = zip(self.meta["steps"], self.meta["filters"], strict=True)
         return {int(steps): Calibration.from_meta(meta) for steps, meta in pairs}
 
-    def _more(self, option: str) -> str:
+    def more(self, option: str) -> str:
+        """Return what to do for more seeds."""
         return f"perturb again with {option}, then run `{self.make}`"

@@ -94,15 +94,15 @@ def split_facts(params: Params) -> dict[str, Any]:
     }
 
 
-def check_selection(path: Path, facts: Mapping[str, Any], params: Params) -> None:
-    """Refuse rankings that were made with labels which these parameters' splits hide."""
-    now = selection_facts(facts["score_by"], facts["score_steps"], params)
-    for key in dict.fromkeys((*now, *facts)):
+def check_selection(path: Path, facts: Mapping[str, Any], params: Params, make: str = "ldp select") -> None:
+    """Refuse what was directed by labels which these parameters' splits hide; `make` is where it begins."""
+    now = split_facts(params)
+    for key in (*now, *(["split"] if "split" not in now else [])):
         was, value = (found.get(key, "random") for found in (facts, now))
         if was != value:
             raise ArtifactError(
-                f"{path} was directed by training labels of other splits: {key} was {was}, and is {value} now; "
-                "make it again from `ldp select` on, with the same parameters"
+                f"{path} was directed by training labels of other splits: {key} was {was}, and is {value} now; make it "
+                f"again from `{make}` on, with the same parameters"
             )
 
 

@@ -102,7 +102,7 @@ def run(
         result = learn_cell(graph, plan, params, device=device, resources=resources, progress=part)
         assert result.setup is not None
         name = cell.recipe.cell_name(cell.mechanism)
-        row = _row(name, cell.mechanism, cell.epsilon, result.setup.device.m, result, measures)
+        row = _row(name, cell.mechanism, cell.epsilon, result.setup.m, result, measures)
         out.append(replace(row, search={**asdict(params.search), **plan.facts()}))
     return out
 

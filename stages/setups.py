@@ -21,6 +21,7 @@ from graphldp.methods import Method, Survey, method
 from graphldp.points import AXES, Point, Rung, run_epochs
 from graphldp.server import Calibration, Estimate
 from graphldp.server.evidence import Evidence, make_evidence
+from graphldp.stages.answers import SurveyFile
 from graphldp.stages.inputs import calibration_of, estimate_of
 from graphldp.stages.params import INDUCTIVE, Params, SearchParams, TrainParams
 from graphldp.stages.perturb import device_for, reports_meta, source_of
@@ -30,7 +31,18 @@ from graphldp.stages.space import Row, own_search, sorted_out
 from graphldp.stages.surveys import Surveys
 from graphldp.stages.tasks import check_task, learners_of
 
-__all__ = ["Devices", "Learner", "Plan", "Setup", "Source", "Stored", "backbone_of", "plan_of", "stored_device"]
+__all__ = [
+    "Answered",
+    "Devices",
+    "Learner",
+    "Plan",
+    "Setup",
+    "Source",
+    "Stored",
+    "backbone_of",
+    "plan_of",
+    "stored_device",
+]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -46,6 +58,7 @@ class Setup:
         backbone, patience: what is learned with.
         meta: what the artifacts of these reports say of themselves, given the graph's folder and the seeds.
         evidence: what the model gets instead of the filtered estimate, or None.
+        asked: what the row's people ran, where this learner is one of several and reads nothing of theirs; or None.
     """
 
     recipe: Method
@@ -57,6 +70,12 @@ class Setup:
     patience: int
     meta: Callable[[Path, Sequence[int]], dict[str, Any]]
     evidence: Evidence | None = None
+    asked: VectorMechanism | None = None
+
+    @property
+    def m(self) -> int:
+        """How many features the row's people report, whoever learns."""
+        return (self.asked or self.device).m
 
 
 class Source(Protocol):
@@ -152,10 +171,11 @@ def plan_of(source: Source, params: Params) -> Plan:
         return _plan(source, params, search, *row.plan(search, params.train.epochs, params.seed))
     plans = {name: _of_learner(source.of(method(name)), params, name) for name in learners_of(row.recipe, params.train)}
     # Whoever is chosen in the end, people have answered those learners that ask them.
-    asking = [plan.setups[0].meta for name, plan in plans.items() if method(name).mechanisms != ("null",)]
+    asking = [plan.setups[0] for name, plan in plans.items() if method(name).mechanisms != ("null",)]
     if asking:
+        meta, asked = asking[0].meta, asking[0].device
         plans = {
-            name: replace(plan, setups=tuple(replace(setup, meta=asking[0]) for setup in plan.setups))
+            name: replace(plan, setups=tuple(replace(setup, meta=meta, asked=asked) for setup in plan.setups))
             for name, plan in plans.items()
         }
     starts = [0, *itertools.accumulate(len(plan.points) for plan in plans.values())]
@@ -371,6 +391,70 @@ class Stored:
 
     def of(self, recipe: Method) -> Stored:
         """Return the same estimates, learned from by another method."""
+        return replace(self, other=recipe)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Answered:
+    """What people have said in turn, in an artifact: only what is made of it can be searched.
+
+    Attributes:
+        graph: whose people they are.
+        file: the artifact.
+        params: where a coin's draws come from, and what is learned with unless a point says otherwise.
+        other: the method, where it is not the artifact's.
+    """
+
+    graph: Graph
+    file: SurveyFile
+    params: Params
+    other: Method | None = None
+
+    @property
+    def recipe(self) -> Method:
+        """The method, with what `ldp survey` has changed in it."""
+        if self.other is not None:
+            return self.other
+        return method(self.file.meta["method"]).but(self.file.meta.get("changes", {}))
+
+    @property
+    def row(self) -> Row:
+        """What there is to search."""
+        return Row(recipe=self.recipe, mechanism=str(self.file.meta["mechanism"]), model=self.params.train.model)
+
+    def setup(self, options: Mapping[str, Any]) -> Setup:
+        """Return what a point's options mean; those of the questions are an error."""
+        own, changes, training = sorted_out(options)
+        past = [*own, *(f"denoise.{key}" for key in changes if key in self.recipe.round_options())]
+        if past:
+            raise OptionError(
+                f"{self.file.path} has its {', '.join(past)} behind it, so that cannot be searched here: `ldp run` "
+                "asks and searches at once"
+            )
+        recipe, device = self.recipe.but(changes), stored_device(self.file.meta)
+
+        def calibration(steps: int) -> Calibration:
+            return calibration_of(recipe, steps, device, self.graph)
+
+        patience = patience_of(self.params.train, training)
+        return Setup(
+            recipe=recipe,
+            device=device,
+            key=str(self.file.path),
+            estimate=self.file.load,
+            calibration=calibration,
+            backbone=backbone_of(recipe, self.params.train, training),
+            patience=patience,
+            meta=lambda folder, seeds: dict(self.file.meta),
+            evidence=evidence_of(recipe, calibration, recipe.steps(self.params.search.steps)[0]),
+        )
+
+    def of(self, recipe: Method) -> Answered | Devices:
+        """Return the same answers, learned from by another method; a coin's, for one that nobody tells anything."""
+        if recipe.mechanisms == ("null",):
+            return Devices(
+                graph=self.graph, recipe=recipe, mechanism="null", epsilon=0.0, options={}, params=self.params
+            )
         return replace(self, other=recipe)
 
 

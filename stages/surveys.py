@@ -1,4 +1,4 @@
-"""A survey in memory: everybody is asked once, one after the other, and each question follows from the answers so far.
+"""A survey: everybody is asked once, one after the other, and each question follows from the answers so far.
 
 Each seed has its own split, and only the labels of its training nodes decide who is asked what.
 """
@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from graphldp.client import VectorMechanism, protocol
+from graphldp.client import VectorMechanism, from_meta, protocol
 from graphldp.client.sets import SetValued
 from graphldp.client.vote import Vote
 from graphldp.errors import OptionError
@@ -22,9 +22,11 @@ from graphldp.methods import Survey
 from graphldp.randomness import generator, seed_of
 from graphldp.server import Calibration, Estimate, rectify
 from graphldp.server.class_means import ClassMeans, Wave, class_means
-from graphldp.server.voting import Surveyed, memberships, teachers_and_voters
+from graphldp.server.voting import memberships, teachers_and_voters
+from graphldp.stages.answers import VOTE, Question, heard
 from graphldp.stages.params import Params
 from graphldp.stages.perturb import check_options, device_for, refuse_parts, reports_meta
+from graphldp.stages.rounds import split_facts
 from graphldp.stages.splits import split_of
 
 __all__ = ["Surveys"]
@@ -100,40 +102,54 @@ class Surveys:
 
     def estimate(self, seed: int, calibration: Calibration) -> Estimate:
         """Return the votes of a seed."""
+        return heard(self.questions(seed), self.graph.nodes, self.graph.dimensions)
+
+    def questions(self, seed: int) -> tuple[Question, ...]:
+        """Ask everybody, one question after the other, and return what they were asked and what they said."""
         graph, train = self.graph, split_of(self.graph, self.params, seed).train
         labels = np.full(graph.nodes, -1, dtype=np.int64)
         labels[train] = graph.labels[train]
         root = seed_of(self.params.seed, "survey", graph.name, seed)
         shares, _ = memberships(graph, labels, train, graph.classes, generator(root, "labels"))
         teachers, voters = teachers_and_voters(shares, train, self.survey.teachers, generator(root, "groups"))
-        weights, offsets = self.taught(teachers, shares, seed).ballot()
+        about = self._teach(teachers, shares, seed)
+        weights, offsets = self._taught(about, shares).ballot()
         vote = Vote.of(self.epsilon, weights, offsets, graph.low, graph.high)
         answers = vote.perturb(graph.features[voters], self._source("vote", seed))
-        present, absent = vote.chances()
-        votes = np.full((graph.nodes, vote.m), -1, dtype=np.int16)
-        votes[voters] = answers.value
-        nobody = sp.csr_array((graph.nodes, graph.dimensions), dtype=np.float32)
-        return Surveyed(matrix=nobody, fill=0.0, votes=votes, present=present, absent=absent)
+        every = np.arange(graph.dimensions)
+        return (*about, Question(name=VOTE, people=voters, features=every, answers=answers))
 
-    def taught(self, teachers: Any, shares: Any, seed: int) -> ClassMeans:
-        """Return what the server knows of the classes' features once all teachers have reported."""
+    def _teach(self, teachers: Any, shares: Any, seed: int) -> list[Question]:
+        """Ask the teachers: the first about all features, the others about those that the first found telling."""
         graph = self.graph
         first = max(1, round(self.survey.first * len(teachers)))
         every = np.arange(graph.dimensions)
-        waves = [self._wave(teachers[:first], every, self.device, shares, "first", seed)]
-        found = class_means(waves, graph.dimensions)
+        asked = [self._ask("first", teachers[:first], every, self.device, seed)]
         rest = teachers[first:]
         if not len(rest):
-            return found
-        asked = found.telling(min(self.survey.features, graph.dimensions))
-        expected = float(((found.mean[asked] - graph.low) / (graph.high - graph.low)).sum())
-        device = self.narrowed(asked, expected)
-        waves.append(self._wave(rest, asked, device, shares, "second", seed))
-        return class_means(waves, graph.dimensions)
+            return asked
+        found = self._taught(asked, shares)
+        telling = found.telling(min(self.survey.features, graph.dimensions))
+        expected = float(((found.mean[telling] - graph.low) / (graph.high - graph.low)).sum())
+        return [*asked, self._ask("second", rest, telling, self.narrowed(telling, expected), seed)]
 
-    def _wave(self, people: Any, asked: Any, device: VectorMechanism, shares: Any, name: str, seed: int) -> Wave:
-        reports = device.perturb(sp.csr_array(self.graph.features[people][:, asked]), self._source(name, seed))
-        return Wave(estimate=rectify(reports), device=device, features=asked, shares=shares[people])
+    def _ask(self, name: str, people: Any, features: Any, device: VectorMechanism, seed: int) -> Question:
+        rows = sp.csr_array(self.graph.features[people][:, features])
+        answers = device.perturb(rows, self._source(name, seed))
+        return Question(name=name, people=people, features=features, answers=answers)
+
+    def _taught(self, asked: Sequence[Question], shares: Any) -> ClassMeans:
+        """Return what the server knows of the classes' features from these answers."""
+        waves = [
+            Wave(
+                estimate=rectify(one.answers),
+                device=from_meta(dict(one.answers.meta)),
+                features=one.features,
+                shares=shares[one.people],
+            )
+            for one in asked
+        ]
+        return class_means(waves, self.graph.dimensions)
 
     def _source(self, question: str, seed: int) -> np.random.Generator:
         return generator(
@@ -141,6 +157,6 @@ class Surveys:
         )
 
     def meta(self, folder: Path, seeds: Sequence[int]) -> dict[str, Any]:
-        """Return what an artifact of this survey would say of it, for who keeps none."""
+        """Return what the Survey artifact says of it, and would say where none is kept."""
         one = reports_meta(self.graph, folder, self.device, seeds=seeds, root=self.params.seed)
-        return {**one, "rounds": asdict(self.survey)}
+        return {**one, "kind": "survey", "rounds": asdict(self.survey), "selection": split_facts(self.params)}

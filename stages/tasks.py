@@ -45,7 +45,7 @@ from graphldp.server import Calibration, Estimate
 from graphldp.server.evidence import evidence_class
 from graphldp.splits import Apart, among
 from graphldp.stages.inputs import average_degree, filtered_apart, filtered_inputs
-from graphldp.stages.params import INDUCTIVE, Params, TrainParams
+from graphldp.stages.params import INDUCTIVE, Params, TrainParams, check_classes
 from graphldp.stages.splits import apart_of, split_of
 
 __all__ = [
@@ -77,11 +77,7 @@ def task_of(train: TrainParams) -> Task:
 
 def check_task(recipe: Method, train: TrainParams) -> None:
     """Refuse a method that needs what the task does not have."""
-    if (recipe.rounds is not None or recipe.asks_in_turn) and "accuracy" not in measures_of(train.task).names:
-        raise OptionError(
-            f"method {recipe.name!r} is directed by the classes of training nodes, and over all edges; task "
-            f"{train.task!r} has no classes to learn. Use task node-classification or multi-task, or another method"
-        )
+    check_classes(recipe, train)
     if train.split == INDUCTIVE and recipe.evidence and not _transfers(recipe):
         raise OptionError(
             f"method {recipe.name!r} learns where people are in one graph, or whose labels are around them, and with "

@@ -15,6 +15,7 @@ from graphldp import __version__, methods
 from graphldp.errors import OptionError
 from graphldp.graph import Graph
 from graphldp.measures import measures_of
+from graphldp.stages.answers import SurveyFile
 from graphldp.stages.artifacts import expect, file_hash, write_json, write_table
 from graphldp.stages.cards import floor_of
 from graphldp.stages.denoise import make_command as denoise_command
@@ -22,14 +23,15 @@ from graphldp.stages.graphs import graph_hash, read_graph
 from graphldp.stages.keeper import Keeper
 from graphldp.stages.learning import CellResult, Checkpoint, fingerprint, learn_cell, learn_majority
 from graphldp.stages.models import save_model
-from graphldp.stages.params import Params
-from graphldp.stages.paths import calibrated_path, epsilon_text, graph_dir, resume_path, runs_path
+from graphldp.stages.params import Params, check_survey
+from graphldp.stages.paths import calibrated_path, epsilon_text, graph_dir, resume_path, runs_path, survey_path
 from graphldp.stages.perturb import check_nodes
 from graphldp.stages.perturb import make_command as perturb_command
 from graphldp.stages.reports import CalibratedFile
 from graphldp.stages.resources import Resources
 from graphldp.stages.rounds import check_selection
-from graphldp.stages.setups import Plan, Stored, plan_of
+from graphldp.stages.setups import Answered, Plan, Stored, plan_of
+from graphldp.stages.survey import make_command as survey_command
 
 __all__ = [
     "CARRIED",
@@ -83,11 +85,15 @@ def train(
     device: str = "auto",
     resources: Resources | None = None,
     calibrated: Path | None = None,
+    survey: Path | None = None,
     output: Path | None = None,
     models: Path | None = None,
     progress: Progress | None = None,
 ) -> Path:
-    """Train one cell and write its runs; with `models`, keep its best final model there as well."""
+    """Train one cell and write its runs; with `models`, keep its best final model there as well.
+
+    `calibrated`, or `survey` of a method that asks people in turn, is the artifact where it is not in its usual place.
+    """
     recipe = methods.method(method)
     mechanism = recipe.choose(mechanism)
     resources = resources or Resources()
@@ -104,16 +110,22 @@ def train(
         meta = runs_meta(graph, folder, recipe, "none", 0.0, name or method, params)
         return write_runs(target, learn_majority(graph, params), meta)
     name = name or recipe.cell_name(mechanism)
-    source = _calibrated(dataset, method, mechanism, epsilon, data, calibrated, name)
+    if recipe.asks_in_turn:
+        check_survey(recipe, params.train)
+    source = _source(recipe, dataset, mechanism, epsilon, data, calibrated, survey, name)
     remedy = f"make them again with `{perturb_command(dataset, mechanism, epsilon)}`, then `{source.make}`"
-    check_nodes(source.path, source.meta, graph, remedy)
+    check_nodes(source.path, source.meta, graph, f"ask again with `{source.make}`" if recipe.asks_in_turn else remedy)
     if "selection" in source.meta:
-        check_selection(source.path, source.meta["selection"], params)
-        if models is not None and source.meta["rounds"]["reuse"]:
+        check_selection(source.path, source.meta["selection"], params, _begin_of(recipe))
+        if models is not None and source.meta["rounds"].get("reuse"):
             raise OptionError("a model of both rounds cannot be given reports of one; to keep it, leave reuse out")
-    # The artifact says which filters were meant; the search chooses among them.
-    params = replace(params, search=replace(params.search, steps=tuple(source.meta["steps"])))
-    stored = Stored(graph=graph, file=source, params=params)
+    stored: Stored | Answered
+    if isinstance(source, SurveyFile):
+        stored = Answered(graph=graph, file=source, params=params)
+    else:
+        # The artifact says which filters were meant; the search chooses among them.
+        params = replace(params, search=replace(params.search, steps=tuple(source.meta["steps"])))
+        stored = Stored(graph=graph, file=source, params=params)
     plan = plan_of(stored, params)
     if models is not None and recipe.learners:
         raise OptionError(
@@ -145,24 +157,50 @@ def train(
     if not resources.leads:
         return target
     meta = runs_meta(graph, folder, recipe, mechanism, epsilon, name, params, source.meta)
-    meta |= {"calibrated": file_hash(source.path), **found_meta(plan, result, meta["search"])}
+    meta |= {
+        ("survey" if recipe.asks_in_turn else "calibrated"): content[0],
+        **found_meta(plan, result, meta["search"]),
+    }
     write_runs(target, result, meta)
     # Wall time belongs to a machine, not to the result: it stands beside the artifact, so that this stays reproducible.
     write_json(target.with_suffix(".time.json"), {"seconds": round(time.perf_counter() - start, 3), "device": device})
     if models is not None:
+        assert isinstance(source, CalibratedFile)  # what is learned from a survey is refused above
         floor = floor_of(data, dataset, meta)
         save_model(models, graph, recipe, result, params, meta, source, floor)
     keeper.clear()
     return target
 
 
-def _calibrated(
-    dataset: str, method: str, mechanism: str, epsilon: float, data: Path, path: Path | None, name: str
-) -> CalibratedFile:
-    command = denoise_command(dataset, method, mechanism, epsilon)
-    source = CalibratedFile(path or calibrated_path(data, dataset, name, epsilon), command)
-    wanted: dict[str, Any] = {"kind": "calibrated", "dataset": dataset, "method": method, "mechanism": mechanism}
-    expect(source.meta, source.path, command, **wanted, epsilon=float(epsilon))
+def _begin_of(recipe: methods.Method) -> str:
+    """Return the first command that read training labels on the way to a method's runs."""
+    return "ldp survey" if recipe.asks_in_turn else "ldp select"
+
+
+def _source(
+    recipe: methods.Method,
+    dataset: str,
+    mechanism: str,
+    epsilon: float,
+    data: Path,
+    calibrated: Path | None,
+    survey: Path | None,
+    name: str,
+) -> CalibratedFile | SurveyFile:
+    """Return the artifact that the method learns from, once it is of what was asked for."""
+    source: CalibratedFile | SurveyFile
+    if recipe.asks_in_turn:
+        if calibrated is not None:
+            raise OptionError(f"method {recipe.name!r} learns from a survey: give it with --survey, not --calibrated")
+        command = survey_command(dataset, recipe.name, mechanism, epsilon)
+        source = SurveyFile(survey or survey_path(data, dataset, name, epsilon), command)
+    else:
+        if survey is not None:
+            raise OptionError(f"method {recipe.name!r} asks nobody in turn: leave --survey out")
+        command = denoise_command(dataset, recipe.name, mechanism, epsilon)
+        source = CalibratedFile(calibrated or calibrated_path(data, dataset, name, epsilon), command)
+    wanted = {"dataset": dataset, "method": recipe.name, "mechanism": mechanism, "epsilon": float(epsilon)}
+    expect(source.meta, source.path, command, **wanted)
     return source
 
 

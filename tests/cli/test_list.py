@@ -45,3 +45,14 @@ def test_methods_carry_what_their_papers_searched(ldp) -> None:
     assert "steps 0, 2, 4, 8, 16, 32, 64" in rows["upgnet-hn"]
     assert rows["ldpge"] == "m 1, 3, 5, 10, 20, 30, 50"
     assert rows["structure"] == ""
+
+
+def test_methods_say_in_which_list_their_rows_stand(ldp) -> None:
+    rows = {row["name"]: row["rows_under"] for row in json.loads(ldp("list", "methods", "--json").out)}
+    found = {
+        name: rows[name] for name in ("majority", "structure", "nonpriv", "ppgnn", "togl-sma", "votes", "frontier")
+    }
+    assert found == {
+        **{"majority": "every table", "structure": "references", "nonpriv": "references", "ppgnn": "arms"},
+        **{"togl-sma": "rounds", "votes": "surveys", "frontier": "surveys"},
+    }

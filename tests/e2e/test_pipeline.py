@@ -28,6 +28,7 @@ GRID: dict[str, Any] = {
             **{"score_by": "mi", "score_steps": 1, "rho": 1, "reuse": True},
         }
     ],
+    "surveys": [{"name": "votes", "method": "votes", "mechanism": "privset"}],
     "references": [
         {"name": "structure", "method": "structure", "mechanism": "null", "epsilon": 0},
         {"name": "nonpriv", "method": "nonpriv", "mechanism": "identity", "epsilon": "inf"},
@@ -49,10 +50,12 @@ ROUNDS = [
     f"{stage}@synthetic-row0-1"
     for stage in ("perturb-first", "select", "perturb-second", "denoise-rounds", "train-rounds")
 ]
+SURVEYS = [f"{stage}@synthetic-row0-1" for stage in ("survey", "train-surveys")]
 EVERYTHING = {
     *("download@synthetic", "perturb@synthetic-mb-1", "denoise@synthetic-row0-1", "train@synthetic-row0-1"),
     *REFERENCES,
     *ROUNDS,
+    *SURVEYS,
     *("majority@synthetic", "evaluate"),
 }
 
@@ -61,7 +64,7 @@ EVERYTHING = {
 
 # What a stage module may use without being run again when it changes: how files are named, written and checked.
 PLUMBING = {"artifacts", "fetch", "graphs", "loaders", "models", "own", "params", "paths"}
-STAGES = {"download", "perturb", "select", "denoise", "train", "evaluate"}
+STAGES = {"download", "perturb", "select", "survey", "denoise", "train", "evaluate"}
 
 
 def used(module: str) -> set[str]:
@@ -206,12 +209,12 @@ def test_tables_page_and_figures_are_the_same_again(project: Project) -> None:
 def test_metrics_and_plots_are_declared(project: Project) -> None:
     shown = json.loads(project.run("dvc", "metrics", "show", "--json"))
     metrics = shown[""]["data"]["results/metrics.json"]["data"]["synthetic"]
-    assert set(metrics) == {"majority", "structure", "nonpriv", "lpgnn", "togl"}
+    assert set(metrics) == {"majority", "structure", "nonpriv", "lpgnn", "togl", "votes"}
     assert 0 <= metrics["lpgnn"]["1"]["accuracy"] <= 100
     plots = json.loads(project.run("dvc", "plots", "show", "--json"))
     (content,) = plots["data"]["results/plots/accuracy.csv"]
     rows = content["content"]["data"]["values"]
-    assert {row["row"] for row in rows} == {"majority", "structure", "nonpriv", "lpgnn", "togl"}
+    assert {row["row"] for row in rows} == {"majority", "structure", "nonpriv", "lpgnn", "togl", "votes"}
 
 
 @pytest.mark.slow
@@ -253,14 +256,16 @@ def test_one_more_budget_runs_its_cells_alone(project: Project) -> None:
     project.set(epsilons=[1, 3])
     try:
         cells = ["perturb@synthetic-mb-3", "denoise@synthetic-row0-3", "train@synthetic-row0-3"]
-        cells += [name.replace("-1", "-3") for name in ROUNDS]
+        cells += [name.replace("-1", "-3") for name in (*ROUNDS, *SURVEYS)]
         assert sorted(project.repro()[:-1]) == sorted(cells)
         after = project.outputs()
         for name, outputs in before.items():
             if name != "evaluate":
                 assert after[name] == outputs, name
         moved = json.loads(project.run("dvc", "metrics", "diff", "--json"))["results/metrics.json"]
-        assert set(moved) == {f"synthetic.{row}.3.{what}" for row in ("lpgnn", "togl") for what in ("accuracy", "gain")}
+        assert set(moved) == {
+            f"synthetic.{row}.3.{what}" for row in ("lpgnn", "togl", "votes") for what in ("accuracy", "gain")
+        }
         difference = json.loads(project.run("dvc", "params", "diff", "--json"))
         assert difference == {"params.yaml": {"epsilons": {"old": "[1]", "new": "[1, 3]"}}}
     finally:

@@ -236,7 +236,7 @@ IN_TURN = "people of votes are asked in turn, so its rows stand under surveys, n
         (
             "train.task",
             "regression",
-            "rounds[0]: togl-fda is directed by the classes of training nodes, and train.task",
+            "rounds[0]: method 'togl-fda' is directed by the classes of training nodes",
         ),
     ],
 )

@@ -51,9 +51,12 @@ def test_the_pipeline_writes_where_the_commands_would() -> None:
                 text = text.replace(f"${{item.{key}}}", value)
         return Path(text)
 
-    for suffix in ("", "-reference"):
-        assert out(f"perturb{suffix}") == paths.reports_path(DATA, "D", "M", 1)
+    # Of references there may be several with one mechanism and one budget, and of rounds several with one first round.
+    assert out("perturb") == paths.reports_path(DATA, "D", "M", 1)
+    assert out("survey") == paths.survey_path(DATA, "D", "N", 1)
+    for suffix in ("", "-reference", "-rounds"):
         assert out(f"denoise{suffix}") == paths.calibrated_path(DATA, "D", "N", 1)
+    for suffix in ("", "-reference", "-rounds", "-surveys"):
         assert out(f"train{suffix}") == paths.runs_path(DATA, "D", "N", 1)
     (majority,) = stages["majority"]["do"]["outs"]
     assert Path(majority.replace("${item}", "D")) == paths.runs_path(DATA, "D", "majority", 0)

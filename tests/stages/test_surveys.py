@@ -14,15 +14,20 @@ from cell_factory import NAME, small_graph, small_params, store
 from graphldp import methods
 from graphldp.client import VectorMechanism
 from graphldp.client.vote import Vote
-from graphldp.errors import DataError, OptionError
+from graphldp.errors import DataError, GraphLDPError, OptionError
 from graphldp.graph import Graph
 from graphldp.methods import Survey
+from graphldp.server import rectify
+from graphldp.stages.answers import SurveyFile
+from graphldp.stages.artifacts import file_hash, plain, read_meta, read_table
 from graphldp.stages.denoise import denoise
 from graphldp.stages.learning import learn_cell
 from graphldp.stages.run import run
 from graphldp.stages.setups import Devices, plan_of
 from graphldp.stages.splits import split_of
+from graphldp.stages.survey import survey
 from graphldp.stages.surveys import Surveys
+from graphldp.stages.train import train
 
 PLANTED: dict[str, Any] = {"nodes": 1500, "dimensions": 60, "words": 12.0, "structure": 0.05, "features": 0.9}
 
@@ -116,6 +121,119 @@ def test_what_an_artifact_would_say(tmp_path: Path) -> None:
     assert meta["rounds"] == {"teachers": 0.5, "first": 0.5, "features": 10}
 
 
+# the artifact ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("mechanism", ["privset", "olh", "oue", "mb", "pm", "ag", "gm"])
+def test_what_everybody_said_is_in_the_file(mechanism: str, tmp_path: Path) -> None:
+    """Each question comes back as it was asked and answered, whatever the mechanism sends."""
+    graph, params = store(tmp_path), small_params(seeds=2, search_seeds=1)
+    path = survey(NAME, "votes", mechanism, 0.8, data=tmp_path, params=params, changes={"features": 10})
+    asking, file = surveys(graph, 0.8, mechanism), SurveyFile(path, "ldp survey")
+    for seed in (0, 1, -1):
+        told, found = asking.questions(seed), file.questions(seed)
+        assert [one.name for one in found] == ["first", "second", "vote"]
+        assert sorted(np.concatenate([one.people for one in found])) == list(range(graph.nodes))
+        for one, other in zip(told, found, strict=True):
+            np.testing.assert_array_equal(one.people, other.people)
+            np.testing.assert_array_equal(one.features, other.features)
+            np.testing.assert_array_equal(one.answers.value, other.answers.value)
+            assert one.answers.value.dtype == other.answers.value.dtype
+            assert (one.answers.index is None) == (other.answers.index is None)
+            if one.answers.index is not None:
+                np.testing.assert_array_equal(one.answers.index, other.answers.index)
+            assert plain(dict(one.answers.meta)) == plain(dict(other.answers.meta))
+        for one, other in zip(told[:-1], found[:-1], strict=True):
+            np.testing.assert_array_equal(rectify(one.answers).dense(), rectify(other.answers).dense())
+        whole, stored = asking.estimate(seed, None), file.load(seed)  # type: ignore[arg-type]
+        np.testing.assert_array_equal(whole.votes, stored.votes)
+        assert (whole.present, whole.absent) == (stored.present, stored.absent)
+
+
+def test_reported_features_have_their_number_in_the_graph(tmp_path: Path) -> None:
+    store(tmp_path)
+    path = survey(NAME, "votes", "mb", 2.0, data=tmp_path, params=small_params(), changes={"features": 3})
+    asked = read_meta(path, "x")["questions"]["0"]["second"]["features"]
+    rows = [row for row in read_table(path, "x").to_pylist() if (row["seed"], row["question"]) == (0, "second")]
+    reported = {feature for row in rows for feature in row["index"]}
+    assert reported == set(asked)
+    assert len(asked) == 3
+    assert all(row["named"] is None for row in rows)
+
+
+def test_everybody_has_spent_epsilon_once(tmp_path: Path) -> None:
+    store(tmp_path)
+    params = small_params(seeds=2, points=1, epochs=2)
+    path = survey(NAME, "frontier", None, 2.0, data=tmp_path, params=params)
+    runs = train(NAME, "frontier", None, 2.0, data=tmp_path, params=params)
+    for meta in (read_meta(path, "x"), read_meta(runs, "x")):
+        assert [spend["epsilon"] for spend in meta["ledger"]] == [2.0]
+        assert meta["rounds"] == {"teachers": 0.5, "first": 0.5, "features": 200}
+    assert read_meta(runs, "x")["survey"] == file_hash(path)
+
+
+def test_a_survey_is_the_same_file_again(tmp_path: Path) -> None:
+    store(tmp_path)
+    ask = (NAME, "votes", None, 2.0)
+    one = survey(*ask, data=tmp_path, params=small_params())
+    two = survey(*ask, data=tmp_path, params=small_params(), output=tmp_path / "again.parquet")
+    assert one.read_bytes() == two.read_bytes()
+
+
+def test_surveys_that_do_not_fit_are_refused(tmp_path: Path) -> None:
+    store(tmp_path)
+    params = small_params()
+    path = survey(NAME, "votes", None, 2.0, data=tmp_path, params=params)
+    other = dataclasses.replace(params, train=dataclasses.replace(params.train, train_fraction=0.1))
+    numbers = dataclasses.replace(params, train=dataclasses.replace(params.train, task="regression"))
+    apart = dataclasses.replace(params, train=dataclasses.replace(params.train, split="inductive"))
+    cell = (NAME, "votes", None, 2.0)
+    searched = dataclasses.replace(params.search, options={"denoise.teachers": (0.3, 0.5)})
+    cases: list[tuple[Any, str]] = [
+        (lambda: train(*cell, data=tmp_path, params=other), "train_fraction was 0.5, and is 0.1 now.*`ldp survey` on"),
+        (lambda: train(*cell, data=tmp_path, params=dataclasses.replace(params, seed=1)), "root was 0, and is 1 now"),
+        (lambda: train(*cell, data=tmp_path, params=dataclasses.replace(params, seeds=4)), "ask again with --seeds 4"),
+        (
+            lambda: train(*cell, data=tmp_path, params=dataclasses.replace(params, search=searched)),
+            "has its denoise.teachers behind it",
+        ),
+        (lambda: train(NAME, "votes", None, 3.0, data=tmp_path, params=params), "`ldp survey --dataset"),
+        (lambda: train(NAME, "votes", None, 3.0, data=tmp_path, params=params, survey=path), "has epsilon 2.0"),
+        (
+            lambda: train(*cell, data=tmp_path, params=params, calibrated=path),
+            "give it with --survey, not --calibrated",
+        ),
+        (lambda: train(NAME, "lpgnn", "mb", 2.0, data=tmp_path, params=params, survey=path), "leave --survey out"),
+        (lambda: survey(NAME, "lpgnn", None, 2.0, data=tmp_path, params=params), "asks nobody in turn"),
+        (lambda: survey(NAME, "frontier", None, 2.0, data=tmp_path, params=numbers), "has no classes to learn"),
+        (
+            lambda: survey(NAME, "frontier", None, 2.0, data=tmp_path, params=apart),
+            "asks nobody in turn where train.split",
+        ),
+        (lambda: train(*cell, data=tmp_path, params=apart), "asks nobody in turn where train.split"),
+        (lambda: SurveyFile(tmp_path / "graphs" / NAME / "labels.parquet", "x"), "kind"),
+    ]
+    for action, message in cases:
+        with pytest.raises(GraphLDPError, match=message) as error:
+            action()
+        assert "\n" not in str(error.value)
+    assert not (tmp_path / "runs").exists()
+    assert [one.name for one in (tmp_path / "surveyed" / NAME).iterdir()] == ["votes"]
+
+
+def test_a_row_prints_how_many_features_its_people_report_whoever_learns(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store(tmp_path)
+    found = {}
+    for place in (0, 1):
+        monkeypatch.setattr("graphldp.stages.learning._Cell.winner", lambda self, best, place=place: place)
+        params = small_params(seeds=2, points=1, epochs=2)
+        (row,) = run(NAME, "frontier", "mb", 3.0, data=tmp_path, params=params, references=False)
+        found[row.chosen["options"]["learner"]] = row.m
+    assert found == {"coin": surveys(small_graph(), 3.0, "mb").device.m, "votes": found["coin"]}
+
+
 # what it is worth -----------------------------------------------------------------------------------------------------
 
 
@@ -192,9 +310,9 @@ def test_numbers_as_features_need_another_mechanism(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("method", ["votes", "frontier"])
-def test_stages_that_perturb_once_say_how_a_survey_is_run(method: str, tmp_path: Path) -> None:
+def test_there_is_nothing_to_denoise(method: str, tmp_path: Path) -> None:
     store(tmp_path)
-    with pytest.raises(OptionError, match=f"ldp run --method {method}"):
+    with pytest.raises(OptionError, match=f"`ldp survey --method {method}`"):
         denoise(NAME, method, None, 1.0, data=tmp_path, steps=(0,))
 
 
