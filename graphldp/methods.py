@@ -75,20 +75,32 @@ class Survey:
     Attributes:
         teachers: the share of the people who are asked about their features; the others vote for a class.
         first: the share of the teachers who are asked about all features; the others, about the most telling ones.
-        features: how many these are.
+        narrowed: how many times the question is narrowed to these, each time for as many of the others.
+        features: how many these are the first time.
+        last: how many they are the last time; in between, they fall by the same factor.
     """
 
     teachers: float = 0.5
-    first: float = 0.5
-    features: int = 200
+    first: float = 0.4
+    narrowed: int = 3
+    features: int = 400
+    last: int = 40
 
     def __post_init__(self) -> None:
         for name, most in (("teachers", False), ("first", True)):
             value = getattr(self, name)
             if not _number(value) or not (0 < value < 1 or (most and value == 1)):
                 raise OptionError(f"{name} is a share above 0 and {'at most' if most else 'below'} 1, got {value!r}")
-        if isinstance(self.features, bool) or not isinstance(self.features, int) or self.features < 1:
-            raise OptionError(f"features must be a whole number of at least 1, got {self.features!r}")
+        for name in ("narrowed", "features", "last"):
+            value = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+                raise OptionError(f"{name} must be a whole number of at least 1, got {value!r}")
+
+    def sizes(self, dimensions: int) -> tuple[int, ...]:
+        """Return how many features each narrowed question is about."""
+        most = min(self.features, dimensions)
+        fall = (min(self.last, most) / most) ** (1 / max(1, self.narrowed - 1))
+        return tuple(max(1, round(most * fall**place)) for place in range(self.narrowed))
 
     def but(self, **changes: Any) -> Survey:
         """Return this survey with some options changed."""
@@ -291,6 +303,11 @@ _TOGL: tuple[tuple[str, tuple[Any, ...]], ...] = (
 )
 
 
+# The learners that know the graph and the training labels alone.
+_FLOOR = ("coin", "label-propagation", "labels", "spectral", "pagerank", "links", "surroundings")
+_UNSEEN = ("coin", "roles")  # of nodes that were not there in training
+
+
 def _structural(name: str, summary: str, *axes: tuple[str, tuple[Any, ...]], reference: str = "") -> Method:
     """Return a learner that knows the graph and the training labels alone; its evidence has its name."""
     perceptron = (("train.bias", (True,)), ("train.residual", (False,)))
@@ -324,8 +341,8 @@ _METHODS = {
             summary="The floor: what the graph and the training labels tell, by the best of several learners.",
             mechanism="null",
             mechanisms=("null",),
-            learners=("coin", "label-propagation", "labels", "spectral", "pagerank", "links", "surroundings"),
-            unseen=("coin", "roles"),
+            learners=_FLOOR,
+            unseen=_UNSEEN,
         ),
         Method(
             name="coin",
@@ -490,10 +507,10 @@ _METHODS = {
         ),
         Method(
             name="frontier",
-            summary="The votes of people's own features, or the floor, whichever validation says is the better.",
+            summary="The floor, or the votes of people's own features where validation has these clearly ahead.",
             mechanism="privset",
-            learners=("coin", "votes", "spectral", "pagerank", "links", "surroundings"),
-            unseen=("coin", "roles", "base", "lpgnn"),
+            learners=(*_FLOOR, "votes"),
+            unseen=(*_UNSEEN, "base", "lpgnn"),
         ),
         Method(
             name="nonpriv",

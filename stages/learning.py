@@ -546,7 +546,8 @@ class _Cell:
         A loss also says how sure a model is of itself, and learners as different as label propagation and a network
         differ in that; so what the table compares decides between them. The first learner stays where no other is
         better by more than a standard error: in all but the reports it is the pipeline of the table's methods, so that
-        what they add to it is not another learner's luck.
+        what they add to it is not another learner's luck. In the same way what nobody is told of, the floor, stays
+        where no learner that asks people is better than it by more than a standard error.
         """
         headline = measures_of(self.params.train.task).headline
         scores = np.array(
@@ -559,10 +560,9 @@ class _Cell:
                 for index in best
             ]
         )
-        place = int(scores.mean(axis=1).argmax())
-        ahead = scores[place] - scores[0]
-        error = ahead.std(ddof=1) / np.sqrt(len(ahead)) if len(ahead) > 1 else 0.0
-        return place if ahead.mean() > error else 0
+        asking = [self.plan.setups[index].recipe.mechanisms != ("null",) for index in best]
+        floor = _leader(scores, 0, [place for place, asks in enumerate(asking) if not asks])
+        return _leader(scores, floor, [place for place, asks in enumerate(asking) if asks])
 
     def final(self) -> CellResult:
         """Train the chosen point on the final seeds; only here are test labels opened."""
@@ -607,6 +607,16 @@ class _Cell:
             outer(int(whole * (offset + share * (start + part * inside))), whole, f"{words}: {text}")
 
         return say
+
+
+def _leader(scores: NDArray[np.float64], first: int, others: Sequence[int]) -> int:
+    """Return which of the others is the best on average, or the first if it is not behind by a standard error."""
+    if not others:
+        return first
+    place = max(others, key=lambda one: float(scores[one].mean()))
+    ahead = scores[place] - scores[first]
+    error = ahead.std(ddof=1) / np.sqrt(len(ahead)) if len(ahead) > 1 else 0.0
+    return place if ahead.mean() > error else first
 
 
 def _words(rung: int, rungs: int, batch: int, batches: int, learner: str) -> str:

@@ -81,7 +81,8 @@ class Surveys:
             params=params,
             device=device,
         )
-        out.narrowed(np.arange(min(survey.features, graph.dimensions)), 1.0)
+        for size in survey.sizes(graph.dimensions):
+            out.narrowed(np.arange(size), 1.0)
         nothing = np.zeros((graph.dimensions, graph.classes))
         Vote.of(out.epsilon, nothing, nothing[0], graph.low, graph.high)
         return out
@@ -120,18 +121,20 @@ class Surveys:
         return (*about, Question(name=VOTE, people=voters, features=every, answers=answers))
 
     def _teach(self, teachers: Any, shares: Any, seed: int) -> list[Question]:
-        """Ask the teachers: the first about all features, the others about those that the first found telling."""
+        """Ask the teachers: the first about all features, each later group about what was found telling before it."""
         graph = self.graph
         first = max(1, round(self.survey.first * len(teachers)))
-        every = np.arange(graph.dimensions)
-        asked = [self._ask("first", teachers[:first], every, self.device, seed)]
-        rest = teachers[first:]
-        if not len(rest):
-            return asked
-        found = self._taught(asked, shares)
-        telling = found.telling(min(self.survey.features, graph.dimensions))
-        expected = float(((found.mean[telling] - graph.low) / (graph.high - graph.low)).sum())
-        return [*asked, self._ask("second", rest, telling, self.narrowed(telling, expected), seed)]
+        asked = [self._ask("first", teachers[:first], np.arange(graph.dimensions), self.device, seed)]
+        groups = np.array_split(teachers[first:], self.survey.narrowed)
+        for count, (people, size) in enumerate(zip(groups, self.survey.sizes(graph.dimensions), strict=True)):
+            if not len(people):
+                break
+            found = self._taught(asked, shares)
+            telling = found.telling(size)
+            expected = float(((found.mean[telling] - graph.low) / (graph.high - graph.low)).sum())
+            device = self.narrowed(telling, expected)
+            asked.append(self._ask(f"narrowed {count + 1}", people, telling, device, seed))
+        return asked
 
     def _ask(self, name: str, people: Any, features: Any, device: VectorMechanism, seed: int) -> Question:
         rows = sp.csr_array(self.graph.features[people][:, features])

@@ -5,10 +5,13 @@ r"""How the classes' mean features differ, from noisy reports of people whose cl
 so that M is the regression of the estimates on q: where the q are right on average, people who may belong to several
 classes bias nothing. What is estimated is D_v, feature v's C class means less their mean over people, with the prior
 
-    D_v ~ N(0, tau spread_v^g I),   spread_v = m_v (1 - m_v) for features that are there or not, m_v their mean, else 1
+    D_v ~ sum_k s_k N(0, tau_k spread_v^g I),   spread_v = m_v (1 - m_v) for features that are there or not, m_v their
+                                                mean, else 1; tau_k on a grid that starts at 0
 
-tau and g maximise the probability of all reports (empirical Bayes), so that reports which say nothing give D = 0.
-Several waves of people may have been asked about different features, with different noise: their evidence adds up.
+The shares s and g maximise the probability of all reports (empirical Bayes): most features tell nothing of the class
+and few tell much, so that one size for all would either keep the noise of the many or lose what the few say. Reports
+that are not clearly likelier than with D = 0 give 0. Several waves of people may have been asked about different
+features, with different noise: their evidence adds up.
 """
 
 from __future__ import annotations
@@ -29,7 +32,9 @@ __all__ = ["ClassMeans", "Wave", "class_means"]
 Floats = NDArray[np.float64]
 
 _POWERS = (0.0, 0.5, 1.0, 1.5)
-_SIZES = np.concatenate([[0.0], np.geomspace(1e-6, 10.0, 40)])
+_SIZES = np.concatenate([[0.0], np.geomspace(1e-6, 10.0, 25)])
+_ROUNDS = 60  # of the estimation of the sizes' shares
+_CLEAR = 2.0  # nats by which reports must be likelier with differences than without
 _LEAST = 0.2  # of the average mean: no feature counts as rarer, or its noise would count as a signal
 _NEGLIGIBLE = 1e-9  # of the largest eigenvalue of the q's scatter: a direction in which nobody differs
 _BLOCK = 2**20  # entries of d x C x C at a time
@@ -69,14 +74,15 @@ class ClassMeans:
         spread: its variance over people, up to a factor, [d].
         difference: posterior mean of the classes' differences from it, [d, classes].
         square: posterior mean of their squared length, [d].
-        size, power: tau and g of the prior.
+        sizes: the share of each size tau of the prior.
+        power: its g.
     """
 
     mean: Floats
     spread: Floats
     difference: Floats
     square: Floats
-    size: float
+    sizes: Floats
     power: float
 
     def telling(self, count: int) -> NDArray[np.int64]:
@@ -121,29 +127,41 @@ def class_means(waves: Sequence[Wave], dimensions: int) -> ClassMeans:
     # In the directions in which people differ: the shares of a person sum to 1, so there are at most classes - 1.
     values, basis = np.linalg.eigh(scatter)
     basis = basis[:, values > _NEGLIGIBLE * max(float(values.max()), 1e-300)]
-    if not basis.shape[1]:
-        zero = np.zeros((dimensions, classes))
-        return ClassMeans(mean=mean, spread=spread, difference=zero, square=zero[:, 0], size=0.0, power=0.0)
-    total = total @ basis
-    width = basis.shape[1]
     step = max(1, _BLOCK // (classes * classes))
-    inner = np.concatenate([basis.T @ precision[start : start + step] @ basis for start in range(0, dimensions, step)])
+    starts = range(0, dimensions if basis.shape[1] else 0, step)
+    axes = [np.linalg.eigh(basis.T @ precision[start : start + step] @ basis) for start in starts]
+    if not axes:
+        return _none(mean, spread, classes)
+    # Along its own axes a feature's reports are independent.
+    known = np.maximum(np.concatenate([one.eigenvalues for one in axes]), 0.0)
+    turned = np.concatenate([one.eigenvectors for one in axes])
+    found = np.einsum("vab,va->vb", turned, total @ basis)
     scale = spread / ((high - low) ** 2 / 4)
-    size, power = _prior(inner, total, scale)
-    if size == 0:
-        zero = np.zeros((dimensions, classes))
-        return ClassMeans(mean=mean, spread=spread, difference=zero, square=zero[:, 0], size=0.0, power=0.0)
-    variance = size * (high - low) ** 2 * scale**power
-    posterior = np.linalg.inv(inner + np.eye(width) / variance[:, None, None])
-    found = np.einsum("vab,vb->va", posterior, total)
+    fitted = _prior(known * (high - low) ** 2, found * (high - low), scale)
+    if fitted is None:
+        return _none(mean, spread, classes)
+    sizes, power, chances = fitted
+    centre, square = np.zeros(found.shape), np.zeros(dimensions)
+    for size, chance in zip(_SIZES[1:], chances.T[1:], strict=True):
+        variance = size * (high - low) ** 2 * scale[:, None] ** power
+        kept = variance / (1 + variance * known)
+        centre += chance[:, None] * kept * found
+        square += chance * (np.square(kept * found) + kept).sum(axis=1)
     return ClassMeans(
         mean=mean,
         spread=spread,
-        difference=found @ basis.T,
-        square=np.square(found).sum(axis=1) + np.einsum("vaa->v", posterior),
-        size=size,
+        difference=np.einsum("vab,vb->va", turned, centre) @ basis.T,
+        square=square,
+        sizes=sizes,
         power=power,
     )
+
+
+def _none(mean: Floats, spread: Floats, classes: int) -> ClassMeans:
+    """Return the means of classes that do not differ."""
+    zero = np.zeros((len(mean), classes))
+    sizes = (_SIZES == 0).astype(np.float64)
+    return ClassMeans(mean=mean, spread=spread, difference=zero, square=zero[:, 0], sizes=sizes, power=0.0)
 
 
 def _means(waves: Sequence[Wave], dimensions: int) -> Floats:
@@ -165,20 +183,34 @@ def _means(waves: Sequence[Wave], dimensions: int) -> Floats:
     return np.asarray(np.clip(centre + kept * (raw - centre), low, high))
 
 
-def _prior(precision: Floats, total: Floats, scale: Floats) -> tuple[float, float]:
-    """Return the size and the power of the prior's variance that make the reports the likeliest.
+def _prior(known: Floats, found: Floats, scale: Floats) -> tuple[Floats, float, Floats] | None:
+    """Return the sizes' shares and the power that make the reports the likeliest, and each feature's chances of sizes.
 
-    Along the basis the reports are taken as independent, which they are for one wave, and for waves of people alike.
+    None where the reports are not clearly likelier than if no feature told the classes.
+
+    Args:
+        known: d x p, the precision of the reports along each feature's axes, for features between 0 and 1.
+        found: d x p, the reports along them, times their precision.
+        scale: each feature's spread, 1 at most.
     """
-    along = np.maximum(np.einsum("vaa->va", precision), 0.0)
-    seen = along > 0
-    score = np.square(total)[seen] / along[seen]
-    best = (0.0, 0.0, 0.0)
+    best: tuple[float, Floats, float, Floats] | None = None
     for power in _POWERS:
-        relative = (along * scale[:, None] ** power)[seen]
-        for size in _SIZES[1:]:
+        relative = known * scale[:, None] ** power
+        gains = np.empty((len(known), len(_SIZES)))
+        for place, size in enumerate(_SIZES):
             grown = 1 + size * relative
-            gain = float(0.5 * (score * (1 - 1 / grown)).sum() - 0.5 * np.log(grown).sum())
-            if gain > best[0] + 1e-9:
-                best = (gain, float(size), power)
-    return best[1], best[2]
+            gains[:, place] = 0.5 * (np.square(found) * size * scale[:, None] ** power / grown - np.log(grown)).sum(
+                axis=1
+            )
+        highest = gains.max(axis=1, keepdims=True)
+        likely = np.exp(gains - highest)
+        shares = np.full(len(_SIZES), 1 / len(_SIZES))
+        for _ in range(_ROUNDS):
+            joint = likely * shares
+            shares = (joint / joint.sum(axis=1, keepdims=True)).mean(axis=0)
+        joint = likely * shares
+        whole = joint.sum(axis=1, keepdims=True)
+        gain = float((np.log(whole) + highest).sum())
+        if gain > _CLEAR and (best is None or gain > best[0] + 1e-9):
+            best = (gain, shares, power, joint / whole)
+    return None if best is None else best[1:]

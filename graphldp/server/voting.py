@@ -2,8 +2,8 @@ r"""Asking people twice, each of them once: some about their features, the other
 
     teachers    the half of the people whose class is best known from the graph and the training labels; they report
                 features, first any, then the most telling ones (`class_means`)
-    voters      the others, with the other half of the training nodes; they are sent the classes' weights, and each
-                reports the class that her own features speak for (`graphldp.client.vote`)
+    voters      the others, with the other half of the training nodes, or 200 of them; they are sent the classes'
+                weights, and each reports the class that her own features speak for (`graphldp.client.vote`)
 
 A vote S is evidence about its voter's class, and through the graph about her neighbours':
 
@@ -51,6 +51,7 @@ _LEAST = 0.15  # of the mean share of votes: no class is taken never to vote for
 _RIDGE = 2.0  # people's worth of the assumption that all classes vote alike
 _PENALTY = 20.0  # labels' worth of the assumption that votes say nothing, for the square of each weight that they get
 _SHUFFLES = 100
+_CALIBRATING = 200  # training nodes at most that vote: their class is known, and they show what votes are worth
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -96,14 +97,15 @@ def teachers_and_voters(
     """Return who is asked about features, in random order, and who votes. Public: no feature has a part in it.
 
     Half of the training nodes teach, and of the others those whose class is best known; the other half vote, so that
-    a model can learn what votes are worth.
+    a model can learn what votes are worth. For that 200 are enough: the rest of a larger half teaches.
     """
     nodes = len(shares)
     count = min(nodes - 1, max(2, round(share * nodes)))
     known = shares.max(axis=1) + 1e-9 * rng.random(nodes)
     mixed = rng.permutation(np.asarray(train, dtype=np.int64))
-    known[mixed[: len(mixed) // 2]] += 2.0
-    known[mixed[len(mixed) // 2 :]] -= 2.0
+    voting = min(len(mixed) - len(mixed) // 2, _CALIBRATING)
+    known[mixed[: len(mixed) - voting]] += 2.0
+    known[mixed[len(mixed) - voting :]] -= 2.0
     order = np.argsort(-known, kind="stable")
     return rng.permutation(order[:count]), np.sort(order[count:])
 

@@ -43,11 +43,11 @@ def wave(own: np.ndarray, shares: np.ndarray, epsilon: float, name: str = "privs
 def by_hand(waves: list[Wave], found: ClassMeans) -> tuple[np.ndarray, np.ndarray]:
     """Return the posterior mean of the differences, and of their square, one feature after the other."""
     means, squares = np.zeros((D, CLASSES)), np.zeros(D)
+    sizes = np.concatenate([[0.0], np.geomspace(1e-6, 10.0, 25)])
     values, basis = np.linalg.eigh(sum(np.cov(w.shares.T) * (len(w.shares) - 1) for w in waves))
     basis = basis[:, values > 1e-6 * values.max()]
     for v in range(D):
-        variance = found.size * (4 * found.spread[v]) ** found.power
-        precision, total = np.eye(basis.shape[1]) / variance, np.zeros(basis.shape[1])
+        precision, total = np.zeros((basis.shape[1], basis.shape[1])), np.zeros(basis.shape[1])
         for one in waves:
             if v not in one.features:
                 continue
@@ -56,9 +56,19 @@ def by_hand(waves: list[Wave], found: ClassMeans) -> tuple[np.ndarray, np.ndarra
             noise = float(one.device.variance(found.mean[v]))
             precision += design.T @ design / noise
             total += design.T @ one.estimate.dense()[:, place].astype(np.float64) / noise
-        covariance = np.linalg.inv(precision)
-        means[v] = basis @ covariance @ total
-        squares[v] = np.square(covariance @ total).sum() + np.trace(covariance)
+        likely, moments = np.zeros(len(sizes)), []
+        for place, size in enumerate(sizes):
+            # The estimate precision^-1 total is normal, with the prior's variance and its own.
+            variance = size * (4 * found.spread[v]) ** found.power
+            spread = np.linalg.inv(precision) + variance * np.eye(len(precision))
+            guess = np.linalg.solve(precision, total)
+            likely[place] = -0.5 * (guess @ np.linalg.solve(spread, guess) + np.linalg.slogdet(spread)[1])
+            covariance = variance * np.linalg.inv(np.eye(len(precision)) + variance * precision)
+            moments.append((basis @ covariance @ total, np.square(covariance @ total).sum() + np.trace(covariance)))
+        chance = found.sizes * np.exp(likely - likely.max())
+        chance /= chance.sum()
+        means[v] = sum(part * mean for part, (mean, _) in zip(chance, moments, strict=True))
+        squares[v] = sum(part * square for part, (_, square) in zip(chance, moments, strict=True))
     return means, squares
 
 
@@ -68,7 +78,8 @@ def test_the_posterior_is_bayesian_regression(name: str, soft: bool) -> None:
     own, shares = people(1500, soft=soft)
     waves = [wave(own, shares, 6.0, name)]
     found = class_means(waves, D)
-    assert found.size > 0
+    assert found.sizes[0] < 1
+    assert found.sizes.sum() == pytest.approx(1.0)
     means, squares = by_hand(waves, found)
     np.testing.assert_allclose(found.difference, means, rtol=1e-4, atol=1e-6)
     np.testing.assert_allclose(found.square, squares, rtol=1e-4)
@@ -105,6 +116,17 @@ def test_reports_that_say_nothing_of_the_classes_give_next_to_nothing(name: str)
     told = class_means([wave(own, shares, 6.0, name)], D)
     shuffled = [class_means([wave(own, generator(s).permutation(shares), 6.0, name)], D) for s in range(5)]
     assert np.median([np.abs(one.difference).max() for one in shuffled]) < 0.15 * np.abs(told.difference).max()
+
+
+def test_features_that_tell_nothing_are_shrunk_harder_than_those_that_tell_much() -> None:
+    own, shares = people(3000, soft=True)
+    (one,) = waves = [wave(own, shares, 5.0)]
+    found = class_means(waves, D)
+    away = one.shares - one.shares.mean(axis=0)
+    plain = np.linalg.lstsq(away, one.estimate.dense().astype(np.float64), rcond=None)[0].T
+    kept = np.linalg.norm(found.difference, axis=1) / np.linalg.norm(plain - plain.mean(axis=1, keepdims=True), axis=1)
+    assert kept[:3].min() > 0.8
+    assert np.median(kept[3:]) < 0.3
 
 
 def test_the_telling_features_are_found_and_people_are_sorted_by_them() -> None:

@@ -21,7 +21,8 @@ from graphldp.server import rectify
 from graphldp.stages.answers import SurveyFile
 from graphldp.stages.artifacts import file_hash, plain, read_meta, read_table
 from graphldp.stages.denoise import denoise
-from graphldp.stages.learning import learn_cell
+from graphldp.stages.learning import _Cell, learn_cell
+from graphldp.stages.resources import Resources
 from graphldp.stages.run import run
 from graphldp.stages.setups import Devices, plan_of
 from graphldp.stages.splits import split_of
@@ -29,11 +30,12 @@ from graphldp.stages.survey import survey
 from graphldp.stages.surveys import Surveys
 from graphldp.stages.train import train
 
+NARROW: dict[str, Any] = {"narrowed": 2, "features": 10, "last": 5}
 PLANTED: dict[str, Any] = {"nodes": 1500, "dimensions": 60, "words": 12.0, "structure": 0.05, "features": 0.9}
 
 
 def surveys(graph: Graph, epsilon: float = 3.0, mechanism: str = "privset", **options: Any) -> Surveys:
-    return Surveys.of(graph, Survey(features=10), mechanism, epsilon, small_params(), options)
+    return Surveys.of(graph, Survey(**NARROW), mechanism, epsilon, small_params(), options)
 
 
 def asked(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, float, int, int]]:
@@ -61,9 +63,9 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, float, int, int]]:
 def test_everybody_answers_once_with_the_whole_budget(mechanism: str, monkeypatch: pytest.MonkeyPatch) -> None:
     graph, calls = small_graph(), asked(monkeypatch)
     found = surveys(graph, 2.0, mechanism).estimate(0, None)  # type: ignore[arg-type]
-    assert [(what, epsilon) for what, epsilon, _, _ in calls] == [(mechanism, 2.0), (mechanism, 2.0), ("vote", 2.0)]
+    assert [(what, epsilon) for what, epsilon, _, _ in calls] == [(mechanism, 2.0)] * 3 + [("vote", 2.0)]
     assert sum(people for _, _, people, _ in calls) == graph.nodes
-    assert [dimensions for *_, dimensions in calls] == [24, 10, 24]
+    assert [dimensions for *_, dimensions in calls] == [24, 10, 5, 24]
     assert (found.votes[:, 0] >= 0).sum() == calls[-1][2]
 
 
@@ -83,7 +85,7 @@ def test_features_of_one_person_reach_the_server_through_her_answer_alone(monkey
     wrong = dataclasses.replace(graph, labels=np.where(hidden, (graph.labels + 1) % 3, graph.labels).astype(np.int32))
     two = surveys(wrong).estimate(0, None)  # type: ignore[arg-type]
     np.testing.assert_array_equal(one.votes, two.votes)
-    assert sum(rows[:3]) == graph.nodes == len(marked)
+    assert sum(rows[:4]) == graph.nodes == len(marked)
     assert not one.matrix.nnz
 
 
@@ -118,7 +120,7 @@ def test_what_an_artifact_would_say(tmp_path: Path) -> None:
     meta = surveys(graph, 2.0).meta(tmp_path / "graphs" / NAME, [0, 1])
     assert meta["epsilon"] == 2.0
     assert sum(part["epsilon"] for part in meta["ledger"]) == 2.0
-    assert meta["rounds"] == {"teachers": 0.5, "first": 0.5, "features": 10}
+    assert meta["rounds"] == {"teachers": 0.5, "first": 0.4, "narrowed": 2, "features": 10, "last": 5}
 
 
 # the artifact ---------------------------------------------------------------------------------------------------------
@@ -128,11 +130,11 @@ def test_what_an_artifact_would_say(tmp_path: Path) -> None:
 def test_what_everybody_said_is_in_the_file(mechanism: str, tmp_path: Path) -> None:
     """Each question comes back as it was asked and answered, whatever the mechanism sends."""
     graph, params = store(tmp_path), small_params(seeds=2, search_seeds=1)
-    path = survey(NAME, "votes", mechanism, 0.8, data=tmp_path, params=params, changes={"features": 10})
+    path = survey(NAME, "votes", mechanism, 0.8, data=tmp_path, params=params, changes=NARROW)
     asking, file = surveys(graph, 0.8, mechanism), SurveyFile(path, "ldp survey")
     for seed in (0, 1, -1):
         told, found = asking.questions(seed), file.questions(seed)
-        assert [one.name for one in found] == ["first", "second", "vote"]
+        assert [one.name for one in found] == ["first", "narrowed 1", "narrowed 2", "vote"]
         assert sorted(np.concatenate([one.people for one in found])) == list(range(graph.nodes))
         for one, other in zip(told, found, strict=True):
             np.testing.assert_array_equal(one.people, other.people)
@@ -153,8 +155,8 @@ def test_what_everybody_said_is_in_the_file(mechanism: str, tmp_path: Path) -> N
 def test_reported_features_have_their_number_in_the_graph(tmp_path: Path) -> None:
     store(tmp_path)
     path = survey(NAME, "votes", "mb", 2.0, data=tmp_path, params=small_params(), changes={"features": 3})
-    asked = read_meta(path, "x")["questions"]["0"]["second"]["features"]
-    rows = [row for row in read_table(path, "x").to_pylist() if (row["seed"], row["question"]) == (0, "second")]
+    asked = read_meta(path, "x")["questions"]["0"]["narrowed 1"]["features"]
+    rows = [row for row in read_table(path, "x").to_pylist() if (row["seed"], row["question"]) == (0, "narrowed 1")]
     reported = {feature for row in rows for feature in row["index"]}
     assert reported == set(asked)
     assert len(asked) == 3
@@ -168,7 +170,7 @@ def test_everybody_has_spent_epsilon_once(tmp_path: Path) -> None:
     runs = train(NAME, "frontier", None, 2.0, data=tmp_path, params=params)
     for meta in (read_meta(path, "x"), read_meta(runs, "x")):
         assert [spend["epsilon"] for spend in meta["ledger"]] == [2.0]
-        assert meta["rounds"] == {"teachers": 0.5, "first": 0.5, "features": 200}
+        assert meta["rounds"] == {"teachers": 0.5, "first": 0.4, "narrowed": 3, "features": 400, "last": 40}
     assert read_meta(runs, "x")["survey"] == file_hash(path)
 
 
@@ -226,7 +228,7 @@ def test_a_row_prints_how_many_features_its_people_report_whoever_learns(
 ) -> None:
     store(tmp_path)
     found = {}
-    for place in (0, 1):
+    for place in (0, -1):  # the coin, and votes
         monkeypatch.setattr("graphldp.stages.learning._Cell.winner", lambda self, best, place=place: place)
         params = small_params(seeds=2, points=1, epochs=2)
         (row,) = run(NAME, "frontier", "mb", 3.0, data=tmp_path, params=params, references=False)
@@ -270,11 +272,28 @@ def test_where_reports_say_nothing_the_labels_around_a_node_are_left(tmp_path: P
         ({"first": 0.0}, "first is a share above 0 and at most 1"),
         ({"features": 0}, "features must be a whole number"),
         ({"features": 2.5}, "features must be a whole number"),
+        ({"narrowed": 0}, "narrowed must be a whole number"),
+        ({"last": True}, "last must be a whole number"),
     ],
 )
 def test_a_survey_that_cannot_be(change: dict[str, Any], message: str) -> None:
     with pytest.raises(OptionError, match=message):
         methods.method("votes").but(change)
+
+
+@pytest.mark.parametrize(
+    ("survey", "dimensions", "sizes"),
+    [
+        (Survey(), 1433, (400, 126, 40)),
+        (Survey(), 100, (100, 63, 40)),
+        (Survey(), 24, (24, 24, 24)),
+        (Survey(narrowed=1, features=50), 1433, (50,)),
+        (Survey(narrowed=4, features=8, last=1), 60, (8, 4, 2, 1)),
+        (Survey(narrowed=2, features=8, last=20), 60, (8, 8)),
+    ],
+)
+def test_the_question_is_narrowed_by_the_same_factor(survey: Survey, dimensions: int, sizes: tuple[int, ...]) -> None:
+    assert survey.sizes(dimensions) == sizes
 
 
 def test_parts_of_the_survey_are_options_of_the_method() -> None:
@@ -369,9 +388,46 @@ def test_the_better_one_is_chosen_and_people_have_spent_their_budget_whichever_i
     assert sum(part["epsilon"] for part in meta["ledger"]) == 0.01
 
 
-def test_frontier_has_the_floor_among_its_learners() -> None:
-    mine, floor = (methods.method(name).learners for name in ("frontier", "structure"))
-    assert "votes" in mine
-    assert mine[0] == floor[0]
-    # Behind a closed gate `votes` is label propagation, so that the learners of that alone may be left out.
-    assert set(floor) - set(mine) == {"label-propagation", "labels"}
+def test_the_floor_stays_where_votes_are_not_clearly_better_and_then_the_row_is_the_floors(tmp_path: Path) -> None:
+    """The same learner, trained and scored in the same way: nothing is lost by having asked."""
+    graph = store(tmp_path)
+    floor, mine = (methods.method(name) for name in ("structure", "frontier"))
+    assert mine.learners == (*floor.learners, "votes")
+    params = small_params(seeds=3, points=2, epochs=30)
+
+    def result(recipe: methods.Method, epsilon: float) -> Any:
+        cell = Devices(
+            graph=graph, recipe=recipe, mechanism=recipe.mechanism, epsilon=epsilon, options={}, params=params
+        )
+        return learn_cell(graph, plan_of(cell, params), params)
+
+    two = result(mine, 0.01)
+    assert two.chosen["options"]["learner"] != "votes"
+    scores = [[row["test_accuracy"] for row in one.rows if row["role"] == "final"] for one in (result(floor, 0.0), two)]
+    assert scores[0] == scores[1]
+
+
+def test_votes_must_be_better_than_the_best_of_the_floor_and_not_than_its_first_learner() -> None:
+    params = small_params(points=1, search_seeds=1, seeds=4)
+    recipe = methods.method("frontier")
+    cell = Devices(graph=small_graph(), recipe=recipe, mechanism="privset", epsilon=1.0, options={}, params=params)
+    plan = plan_of(cell, params)
+
+    def choice(**accuracies: list[float]) -> str:
+        found = _Cell(small_graph(), plan, params, "cpu", Resources(), None)
+        best = [learner.start for learner in plan.learners]
+        for place, learner in zip(best, plan.learners, strict=True):
+            for seed, value in enumerate(accuracies.get(learner.name, [0.5, 0.6, 0.5, 0.6])):
+                row = {"role": "playoff", "rung": None, "point": place, "seed": seed, "validation_accuracy": value}
+                found.tried.append(row)
+        return plan.learners[found.winner(best)].name
+
+    links = [0.7, 0.8, 0.7, 0.8]
+    assert choice(votes=[0.6, 0.7, 0.6, 0.7]) == "votes"
+    assert choice(votes=[0.6, 0.7, 0.6, 0.7], links=links) == "links"
+    assert choice(votes=[0.9, 0.8, 0.7, 0.8], links=links) == "links"  # ahead by one standard error and no more
+    assert choice(votes=[0.9, 0.9, 0.8, 0.9], links=links) == "votes"
+    # The coin may be near enough to stay, and then votes are measured against it.
+    lucky = [0.9, 0.6, 0.5, 0.6]
+    assert choice(links=lucky) == "coin"
+    assert choice(votes=[0.59, 0.69, 0.59, 0.69], links=lucky) == "votes"
