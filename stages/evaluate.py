@@ -21,7 +21,8 @@ from graphldp.errors import ArtifactError, DataError
 from graphldp.evaluation import Bootstrap, Interval, mean_interval, paired_difference
 from graphldp.measures import DEFAULT_TASK, TaskMeasures, measures_of
 from graphldp.stages.artifacts import read_meta, read_table, write_json, write_text
-from graphldp.stages.figures import budget_figure, pictures
+from graphldp.stages.figures import budget_figure
+from graphldp.stages.maps import drawn, map_figure, maps
 from graphldp.stages.paper_numbers import PaperNumbers, load_papers
 from graphldp.stages.params import INDUCTIVE, Axes, Cell, Params, value_text
 from graphldp.stages.paths import epsilon_text
@@ -125,7 +126,8 @@ def write(result: Result, results: Path) -> list[Path]:
         }
     texts |= {
         f"plots/{result.measures.headline.name}.csv": plots_text(result.tables["main"]),
-        **{f"figures/{one.file}": budget_figure(one, width=760) for one in pictures(result)},
+        **{f"figures/{one.file}": budget_figure(one, width=760) for one in drawn(result)},
+        **{f"figures/{one.file}": map_figure(one, width=760) for one in maps(result)},
         "report.html": report_page(result),
     }
     for name, text in texts.items():

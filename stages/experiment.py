@@ -21,6 +21,7 @@ from graphldp import __version__, methods
 from graphldp.errors import ArtifactError, OptionError, unknown_name
 from graphldp.graph import Graph
 from graphldp.stages.artifacts import plain, read_meta, write_json
+from graphldp.stages.backgrounds import backgrounds_of
 from graphldp.stages.download import obtain
 from graphldp.stages.evaluate import measure, write
 from graphldp.stages.graphs import graph_hash, read_graph, read_graph_meta
@@ -322,7 +323,12 @@ def results_of(what: Plan, data: Path, papers: Path, progress: Progress | None =
     found = measure(experiment, home(data, experiment), papers, progress, cells=what.cells, make=make)
     notes = (*found.notes, spent(what).text)
     return dataclasses.replace(
-        found, title=experiment.title, about=" ".join(experiment.about.split()), experiment=experiment.name, notes=notes
+        found,
+        title=experiment.title,
+        about=" ".join(experiment.about.split()),
+        experiment=experiment.name,
+        notes=notes,
+        backgrounds=backgrounds_of(what.cells, experiment.seed),
     )
 
 

@@ -14,8 +14,9 @@ from pathlib import Path
 from string import Template
 
 from graphldp.evaluation import Interval
-from graphldp.stages.figures import FIGURE_CSS, Picture, budget_figure, gain_bar, pictures
+from graphldp.stages.figures import FIGURE_CSS, Picture, budget_figure, gain_bar
 from graphldp.stages.findings import Finding, find, title
+from graphldp.stages.maps import Map, drawn, map_figure, maps
 from graphldp.stages.tables import (
     DAGGER,
     Result,
@@ -44,7 +45,7 @@ def report_page(result: Result) -> str:
     template = Template((_HERE / "report.html").read_text(encoding="utf-8"))
     css = (_HERE / "report.css").read_text(encoding="utf-8") + FIGURE_CSS
     findings = [find(section) for section in result.sections]
-    drawn = {picture.sections[0].slug: picture for picture in pictures(result)}
+    pictures = {picture.sections[0].slug: picture for picture in drawn(result)}
     names = list(dict.fromkeys(title(section.dataset) for section in result.sections))
     lead = (
         "People perturb their own features before they send them. The question is what those noisy reports add to what "
@@ -57,8 +58,9 @@ def report_page(result: Result) -> str:
         lead=escape(result.about) or lead,
         css=css.strip(),
         jump=_jump(result) if len(result.sections) > 1 else "",
-        sections="\n".join(
-            _section(section, finding, result, drawn.get(section.slug))
+        sections="".join(map(_map, maps(result)))
+        + "\n".join(
+            _section(section, finding, result, pictures.get(section.slug))
             for section, finding in zip(result.sections, findings, strict=True)
         ),
         measured=_measured(result),
@@ -90,6 +92,29 @@ def _section(section: Section, finding: Finding, result: Result, picture: Pictur
         f'<section class="finding" id="{escape(section.slug)}">\n<h2>{escape(finding.headline)}</h2>\n'
         f"{_tiles(section, finding)}\n{sentences}\n{figure}"
         f"<h3>Every result</h3>\n{_table(section, result)}\n{_notes(section)}\n</section>"
+    )
+
+
+def _map(shown: Map) -> str:
+    """Return the section of a map, in front of its tables."""
+    drawings = "".join(
+        f'<div class="{kind}">{map_figure(shown, width=width, standalone=False)}</div>'
+        for kind, width in _WIDTHS.items()
+    )
+    bits = (
+        " The last panel has bits, of one person: what her words say of her class, the most that any report of that "
+        "epsilon can say, and what one report of a mechanism says where it can be computed."
+        if any(not panel.across for panel in shown.panels)
+        else ""
+    )
+    caption = (
+        f"Each number is a mean gain over the floor at the same place, in {escape(shown.measure.step)}; bold where its "
+        "whole interval lies on one side of zero. The floor’s own panel has its "
+        f"{escape(shown.measure.label)}, and the ceiling’s the gain of everybody’s true features.{bits}"
+    )
+    return (
+        f'<section class="finding" id="map-{escape(shown.slug)}">\n<h2>{escape(shown.title)}</h2>\n'
+        f'<div class="framed"><figure>{drawings}<figcaption>{caption}</figcaption></figure></div>\n</section>\n'
     )
 
 
@@ -321,7 +346,7 @@ def _papers(result: Result) -> str:
 def _again(result: Result) -> str:
     files = [f"tables/{name}.{form}" for name in result.tables for form in ("csv", "md", "tex")]
     files += ["metrics.json", f"plots/{result.measures.headline.name}.csv"]
-    files += [f"figures/{picture.file}" for picture in pictures(result)]
+    files += [f"figures/{name}" for name in (*(one.file for one in drawn(result)), *(one.file for one in maps(result)))]
     links = ", ".join(f'<a href="{escape(name)}">{escape(name)}</a>' for name in files)
     if result.experiment:
         name = escape(result.experiment)

@@ -23,6 +23,7 @@ __all__ = [
     "MAJORITY",
     "NONPRIV",
     "STRUCTURE",
+    "Background",
     "Claim",
     "Result",
     "Row",
@@ -196,6 +197,11 @@ class Section:
         return "-".join([self.place, *(f"{short(name)}{value}" for name, value in self.setting)])
 
     @property
+    def where(self) -> str:
+        """The dataset, and the task where it is not the default one, for people."""
+        return ", ".join([self.dataset, *([] if self.measures.task == DEFAULT_TASK else [self.measures.title])])
+
+    @property
     def place(self) -> str:
         """The dataset and the task as part of a file's name; the default task goes without saying."""
         return self.dataset if self.measures.task == DEFAULT_TASK else f"{self.dataset}-{self.measures.task}"
@@ -238,6 +244,22 @@ class Section:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Background:
+    """What can be known without training anything, in bits, along one axis of a data set.
+
+    Attributes:
+        dataset, axis: where it belongs.
+        columns: what each number is, in one or two short lines.
+        values: the numbers at each value of the axis.
+    """
+
+    dataset: str
+    axis: str
+    columns: tuple[str, ...]
+    values: Mapping[str, tuple[float, ...]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Result:
     """Everything that an evaluation says: one section per dataset and task, notes, and how sure it is."""
 
@@ -248,6 +270,7 @@ class Result:
     title: str = ""
     about: str = ""
     experiment: str = ""
+    backgrounds: tuple[Background, ...] = ()
 
     @property
     def rows(self) -> Iterator[Row]:

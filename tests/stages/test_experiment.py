@@ -264,8 +264,8 @@ def test_an_axis_is_a_column_and_has_its_own_floor(data: Path, tmp_path: Path) -
     }
     assert [f"{row.score.mean:.2f}" for _, row in picture.reference("structure")] == floors
     page = (tmp_path / "results" / "small" / "report.html").read_text(encoding="utf-8")
-    assert page.count("<figure>") == 1
-    assert page.count('<section class="finding"') == 2
+    assert page.count("<figure>") == 2  # and, of two axes, a map in front
+    assert page.count('<section class="finding"') == 3
 
 
 def test_a_methods_axis_is_the_foot_of_the_figure(data: Path, tmp_path: Path) -> None:
