@@ -34,6 +34,7 @@ COMMANDS = {
         "tables",
         "audit",
         "attack",
+        "selection",
         "docs",
     ),
 }

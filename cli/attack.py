@@ -98,7 +98,8 @@ def _show(rows: list[AttackRow], files: list[Path]) -> None:
     from graphldp.stages.attack import cells, headers, legend
 
     first, *rest = legend(rows)
-    table = Table(title=first, title_justify="left", box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    console.out.print(first, markup=False, soft_wrap=True, style="bold")
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
     for position, name in enumerate(headers()):
         table.add_column(name, justify="left" if position == 0 else "right", no_wrap=True)
     last = ""

@@ -94,6 +94,7 @@ class AttackRow:
         votes: of the neighbours' votes; `votes_accuracy` how often these are right.
         learned: of the attacker with everything the server has.
         public: of the same attacker without any report: neighbours and training labels alone.
+        how: with which options, root seed and filter.
     """
 
     dataset: str
@@ -120,6 +121,7 @@ class AttackRow:
     learned: Rate
     learned_accuracy: Rate
     public: Rate
+    how: str
 
     def flat(self) -> dict[str, Any]:
         """Return the row with a column for each number: a rate has two, the second its standard error."""
@@ -153,6 +155,13 @@ class Tallies:
     def __post_init__(self) -> None:
         for name in ("report", "informed", "votes", "learned", "public"):
             setattr(self, name, Tally(self.nodes))
+
+    def together(self, other: Tallies) -> Tallies:
+        """Return both tallies of the same people as one."""
+        out = Tallies(self.nodes)
+        for name in ("report", "informed", "votes", "learned", "public"):
+            setattr(out, name, getattr(self, name).together(getattr(other, name)))
+        return out
 
     def report_says(self, fact: Fact, odds: Floats, informed: Floats | None = None) -> None:
         """Add the guesses from each person's own report."""
@@ -278,8 +287,14 @@ def _rows(
             if progress:
                 text = f"{target.device.name} at epsilon {epsilon_text(target.epsilon)}"
                 progress(done, len(targets) * len(splits), text)
-        out.append(_row(graph, target, reader, facts, tallies, len(splits)))
+        how = "; ".join((*_chosen(target.device), f"filter depth {steps}", f"root seed {params.seed}"))
+        out.append(_row(graph, target, reader, facts, tallies, len(splits), how))
     return out
+
+
+def _chosen(device: VectorMechanism) -> list[str]:
+    """Return a mechanism's options, without lists of a number for each attribute."""
+    return [f"{key} {value}" for key, value in device.options().items() if not isinstance(value, list | tuple)]
 
 
 def _attack_once(
@@ -304,7 +319,7 @@ def _attack_once(
 
 
 def _row(
-    graph: Graph, target: _Target, reader: Reader, facts: Sequence[Fact], tallies: Tallies, repetitions: int
+    graph: Graph, target: _Target, reader: Reader, facts: Sequence[Fact], tallies: Tallies, repetitions: int, how: str
 ) -> AttackRow:
     device = target.device
     exact, delta = device.privacy_loss(), device.delta
@@ -338,6 +353,7 @@ def _row(
         learned=tallies.learned.advantage,
         learned_accuracy=tallies.learned.accuracy,
         public=tallies.public.advantage,
+        how=how,
     )
 
 
@@ -403,6 +419,7 @@ def legend(rows: Sequence[AttackRow]) -> list[str]:
         f"{one.dataset}: {one.attributes} attributes of {one.people} people, {one.repetitions} "
         f"repetition{'s' if one.repetitions > 1 else ''}; {percent(one.prior)} % have an attribute. All in percent; "
         "± is one standard error, people drawn anew.",
+        *dict.fromkeys(f"{row.mechanism}: {row.how}" for row in rows),
         *(f"{name}: {meaning}" for name, meaning in _COLUMNS[3:]),
     ]
 

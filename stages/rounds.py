@@ -195,14 +195,21 @@ class TwoRounds:
             self.graph, reports, by=rounds.score_by, steps=rounds.score_steps, split=split, apart=apart
         )
 
+    def first(self, seed: int) -> Reports:
+        """Return what leaves the devices in the first round."""
+        return self.device.perturb(self.graph.features, source_of(self.params.seed, self.graph.name, self.device, seed))
+
+    def directed(self, first: Reports, scores: Scores, seed: int) -> Reports:
+        """Return what leaves them in the second, once the first has been scored."""
+        graph, directed = self.graph, self.second([int(j) for j in scores.ranking()])
+        source = source_of(self.params.seed, graph.name, directed.device, seed, directed=True)
+        level = first.level if isinstance(self.device, PublicLevels) else None
+        return directed.perturb(graph.features, source, level)
+
     def reports(self, seed: int) -> tuple[Reports, Reports]:
         """Return what leaves the devices in both rounds."""
-        graph, root = self.graph, self.params.seed
-        first = self.device.perturb(graph.features, source_of(root, graph.name, self.device, seed))
-        directed = self.second([int(j) for j in self.scores(first, seed).ranking()])
-        source = source_of(root, graph.name, directed.device, seed, directed=True)
-        level = first.level if isinstance(self.device, PublicLevels) else None
-        return first, directed.perturb(graph.features, source, level)
+        first = self.first(seed)
+        return first, self.directed(first, self.scores(first, seed), seed)
 
     def estimate(self, seed: int, calibration: Calibration) -> Estimate:
         """Return the seed's estimate, as the learner gets it."""

@@ -72,6 +72,7 @@ def test_reports_of_a_file_are_those_of_the_devices(ldp) -> None:
     one = json.loads(ldp(*CALL, "-m", "mb", "-e", 4, "--json").out)["rows"]
     two = json.loads(ldp("attack", "-r", path, "--seeds", 2, "--attributes", 6, "--json").out)["rows"]
     assert one == two
+    assert one[0]["how"] == "fill mid; filter depth 2; root seed 0"
 
 
 def test_the_data_itself_is_found_out_and_nothing_is_not(ldp) -> None:

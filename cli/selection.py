@@ -1,0 +1,131 @@
+"""`ldp selection`: how stable, fair, useful and exposed what a first round selects is."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from graphldp.cli import console
+from graphldp.cli.lists import numbers, words
+from graphldp.cli.options import DATA, AsJson, Data, Epsilons, Mechanisms
+from graphldp.cli.run import fetch
+from graphldp.cli.settings import Settings, parse, parts
+from graphldp.cli.train import ParamsFile, choose_params
+from graphldp.errors import OptionError
+
+if TYPE_CHECKING:
+    from graphldp.stages.selection import Selected
+
+__all__ = ["register"]
+
+
+def selection(
+    dataset: Annotated[
+        str | None, typer.Option("--dataset", "-d", help="Name of the graph; `ldp list datasets` shows them.")
+    ] = None,
+    mechanism: Mechanisms = None,
+    epsilon: Epsilons = None,
+    by: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--by",
+            help="What ranks the features: fda, sma, mi, chi-square or pca; several with commas.",
+            show_default="fda,sma",
+        ),
+    ] = None,
+    first: Annotated[
+        Path | None, typer.Option("--first", help="Measure artifacts instead: the first round's.", dir_okay=False)
+    ] = None,
+    reports: Annotated[
+        Path | None, typer.Option("--reports", "-r", help="And the second round's, which it directed.", dir_okay=False)
+    ] = None,
+    seeds: Annotated[int, typer.Option("--seeds", help="How many independent repetitions.", min=2)] = 10,
+    top: Annotated[int, typer.Option("--top", help="How many features count as selected.", min=1)] = 5,
+    random: Annotated[
+        int, typer.Option("--random", help="How many of the others are measured beside them.", min=1)
+    ] = 20,
+    seed: Annotated[int | None, typer.Option("--seed", help="The root of all randomness.", min=0)] = None,
+    settings: Settings = None,
+    output: Annotated[Path, typer.Option("--output", "-o", help="Folder for the tables.", file_okay=False)] = Path(
+        "results/selection"
+    ),
+    papers: Annotated[
+        Path, typer.Option("--papers", help="Folder of the papers' printed numbers.", file_okay=False)
+    ] = Path("papers"),
+    params: ParamsFile = Path("params.yaml"),
+    data: Data = DATA,
+    as_json: AsJson = False,
+) -> None:
+    """Repeat a selection: is it stable (TOGL's Table 9), is it fair (6), is it useful, and what does it expose (10)?
+
+    A budget is that of both rounds. Options of the rounds are given as `ldp run` takes them: --set denoise.rho=0.5,
+    --set m_rule=2/5. Where the paper prints a number, it stands beside ours.
+    """
+    import json
+
+    from graphldp.stages import selection as stage
+    from graphldp.stages.artifacts import plain
+    from graphldp.stages.paths import graph_dir
+    from graphldp.stages.selection_tables import flat, write_selection
+
+    if first is not None or reports is not None:
+        if first is None or reports is None:
+            raise OptionError("two rounds are two artifacts: give both --first FILE and --reports FILE")
+        given = {"--dataset": dataset, "--mechanism": mechanism, "--epsilon": epsilon, "--by": by, "--set": settings}
+        for name, value in given.items():
+            if value:
+                raise OptionError(f"the artifacts say themselves how they were made: leave {name} out")
+        chosen = choose_params(params, "any", seeds=seeds, seed=seed)
+        with console.progress("selection", None, "repetitions") as bar:
+            found = stage.measure_files(first, reports, data=data, params=chosen, top=top, others=random, progress=bar)
+    else:
+        if dataset is None or not epsilon:
+            raise OptionError(
+                "name a graph and a budget (--dataset cora --epsilon 5,10), or artifacts (--first and --reports)"
+            )
+        names, budgets = words("--mechanism", mechanism or ["pm"]), numbers("--epsilon", epsilon)
+        scorers = words("--by", by or ["fda", "sma"])
+        chosen = choose_params(params, dataset, seeds=seeds, seed=seed)
+        options, changes = parts(parse(settings))
+        if not graph_dir(data, dataset).exists():
+            fetch(dataset, data)
+        with console.progress(f"selection {dataset}", None, "repetitions") as bar:
+            found = stage.measure_selection(
+                dataset, names, budgets, scorers, data=data, params=chosen, options=options, changes=changes,
+                top=top, others=random, progress=bar,
+            )  # fmt: skip
+    files = write_selection(found, output, papers)
+    if as_json:
+        answer = {
+            "selection": [flat(row) for row in found.rows],
+            "groups": [flat(row) for row in found.groups],
+            "files": [str(path) for path in files],
+        }
+        console.out.print_json(json.dumps(plain(answer)))
+        return
+    _show(found, papers, files)
+
+
+def _show(found: Selected, papers: Path, files: list[Path]) -> None:
+    from rich.table import Table
+
+    from graphldp.stages.selection_tables import tables
+
+    for one in tables(found, papers):
+        console.out.print(one.title, markup=False, soft_wrap=True, style="bold")
+        table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
+        for position, name in enumerate(one.names):
+            table.add_column(name, justify="left" if position < 2 else "right", no_wrap=True)
+        for row in one.rows:
+            table.add_row(*row)
+        console.out.print(table)
+        for note in one.notes:
+            console.note(note)
+    console.note(f"written: {', '.join(str(path) for path in files)}")
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command("selection")(selection)

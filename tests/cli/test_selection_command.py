@@ -1,0 +1,133 @@
+"""`ldp selection`: from devices as from artifacts, whole files, and one line for what cannot be."""
+
+from __future__ import annotations
+
+import csv
+import json
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from cell_factory import NAME, files, store
+
+from graphldp.stages.artifacts import read_meta, read_table, write_table
+
+CALL = ("selection", "-d", NAME, "--seeds", 2, "--top", 3, "--random", 4)
+OUT = [f"results/selection/{name}" for name in ("selection.csv", "groups.csv", "attributes.csv", "selection.md")]
+
+
+@pytest.fixture(autouse=True)
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with a graph, in which the commands run."""
+    store(tmp_path / "data")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def rows_of(name: str) -> list[dict[str, str]]:
+    with Path(f"results/selection/{name}.csv").open() as handle:
+        return list(csv.DictReader(handle))
+
+
+def test_it_prints_three_tables_and_writes_them(ldp) -> None:
+    answer = ldp(*CALL, "-m", "pm,mb", "-e", "8,40", "--by", "fda", "--set", "denoise.rho=1.0")
+    assert answer.code == 0, answer.err
+    titles = [line for line in answer.out.splitlines() if "TOGL's Table" in line]
+    assert [title.rpartition("(")[2].strip() for title in titles] == [f"TOGL's Table {n})" for n in (9, 6, 10)]
+    assert answer.err.splitlines()[-1] == f"written: {', '.join(OUT)}"
+    assert [(row["mechanism"], row["epsilon"]) for row in rows_of("selection")] == [
+        ("pm", "8"), ("pm", "40"), ("mb", "8"), ("mb", "40"), ("clean data", "inf"),
+    ]  # fmt: skip
+    assert {row["group"] for row in rows_of("groups")} == {"asked", "selected", "random"}
+    assert len([row for row in rows_of("attributes") if row["group"] == "random"]) == 4 * 2 * 4
+    page = Path(OUT[3]).read_text()
+    for row in rows_of("selection"):
+        assert f"| {row['mechanism']} | fda | {row['epsilon']} |" in page
+
+
+def test_the_same_call_gives_the_same_files(ldp) -> None:
+    call = (*CALL, "-e", 8)
+    answer = json.loads(ldp(*call, "--json").out)
+    assert answer["files"] == OUT
+    assert [(row["mechanism"], row["by"]) for row in answer["selection"]] == [
+        ("pm", "fda"), ("pm", "sma"), ("clean data", "fda"), ("clean data", "sma"),
+    ]  # fmt: skip
+    before = [Path(name).read_bytes() for name in OUT]
+    assert ldp(*call, "--quiet").err == ""
+    assert [Path(name).read_bytes() for name in OUT] == before
+
+
+def perturb(ldp, *more: object) -> None:
+    answer = ldp("perturb", "-d", NAME, "-m", "pm", "-e", 4, "--seeds", 2, "--search-seeds", 1, *more)
+    assert answer.code == 0, answer.err
+
+
+def test_artifacts_say_what_devices_say(ldp, here: Path) -> None:
+    perturb(ldp)
+    first, second = (f"data/perturbed/{NAME}/{name}/eps=4.parquet" for name in ("pm", "pm-fda"))
+    assert ldp("select", "-r", first, "-o", "s.parquet", "--all-seeds").code == 0
+    perturb(ldp, "--directed", "s.parquet")
+    one = json.loads(ldp(*CALL, "-m", "pm", "-e", 8, "--by", "fda", "--json").out)
+    call = ("selection", "--first", first, "--reports", second, "--seeds", 2, "--top", 3, "--random", 4)
+    assert json.loads(ldp(*call, "--json").out) == one
+    before = files(here)
+    assert ldp("selection", "--first", second, "--reports", second).line.endswith(
+        "is a second round; name the first one with --first, this one with --reports"
+    )
+    assert "is not directed: it is no second round" in ldp("selection", "--first", first, "--reports", first).line
+    perturb(ldp, "--seed", 9, "-o", "other.parquet")
+    Path("other.parquet").rename(here / "data" / "other.parquet")
+    answer = ldp("selection", "--first", "data/other.parquet", "--reports", second)
+    assert (answer.code, "was directed by other reports than data/other.parquet" in answer.line) == (2, True)
+    assert [name for name in files(here) if name not in before] == ["data/other.parquet"]
+
+
+def test_a_second_round_by_another_ranking_is_refused(ldp) -> None:
+    perturb(ldp)
+    first, second = (f"data/perturbed/{NAME}/{name}/eps=4.parquet" for name in ("pm", "pm-fda"))
+    ldp("select", "-r", first, "-o", "s.parquet", "--all-seeds")
+    scores = read_table(Path("s.parquet"), "x")
+    place = scores.column_names.index("rank")
+    backwards = pa.array(25 - scores["rank"].to_numpy(), pa.int32())
+    write_table(Path("s.parquet"), scores.set_column(place, "rank", backwards), read_meta(Path("s.parquet"), "x"))
+    perturb(ldp, "--directed", "s.parquet")
+    answer = ldp("selection", "--first", first, "--reports", second, "--seeds", 2)
+    assert (answer.code, f"{second} was directed by another ranking than {first} gives for seed 0" in answer.line) == (
+        2,
+        True,
+    )
+
+
+@pytest.mark.parametrize(
+    ("words", "line"),
+    [
+        (
+            ("-d", NAME),
+            "error: name a graph and a budget (--dataset cora --epsilon 5,10), or artifacts (--first and --reports)",
+        ),
+        (("--first", "a.parquet"), "error: two rounds are two artifacts: give both --first FILE and --reports FILE"),
+        (
+            ("--first", "a", "-r", "b", "--by", "fda"),
+            "error: the artifacts say themselves how they were made: leave --by out",
+        ),
+        (("--first", "a", "-r", "b"), "error: a does not exist; make it with `ldp perturb`"),
+        (
+            ("-d", NAME, "-e", 4, "--by", "fdx"),
+            "error: unknown score_by 'fdx'; did you mean 'fda'? Valid: chi-square, fda, mi, pca, sma",
+        ),
+        (("-d", NAME, "-e", 0), "error: two rounds need a finite budget above 0, got 0.0"),
+        (
+            ("-d", NAME, "-e", 4, "-m", "lp"),
+            "error: lp reports every dimension: there is nothing to direct; take pm or mb",
+        ),
+        (
+            ("-d", NAME, "-e", 4, "--set", "rho=0.3"),
+            "error: rho is a part of the method: --set denoise.rho=0.3",
+        ),
+    ],
+)
+def test_bad_input_is_one_line_and_writes_nothing(ldp, here: Path, words: tuple[object, ...], line: str) -> None:
+    before = files(here)
+    answer = ldp("selection", *words)
+    assert (answer.code, answer.line) == (2, line)
+    assert files(here) == before
