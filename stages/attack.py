@@ -293,8 +293,9 @@ def _rows(
 
 
 def _chosen(device: VectorMechanism) -> list[str]:
-    """Return a mechanism's options, without lists of a number for each attribute."""
-    return [f"{key} {value}" for key, value in device.options().items() if not isinstance(value, list | tuple)]
+    """Return the options that a mechanism has, without lists of a number for each attribute."""
+    own = device.options().items()
+    return [f"{key} {value}" for key, value in own if value is not None and not isinstance(value, list | tuple)]
 
 
 def _attack_once(
