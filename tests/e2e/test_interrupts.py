@@ -64,3 +64,12 @@ def test_train_that_is_stopped_goes_on_and_ends_as_if_it_had_not_been(here: Path
     assert (answer.returncode, answer.stderr) == (0, "")
     assert (here / RUNS).read_bytes() == (here / "whole.parquet").read_bytes()
     assert not [file for file in files(here) if file.startswith("data/resume") or file.endswith(".partial")]
+
+
+@pytest.mark.parametrize("command", ["attack", "selection"])
+def test_a_measurement_that_is_stopped_leaves_nothing(command: str, here: Path) -> None:
+    before = files(here)
+    answer = stopped(signal.SIGINT, "pm", 2, command, "--dataset", NAME, "-m", "pm", "-e", 8, cwd=here)
+    line = f"interrupted: ldp {command} stopped; nothing half-written\n"
+    assert (answer.returncode, answer.stdout, answer.stderr) == (130, "", line)
+    assert files(here) == before
