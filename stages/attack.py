@@ -29,7 +29,9 @@ from graphldp.adversary import (
     learned_chances,
     neighbour_votes,
     posterior_bound,
+    profile_odds,
     public_view,
+    ratio,
     reader_of,
     success_bound,
 )
@@ -91,6 +93,8 @@ class AttackRow:
         law, bound: true less false positives, by the law, and what `exact` allows.
         advantage: the same, measured on the reports that were drawn.
         informed: the same for somebody who knows all of her other attributes; None where that says nothing more.
+        profiles: the same for somebody who asks which of two whole profiles, hers and another's, sent the report; None
+            where that cannot be said.
         votes: of the neighbours' votes; `votes_accuracy` how often these are right.
         learned: of the attacker with everything the server has.
         public: of the same attacker without any report: neighbours and training labels alone.
@@ -116,6 +120,7 @@ class AttackRow:
     bound: float
     advantage: Rate
     informed: Rate | None
+    profiles: Rate | None
     votes: Rate
     votes_accuracy: Rate
     learned: Rate
@@ -128,7 +133,7 @@ class AttackRow:
         out: dict[str, Any] = {}
         for part in fields(self):
             value = getattr(self, part.name)
-            if part.name == "informed" and value is None:
+            if part.name in ("informed", "profiles") and value is None:
                 value = Rate(value=math.nan, error=math.nan)
             if isinstance(value, Rate):
                 out |= {part.name: value.value, f"{part.name}_error": value.error}
@@ -143,6 +148,7 @@ class Tallies:
 
     Attributes:
         nodes: how many people.
+        profiles: of each repetition, who was told from another person, 1, or taken for her, -1.
     """
 
     nodes: int
@@ -151,6 +157,7 @@ class Tallies:
     votes: Tally = field(init=False)
     learned: Tally = field(init=False)
     public: Tally = field(init=False)
+    profiles: list[Floats] = field(init=False, default_factory=list)
 
     def __post_init__(self) -> None:
         for name in ("report", "informed", "votes", "learned", "public"):
@@ -276,19 +283,28 @@ def _rows(
     splits = {seed: split_of(graph, params, seed) for seed in seeds}
     facts = chosen_facts(graph, list(splits.values()), attributes, params.seed)
     public = {seed: public_view(graph, split.train) for seed, split in splits.items()}
+    others = {seed: _others(graph, seed, params.seed) for seed in seeds}
     calibration, out, done = kprop(steps), [], 0
     for target in targets:
         tallies, reader = Tallies(graph.nodes), reader_of(target.device, graph.features)
         for seed, split in splits.items():
             reports = target.reports(seed)
             view = ServerView.of(graph, rectify(reports), calibration, [fact.attribute for fact in facts])
-            _attack_once(graph, target.device, reader, reports, facts, split, public[seed], view, tallies)
+            _attack_once(graph, target.device, reader, reports, facts, split, public[seed], view, tallies, others[seed])
             done += 1
             if progress:
                 text = f"{target.device.name} at epsilon {epsilon_text(target.epsilon)}"
                 progress(done, len(targets) * len(splits), text)
         how = "; ".join((*_chosen(target.device), f"filter depth {steps}", f"root seed {params.seed}"))
         out.append(_row(graph, target, reader, facts, tallies, len(splits), how))
+    return out
+
+
+def _others(graph: Graph, seed: int, root: int) -> NDArray[np.int64]:
+    """Return another person for everybody, at random."""
+    order = generator(root, "attack", graph.name, "profiles", seed).permutation(graph.nodes)
+    out = np.empty(graph.nodes, dtype=np.int64)
+    out[order] = np.roll(order, 1)
     return out
 
 
@@ -308,8 +324,12 @@ def _attack_once(
     public: Floats,
     view: ServerView,
     tallies: Tallies,
+    others: NDArray[np.int64],
 ) -> None:
     entries = Entries.of(device, reports)
+    told = profile_odds(device, reports, graph.features, others)
+    if told is not None:
+        tallies.profiles.append(np.sign(told))
     sets = InformedSets.of(device, entries, graph.features) if isinstance(device, SetValued) else None
     for position, fact in enumerate(facts):
         odds = reader.odds(entries, fact)
@@ -349,6 +369,7 @@ def _row(
         bound=advantage_bound(exact, delta),
         advantage=tallies.report.advantage,
         informed=tallies.informed.advantage if isinstance(device, SetValued) else None,
+        profiles=_told(tallies.profiles),
         votes=tallies.votes.advantage,
         votes_accuracy=tallies.votes.accuracy,
         learned=tallies.learned.advantage,
@@ -356,6 +377,12 @@ def _row(
         public=tallies.public.advantage,
         how=how,
     )
+
+
+def _told(signs: Sequence[Floats]) -> Rate | None:
+    if not signs:
+        return None
+    return ratio(np.sum(signs, axis=0), np.full(len(signs[0]), float(len(signs))))
 
 
 def _mean(values: Any) -> float:
@@ -372,6 +399,7 @@ _COLUMNS = (
     ("measured", "the same on drawn reports"),
     ("bound", "what LDP allows"),
     ("knows the rest", "the same, of who knows all her other attributes"),
+    ("two profiles", "which of two people, known in full, sent the report: right less wrong guesses"),
     ("votes", "neighbours' reports vote"),
     ("learned", "regression on all that the server has"),
     ("public", "the same without any report"),
@@ -402,6 +430,7 @@ def cells(row: AttackRow) -> list[str]:
         rate_text(row.advantage, 2),
         percent(row.bound),
         rate_text(row.informed, 2),
+        rate_text(row.profiles),
         rate_text(row.votes, 2),
         rate_text(row.learned),
         rate_text(row.public),

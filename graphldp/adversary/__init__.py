@@ -4,6 +4,7 @@ facts_of(features, attributes)        what is to be guessed: whether a person ha
 reader_of(device).channel(fact)       the exact law of what one report says about it: advantage, success, posterior
 reader_of(device).odds(entries, fact) what the reports that were sent say of each person
 InformedSets                          the same for sets, to somebody who knows all of her other attributes
+profile_odds                          which of two whole profiles sent a report
 ServerView, learned_chances           an attacker with everything the server has, and some people's true values
 success_bound, advantage_bound, ...   what epsilon-LDP allows any attack
 """
@@ -14,9 +15,10 @@ from graphldp.adversary.bounds import advantage_bound, area_bound, posterior_bou
 from graphldp.adversary.channel import BLIND, OPEN, Channel
 from graphldp.adversary.facts import Fact, facts_of
 from graphldp.adversary.learned import ServerView, fit_logistic, learned_chances, neighbour_votes, public_view
+from graphldp.adversary.profiles import profile_odds
 from graphldp.adversary.readers import Entries, Reader, reader_of
 from graphldp.adversary.sets import InformedSets
-from graphldp.adversary.tally import Rate, Tally
+from graphldp.adversary.tally import Rate, Tally, ratio
 
 __all__ = [
     "BLIND",
@@ -36,7 +38,9 @@ __all__ = [
     "learned_chances",
     "neighbour_votes",
     "posterior_bound",
+    "profile_odds",
     "public_view",
+    "ratio",
     "reader_of",
     "success_bound",
 ]

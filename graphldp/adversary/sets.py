@@ -36,11 +36,13 @@ class InformedSets:
 
     Attributes:
         likelihood: of the mechanism.
-        supported: n x d, which attributes each report supports.
+        own: n x d, which attributes each person has.
+        supported: the same of which her report supports.
         size, hits: how many attributes each person has, and how many of them her report supports.
     """
 
     likelihood: Likelihood
+    own: sp.csr_array
     supported: sp.csc_array
     size: Counts
     hits: Counts
@@ -62,6 +64,7 @@ class InformedSets:
         told = np.asarray(supported.sum(axis=1)).ravel().astype(np.int64)
         return cls(
             likelihood=_LIKELIHOODS[device.name](device, told, entries),
+            own=own,
             supported=sp.csc_array(supported),
             size=np.diff(indptr).astype(np.int64),
             hits=hits,
@@ -72,6 +75,12 @@ class InformedSets:
         shown = self.supported[:, [fact.attribute]].toarray().ravel()
         rest, found = self.size - fact.holds, self.hits - fact.holds * shown
         return self.likelihood(rest + 1, found + shown) - self.likelihood(rest, found)
+
+    def profile_odds(self, others: NDArray[np.int64]) -> Floats:
+        """Return every person's log odds that the report is about her, and not about the person that `others` names."""
+        theirs = self.own[others]
+        found = np.asarray((theirs * sp.csr_array(self.supported)).sum(axis=1)).ravel().astype(np.int64)
+        return self.likelihood(self.size, self.hits) - self.likelihood(self.size[others], found)
 
 
 def _one_item(told: float, untold: float, size: Counts, hits: Counts, dummies: Floats, pad: int) -> Floats:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from graphldp.adversary.facts import Fact
 
-__all__ = ["Rate", "Tally"]
+__all__ = ["Rate", "Tally", "ratio"]
 
 Floats: TypeAlias = NDArray[np.float64]
 Yes: TypeAlias = NDArray[np.bool_]
@@ -68,22 +68,22 @@ class Tally:
     @property
     def accuracy(self) -> Rate:
         """How often the guess is right."""
-        return _ratio(self.right, self.guessed)
+        return ratio(self.right, self.guessed)
 
     @property
     def commonest(self) -> Rate:
         """How often a guess of the commonest value is right, which looks at nothing."""
-        return _ratio(self.blind, self.guessed)
+        return ratio(self.blind, self.guessed)
 
     @property
     def gain(self) -> Rate:
         """The difference of the two."""
-        return _ratio(self.right - self.blind, self.guessed)
+        return ratio(self.right - self.blind, self.guessed)
 
     @property
     def advantage(self) -> Rate:
         """True minus false positives: 0 for any guess that looks at nothing, 1 for one that knows."""
-        one, two = _ratio(self.hits, self.having), _ratio(self.alarms, self.lacking)
+        one, two = ratio(self.hits, self.having), ratio(self.alarms, self.lacking)
         return Rate(value=one.value - two.value, error=math.hypot(one.error, two.error))
 
     def together(self, other: Tally) -> Tally:
@@ -94,7 +94,8 @@ class Tally:
         return out
 
 
-def _ratio(parts: Floats, wholes: Floats) -> Rate:
+def ratio(parts: Floats, wholes: Floats) -> Rate:
+    """Return the share that the people's parts have of their wholes."""
     total = float(wholes.sum())
     if total == 0:
         return Rate(value=math.nan, error=math.nan)

@@ -38,6 +38,7 @@ def test_it_prints_and_writes_what_every_attacker_gains(ldp) -> None:
         assert row["success"] <= row["success_bound"] + 1e-12
         assert row["posterior"] <= row["posterior_bound"] + 1e-12
         assert abs(row["advantage"] - row["law"]) <= 5 * row["advantage_error"]
+        assert abs(row["profiles"]) <= row["bound"] + 5 * row["profiles_error"]
         assert (row["informed"] == "nan") == (row["mechanism"] == "mb")
         assert (row["attributes"], row["people"], row["repetitions"]) == (6, 90, 2)
     # What is public does not depend on the reports.
@@ -79,6 +80,7 @@ def test_the_data_itself_is_found_out_and_nothing_is_not(ldp) -> None:
     (open_row,) = json.loads(ldp(*CALL, "-m", "identity", "-e", "inf", "--json").out)["rows"]
     assert (open_row["advantage"], open_row["law"], open_row["success"]) == (1.0, 1.0, 1.0)
     assert open_row["learned"] > 0.95
+    assert open_row["profiles"] > 0.95
     (null_row,) = json.loads(ldp(*CALL, "-m", "null", "-e", 0, "--json").out)["rows"]
     assert (null_row["advantage"], null_row["law"], null_row["bound"]) == (0.0, 0.0, 0.0)
     assert null_row["votes"] == 0.0
