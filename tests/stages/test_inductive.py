@@ -44,13 +44,14 @@ from graphldp.stages.tables import markdown_text
 from graphldp.stages.tasks import NodePart, part_of
 
 PAPERS = Path(__file__).parents[2] / "papers"
-# One of each kind: a linear filter, a threshold behind the filter, node weights, none, two rounds, everybody's own.
+# One of each: a linear filter, a threshold behind it, node weights, no filter, two rounds, evidence, everybody's own.
 METHODS = [
     ("lpgnn", "mb", 1.0),
     ("upgnet-hn", "mb", 1.0),
     ("ppgnn", "ppm-public", 1.0),
     ("base", "pm", 1.0),
     ("togl-sma", "pm", 1.0),
+    ("roles", "null", 0.0),
     ("nonpriv", "identity", np.inf),
 ]
 
