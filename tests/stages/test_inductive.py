@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from cell_factory import NAME, learn, rows, small_graph, small_params, store
+from cell_factory import NAME, calibrate, learn, rows, small_graph, small_params, store
 from runs_factory import grid, write_runs
 
 from graphldp import methods
@@ -27,7 +27,7 @@ from graphldp.stages import tasks as stage
 from graphldp.stages.artifacts import read_meta, read_table
 from graphldp.stages.evaluate import measure
 from graphldp.stages.graphs import write_graph
-from graphldp.stages.inputs import centred, filtered_apart, filtered_inputs
+from graphldp.stages.inputs import average_degree, centred, filtered_apart, filtered_inputs
 from graphldp.stages.inputs import of_people as people
 from graphldp.stages.learning import CellResult, learn_cell
 from graphldp.stages.models import CARD, load_model
@@ -35,10 +35,10 @@ from graphldp.stages.params import Params, check
 from graphldp.stages.paths import graph_dir, reports_path
 from graphldp.stages.perturb import nodes_hash, perturb_graph
 from graphldp.stages.predictions import predict_reports
-from graphldp.stages.reports import ReportsFile, report_seeds, write_reports
+from graphldp.stages.reports import CalibratedFile, ReportsFile, report_seeds, write_reports
 from graphldp.stages.run import run
 from graphldp.stages.select import select
-from graphldp.stages.setups import Devices, plan_of
+from graphldp.stages.setups import Devices, Stored, plan_of
 from graphldp.stages.splits import apart_of, split_of
 from graphldp.stages.tables import markdown_text
 from graphldp.stages.tasks import NodePart, part_of
@@ -340,6 +340,38 @@ def test_each_part_is_filtered_as_if_there_were_no_other(after: tuple[float, ...
         np.testing.assert_array_equal(found.dense()[nodes], alone.dense())
         assert alone.sparse is (one.after > 1)
     assert found.sparse is (min(after) > 1)
+
+
+def test_a_threshold_follows_the_average_degree_of_each_part() -> None:
+    graph, params = small_graph(), params_of()
+    part = part_of(graph, params, 0)
+    assert isinstance(part, NodePart)
+    assert part.apart is not None
+    device = protocol("mb", 4.0, graph.dimensions, 0.0, 1.0)
+    estimate = centred(rectify(device.perturb(graph.features, np.random.default_rng(0))))
+    made = kprop(2).but(after=0.02)
+    found = part.filtered(graph, estimate, made, 1.0).dense()
+    degrees = set()
+    for nodes in part.apart.groups:
+        own = among(graph, nodes)
+        degrees.add(average_degree(own))
+        one = made.but(after=0.02 * (average_degree(graph) / average_degree(own)) ** 2)
+        np.testing.assert_allclose(found[nodes], filtered_inputs(own, people(estimate, nodes), one, 1.0).dense())
+    assert len(degrees) == 3
+
+
+def test_a_threshold_that_vanishes_in_the_whole_graph_stays(tmp_path: Path) -> None:
+    """Divided by 14 neighbours to the 8 it is nothing; divided by the 3 that are in one's own part, it is something."""
+    graph, recipe = store(tmp_path, degree=14.0), methods.method("upgnet-hn")
+    file = calibrate(tmp_path, params_of(steps=(2, 8)), "upgnet-hn")
+    for split in ("random", "inductive"):
+        params = params_of(split, steps=(2, 8))
+        for source in (
+            Devices(graph=graph, recipe=recipe, mechanism="mb", epsilon=1.0, options={}, params=params),
+            Stored(graph=graph, file=CalibratedFile(file, "x"), params=params),
+        ):
+            assert (source.setup({}).calibration(8).after > 0) is (split == "inductive")
+            assert source.setup({}).calibration(2).after > 0
 
 
 @pytest.mark.parametrize("task", ["regression", "multi-task"])
