@@ -22,7 +22,9 @@ __all__ = ["COMMANDS", "build", "main"]
 
 # Every command's module has its name and `register(app)`; this is also their order in the help.
 COMMANDS = {
-    "Pipeline (one command per stage)": ("download", "perturb", "select", "survey", "denoise", "train", "evaluate"),
+    "Pipeline (one command per stage)": (
+        *("code", "download", "perturb", "select", "survey", "denoise", "train", "evaluate"),
+    ),
     "People": (
         "run",
         "search",

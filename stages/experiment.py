@@ -22,6 +22,7 @@ from graphldp.errors import ArtifactError, OptionError, unknown_name
 from graphldp.graph import Graph
 from graphldp.stages.artifacts import plain, read_meta, write_json
 from graphldp.stages.backgrounds import backgrounds_of
+from graphldp.stages.code import bare
 from graphldp.stages.download import obtain
 from graphldp.stages.evaluate import measure, write
 from graphldp.stages.graphs import graph_hash, read_graph, read_graph_meta
@@ -298,22 +299,9 @@ def code_hash() -> str:
     digest = hashlib.sha256()
     for root in roots:
         for path in sorted(root.rglob("*.py")) if root.is_dir() else [root]:
-            tree = _Bare().visit(ast.parse(path.read_bytes()))
+            tree = bare(path)
             digest.update(f"{path.name}\0{ast.dump(tree)}\0".encode())
     return digest.hexdigest()
-
-
-class _Bare(ast.NodeTransformer):
-    """Takes out docstrings: words do not change a number."""
-
-    def generic_visit(self, node: ast.AST) -> ast.AST:
-        super().generic_visit(node)
-        body = getattr(node, "body", None)
-        if isinstance(body, list) and body and isinstance(body[0], ast.Expr):
-            first = body[0].value
-            if isinstance(first, ast.Constant) and isinstance(first.value, str):
-                node.body = body[1:]  # type: ignore[attr-defined]
-        return node
 
 
 def results_of(what: Plan, data: Path, papers: Path, progress: Progress | None = None) -> Result:

@@ -80,6 +80,8 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / ".dvc" / "config").write_text("[core]\n    no_scm = true\n")
     (folder / "params.yaml").write_text(yaml.safe_dump(grid()))
     shutil.copytree(ROOT / "papers", folder / "papers")
+    for name in ("graphldp", "stages"):
+        (folder / name).symlink_to(ROOT / name)
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
         for stage, (program, *arguments) in commands(folder).items():

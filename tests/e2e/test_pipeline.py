@@ -51,7 +51,9 @@ ROUNDS = [
     for stage in ("perturb-first", "select", "perturb-second", "denoise-rounds", "train-rounds")
 ]
 SURVEYS = [f"{stage}@synthetic-row0-1" for stage in ("survey", "train-surveys")]
+CODE = [f"code-{kind}" for kind in ("perturb", "select", "survey", "denoise", "train")]
 EVERYTHING = {
+    *CODE,
     *("download@synthetic", "perturb@synthetic-mb-1", "denoise@synthetic-row0-1", "train@synthetic-row0-1"),
     *REFERENCES,
     *ROUNDS,
@@ -88,11 +90,28 @@ def declared() -> dict[str, dict[str, Any]]:
     return {name: stage.get("do", stage) for name, stage in stages.items()}
 
 
-@pytest.mark.parametrize("name", [name for name in declared() if name != "majority"])
+def modules_of(name: str) -> set[str]:
+    """Return the modules on which a stage depends, by itself and through the files that `ldp code` writes."""
+    stages, out = declared(), set()
+    for path in stages[name]["deps"]:
+        kind = re.fullmatch(r"data/code/(\w+)\.json", path)
+        out |= {path} if kind is None else set(stages[f"code-{kind[1]}"]["deps"])
+    return out
+
+
+@pytest.mark.parametrize("name", [name for name in declared() if name != "majority" and not name.startswith("code-")])
 def test_a_stage_depends_on_the_modules_that_it_runs(name: str) -> None:
     """A change of the learning protocol has to train again: dvc sees nothing but what is declared."""
     modules = used(name.partition("-")[0])
-    assert {f"stages/{module}.py" for module in modules} <= set(declared()[name]["deps"])
+    assert {f"stages/{module}.py" for module in modules} <= modules_of(name)
+
+
+@pytest.mark.parametrize("kind", [name.removeprefix("code-") for name in declared() if name.startswith("code-")])
+def test_hashed_modules_are_those_of_the_stages_that_depend_on_them(kind: str) -> None:
+    stage = declared()[f"code-{kind}"]
+    assert stage["cmd"] == f"ldp code {kind} --quiet --output data/code/{kind}.json"
+    assert stage["outs"] == [f"data/code/{kind}.json"]
+    assert [name for name in declared() if f"data/code/{kind}.json" in declared()[name]["deps"]]
 
 
 def test_majority_depends_on_what_it_runs() -> None:
@@ -133,7 +152,7 @@ class Project:
             stderr=subprocess.STDOUT,
             text=True,
             check=False,
-            timeout=300,
+            timeout=900,
         )
         assert done.returncode == code, done.stdout
         return done.stdout
