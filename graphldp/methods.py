@@ -510,7 +510,7 @@ _METHODS = {
             summary="The floor, or the votes of people's own features where validation has these clearly ahead.",
             mechanism="privset",
             learners=(*_FLOOR, "votes"),
-            unseen=(*_UNSEEN, "base", "lpgnn"),
+            unseen=(*_UNSEEN, "votes"),
         ),
         Method(
             name="nonpriv",

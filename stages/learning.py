@@ -366,7 +366,7 @@ class _Cell:
             part = self.part(seed)
             estimate = self.estimate(setup, seed) if setup.evidence.reads else None
             root = seed_of(self.params.seed, "evidence", self.graph.name, seed)
-            setting = Setting.of(part.graph, estimate, setup.device, part.labelled, root)
+            setting = Setting.of(part.graph, estimate, setup.device, part.labelled, root, part.seen)
             self.matrices[key] = setup.evidence.matrix(setting)
         return self.matrices[key]
 

@@ -42,7 +42,6 @@ __all__ = [
     "check",
     "check_classes",
     "check_numbers",
-    "check_survey",
     "load",
     "read_yaml",
     "typed",
@@ -586,7 +585,7 @@ def _check_pipeline(params: Params, arm: Arm, place: str) -> None:
         raise OptionError(f"{place}.{given[0]} belongs to an experiment's file: see `ldp experiment --list`")
     if key in _PEOPLE:
         try:
-            (check_survey if key == "surveys" else check_classes)(methods.method(arm.method), params.train)
+            check_classes(methods.method(arm.method), params.train)
         except OptionError as error:
             raise OptionError(f"{place}: {error}") from None
     if key == "arms" and arm.mechanism not in params.mechanisms:
@@ -599,16 +598,6 @@ def check_classes(recipe: methods.Method, train: TrainParams) -> None:
         raise OptionError(
             f"method {recipe.name!r} is directed by the classes of training nodes, and over all edges; task "
             f"{train.task!r} has no classes to learn. Use task node-classification or multi-task, or another method"
-        )
-
-
-def check_survey(recipe: methods.Method, train: TrainParams) -> None:
-    """Refuse to ask people in turn for a task without classes, or where those that are tested are not there yet."""
-    check_classes(recipe, train)
-    if train.split == INDUCTIVE:
-        raise OptionError(
-            f"method {recipe.name!r} asks nobody in turn where train.split is inductive; leave it out, or see what "
-            f"else it learns from there with `ldp run --method {recipe.name}`"
         )
 
 

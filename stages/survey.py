@@ -10,7 +10,7 @@ from graphldp import __version__, methods
 from graphldp.errors import OptionError
 from graphldp.stages.answers import Question, write_survey
 from graphldp.stages.graphs import read_graph
-from graphldp.stages.params import Params, check_survey
+from graphldp.stages.params import Params, check_classes
 from graphldp.stages.paths import epsilon_text, graph_dir, survey_path
 from graphldp.stages.reports import report_seeds
 from graphldp.stages.surveys import Surveys
@@ -46,7 +46,7 @@ def survey(
     if recipe.survey is None:
         raise OptionError(f"method {method!r} asks nobody in turn: its people report with `ldp perturb`")
     mechanism = recipe.choose(mechanism)
-    check_survey(recipe, params.train)
+    check_classes(recipe, params.train)
     folder = graph_dir(data, dataset)
     graph = read_graph(folder)
     seeds = report_seeds(params.seeds, params.search.seeds)

@@ -22,12 +22,13 @@ from graphldp.methods import Survey
 from graphldp.randomness import generator, seed_of
 from graphldp.server import Calibration, Estimate, rectify
 from graphldp.server.class_means import ClassMeans, Wave, class_means
-from graphldp.server.voting import memberships, teachers_and_voters
+from graphldp.server.voting import CALIBRATING, memberships, teachers_and_voters
+from graphldp.splits import Apart
 from graphldp.stages.answers import VOTE, Question, heard
 from graphldp.stages.params import Params
 from graphldp.stages.perturb import check_options, device_for, refuse_parts, reports_meta
 from graphldp.stages.rounds import split_facts
-from graphldp.stages.splits import split_of
+from graphldp.stages.splits import apart_of, split_of
 
 __all__ = ["Surveys"]
 
@@ -111,14 +112,31 @@ class Surveys:
         labels = np.full(graph.nodes, -1, dtype=np.int64)
         labels[train] = graph.labels[train]
         root = seed_of(self.params.seed, "survey", graph.name, seed)
-        shares, _ = memberships(graph, labels, train, graph.classes, generator(root, "labels"))
-        teachers, voters = teachers_and_voters(shares, train, self.survey.teachers, generator(root, "groups"))
+        apart = apart_of(graph, self.params, seed)
+        known = graph if apart is None else apart.sever(graph)
+        shares, _ = memberships(known, labels, train, graph.classes, generator(root, "labels"))
+        if apart is None:
+            teachers, voters = teachers_and_voters(shares, train, self.survey.teachers, generator(root, "groups"))
+        else:
+            teachers, voters = self._groups(apart, shares, train, generator(root, "groups"))
         about = self._teach(teachers, shares, seed)
         weights, offsets = self._taught(about, shares).ballot()
         vote = Vote.of(self.epsilon, weights, offsets, graph.low, graph.high)
         answers = vote.perturb(graph.features[voters], self._source("vote", seed))
         every = np.arange(graph.dimensions)
         return (*about, Question(name=VOTE, people=voters, features=every, answers=answers))
+
+    def _groups(self, apart: Apart, shares: Any, train: Any, rng: np.random.Generator) -> tuple[Any, Any]:
+        """Return who teaches and who votes where only the training graph is there yet.
+
+        Nobody else can teach. So everybody there does, but the training nodes that are to show what votes are worth:
+        half of them, 200 at most. Who is in another graph votes.
+        """
+        nodes = apart.train
+        spared = min(len(train) - len(train) // 2, CALIBRATING)
+        share = max(self.survey.teachers, 1 - spared / len(nodes))
+        teachers, voters = teachers_and_voters(shares[nodes], np.searchsorted(nodes, train), share, rng)
+        return nodes[teachers], np.sort(np.concatenate([nodes[voters], apart.validation, apart.test]))
 
     def _teach(self, teachers: Any, shares: Any, seed: int) -> list[Question]:
         """Ask the teachers: the first about all features, each later group about what was found telling before it."""

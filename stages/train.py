@@ -23,7 +23,7 @@ from graphldp.stages.graphs import graph_hash, read_graph
 from graphldp.stages.keeper import Keeper
 from graphldp.stages.learning import CellResult, Checkpoint, fingerprint, learn_cell, learn_majority
 from graphldp.stages.models import save_model
-from graphldp.stages.params import Params, check_survey
+from graphldp.stages.params import Params, check_classes
 from graphldp.stages.paths import calibrated_path, epsilon_text, graph_dir, resume_path, runs_path, survey_path
 from graphldp.stages.perturb import check_nodes
 from graphldp.stages.perturb import make_command as perturb_command
@@ -111,7 +111,7 @@ def train(
         return write_runs(target, learn_majority(graph, params), meta)
     name = name or recipe.cell_name(mechanism)
     if recipe.asks_in_turn:
-        check_survey(recipe, params.train)
+        check_classes(recipe, params.train)
     source = _source(recipe, dataset, mechanism, epsilon, data, calibrated, survey, name)
     remedy = f"make them again with `{perturb_command(dataset, mechanism, epsilon)}`, then `{source.make}`"
     check_nodes(source.path, source.meta, graph, f"ask again with `{source.make}`" if recipe.asks_in_turn else remedy)

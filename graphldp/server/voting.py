@@ -31,6 +31,7 @@ from graphldp.server.estimate import Estimate
 from graphldp.server.propagation import class_shares, cross_fitted, fitted_power, fold_of, log_evidence, spread
 
 __all__ = [
+    "CALIBRATING",
     "Surveyed",
     "centred",
     "check_survey",
@@ -51,7 +52,7 @@ _LEAST = 0.15  # of the mean share of votes: no class is taken never to vote for
 _RIDGE = 2.0  # people's worth of the assumption that all classes vote alike
 _PENALTY = 20.0  # labels' worth of the assumption that votes say nothing, for the square of each weight that they get
 _SHUFFLES = 100
-_CALIBRATING = 200  # training nodes at most that vote: their class is known, and they show what votes are worth
+CALIBRATING = 200  # training nodes at most that vote: their class is known, and they show what votes are worth
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -103,7 +104,7 @@ def teachers_and_voters(
     count = min(nodes - 1, max(2, round(share * nodes)))
     known = shares.max(axis=1) + 1e-9 * rng.random(nodes)
     mixed = rng.permutation(np.asarray(train, dtype=np.int64))
-    voting = min(len(mixed) - len(mixed) // 2, _CALIBRATING)
+    voting = min(len(mixed) - len(mixed) // 2, CALIBRATING)
     known[mixed[: len(mixed) - voting]] += 2.0
     known[mixed[len(mixed) - voting :]] -= 2.0
     order = np.argsort(-known, kind="stable")
@@ -145,13 +146,17 @@ def signal(shares: Floats, answers: Floats, rng: np.random.Generator) -> float:
     return (together(answers) - float(shuffled.mean())) / spreads if spreads > 0 else 0.0
 
 
-def likelihoods(survey: Surveyed, shares: Floats) -> Floats:
-    """Return P[answer | class] of everybody, n x classes, up to a factor; ones for who was not asked."""
+def likelihoods(survey: Surveyed, shares: Floats, seen: NDArray[np.bool_] | None = None) -> Floats:
+    """Return P[answer | class] of everybody, n x classes, up to a factor; ones for who was not asked.
+
+    With `seen`, for which class people vote follows from these people's answers alone.
+    """
     classes, width = shares.shape[1], survey.votes.shape[1]
     answers, asked = named(survey, classes), survey.votes[:, 0] >= 0
     out = np.ones(shares.shape)
-    if asked.any():
-        votes = voting_shares(shares[asked], answers[asked], survey.present, survey.absent)
+    fitted = asked if seen is None else asked & seen
+    if fitted.any():
+        votes = voting_shares(shares[fitted], answers[fitted], survey.present, survey.absent)
         odds = survey.present / (1 - survey.present) * (classes - width) / width  # e^epsilon, by the law
         out[asked] = 1 + (odds - 1) * (answers[asked] @ votes.T)
     return out
@@ -161,7 +166,8 @@ def neighbourhood(adjacency: sp.csr_array, shares: Floats, likelihood: Floats) -
     """Return the neighbours' answers as log evidence about each node's class, summed, n x classes.
 
     A neighbour's class is not the node's: it follows from it by the transitions between probable classes along edges,
-    so that the answers speak on graphs whose neighbours differ, too.
+    so that the answers speak on graphs whose neighbours differ, too. These are what `shares` say; who has none counts
+    for nothing there.
     """
     transition = shares.T @ np.asarray(adjacency @ shares)
     transition = transition / np.maximum(transition.sum(axis=1, keepdims=True), 1e-300)

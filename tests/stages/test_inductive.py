@@ -18,6 +18,7 @@ from graphldp.errors import ArtifactError, DataError, OptionError
 from graphldp.graph import Graph
 from graphldp.learn import models
 from graphldp.measures import measures_of
+from graphldp.methods import Rounds, Survey
 from graphldp.server import filter_names, kprop, rectify
 from graphldp.server.evidence import Setting, evidence_class, evidence_names, make_evidence
 from graphldp.server.evidence.roles import triangles
@@ -40,8 +41,11 @@ from graphldp.stages.run import run
 from graphldp.stages.select import select
 from graphldp.stages.setups import Devices, Stored, plan_of
 from graphldp.stages.splits import apart_of, split_of
+from graphldp.stages.survey import survey
+from graphldp.stages.surveys import Surveys
 from graphldp.stages.tables import markdown_text
 from graphldp.stages.tasks import NodePart, part_of
+from graphldp.stages.train import train
 
 PAPERS = Path(__file__).parents[2] / "papers"
 # One of each: a linear filter, a threshold behind it, node weights, no filter, two rounds, evidence, everybody's own.
@@ -52,6 +56,8 @@ METHODS = [
     ("base", "pm", 1.0),
     ("togl-sma", "pm", 1.0),
     ("roles", "null", 0.0),
+    ("votes", "privset", 4.0),
+    ("frontier", "privset", 4.0),
     ("nonpriv", "identity", np.inf),
 ]
 
@@ -245,14 +251,18 @@ def test_the_ranking_is_made_without_the_tested(monkeypatch: pytest.MonkeyPatch)
 # what is learned ------------------------------------------------------------------------------------------------------
 
 
-IN_ONE = [given for given in METHODS if methods.method(given[0]).rounds is None]
+IN_ONE = [given for given in METHODS if not isinstance(methods.method(given[0]).rounds, Rounds)]
 
 
 @pytest.mark.parametrize(("method", "mechanism", "epsilon"), IN_ONE)
 def test_the_numbers_are_those_of_the_stages(method: str, mechanism: str, epsilon: float, tmp_path: Path) -> None:
     store(tmp_path)
     params = params_of(seeds=2)
-    path = learn(tmp_path, params, method, mechanism, epsilon)
+    if methods.method(method).asks_in_turn:
+        survey(NAME, method, mechanism, epsilon, data=tmp_path, params=params)
+        path = train(NAME, method, mechanism, epsilon, data=tmp_path, params=params)
+    else:
+        path = learn(tmp_path, params, method, mechanism, epsilon)
     assert read_meta(path, "x")["train"]["split"] == "inductive"
     (found,) = run(NAME, method, mechanism, epsilon, data=tmp_path, params=params, references=False, device="cpu")
     assert found.accuracy.tolist() == [row["test_accuracy"] for row in rows(path, "final")]
@@ -379,6 +389,31 @@ def test_other_tasks_of_nodes(task: str) -> None:
     result = cell(small_graph(), params_of(task=task, seeds=2))
     for one in measures_of(task).measures:
         assert all(np.isfinite(row[f"test_{one.name}"]) for row in result.rows if row["role"] == "final")
+
+
+def test_nobody_who_is_not_seen_teaches_and_everybody_else_votes() -> None:
+    graph, params = small_graph(nodes=240), params_of()
+    recipe = methods.method("votes")
+    assert isinstance(recipe.rounds, Survey)
+    asked = Surveys.of(graph, recipe.rounds, "privset", 4.0, params)
+    apart, split = apart_of(graph, params, 0), split_of(graph, params, 0)
+    assert apart is not None
+    *about, vote = asked.questions(0)
+    teachers = np.concatenate([one.people for one in about])
+    assert np.isin(teachers, apart.train).all()
+    assert len(np.unique(np.concatenate([teachers, vote.people]))) == graph.nodes == len(teachers) + len(vote.people)
+    assert np.isin(np.concatenate([apart.validation, apart.test]), vote.people).all()
+    assert np.isin(split.train, vote.people).sum() == len(split.train) // 2  # they show what votes are worth
+
+
+def test_votes_of_people_who_were_not_seen_tell_their_class() -> None:
+    graph = small_graph(nodes=900, features=0.9, structure=0.8)
+    params = params_of(epochs=60, points=4, seeds=2)
+    floor, voted = (
+        np.mean([row["test_accuracy"] for row in cell(graph, params, *given).rows if row["role"] == "final"])
+        for given in (("structure", "null", 0.0), ("frontier", "privset", 5.0))
+    )
+    assert voted > floor + 0.15
 
 
 def test_features_are_what_is_left() -> None:

@@ -35,6 +35,8 @@ class Setting:
         train: the training nodes.
         classes: how many classes there are.
         seed: root of everything that is drawn for this evidence.
+        seen: the people of the training nodes' graph, where the others are in graphs of their own, without links to it:
+            nothing may be fitted to anybody else. None where all are in one graph.
     """
 
     graph: Graph
@@ -44,6 +46,7 @@ class Setting:
     train: NDArray[np.int64]
     classes: int
     seed: int
+    seen: NDArray[np.int64] | None = None
 
     @classmethod
     def of(
@@ -53,6 +56,7 @@ class Setting:
         device: VectorMechanism,
         train: NDArray[np.integer[Any]],
         seed: int,
+        seen: NDArray[np.int64] | None = None,
     ) -> Setting:
         """Return the setting of a graph, with everything removed that the server does not know."""
         nodes = np.asarray(train, dtype=np.int64)
@@ -71,6 +75,7 @@ class Setting:
             train=nodes,
             classes=graph.classes,
             seed=seed,
+            seen=seen,
         )
 
     def __post_init__(self) -> None:
@@ -97,7 +102,8 @@ class Evidence(ABC):
         reads: whether it reads the reports; if not, none are drawn for it and the setting has no estimate.
         spreads: whether it is made of the classes of training nodes, so that a task without classes has none of it.
         transfers: whether a row means the same on another graph, so that a model which learned from it can be applied
-            there. Coordinates do not, nor do labels around a node, which others' graphs have none of.
+            there. Coordinates do not, nor do labels around a node, which others' graphs have none of. Evidence that
+            fits something does so by what is `seen` alone.
     """
 
     name: ClassVar[str]

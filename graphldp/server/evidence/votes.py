@@ -14,6 +14,7 @@ from graphldp.server.evidence.base import Evidence, Setting
 from graphldp.server.evidence.registry import register
 from graphldp.server.propagation import class_shares, spread
 from graphldp.server.voting import (
+    Surveyed,
     centred,
     check_survey,
     fused,
@@ -35,7 +36,9 @@ _FAR = (0.1, 20)  # decay and steps by which votes travel further than to neighb
 class Votes(Evidence):
     """Log evidence about each node's class: labels around it, its own vote, its neighbours' votes, and those beyond.
 
-    Where votes and classes do not go together, they count as nothing, and what is left is what the labels say.
+    Where votes and classes do not go together, they count as nothing, and what is left is what the labels say. Around
+    people in a graph that was not seen there are no labels: what is left is their own votes and their neighbours', as
+    they are. What votes are worth is then what those who were seen show.
 
     Attributes:
         kind: `fused` into one log posterior, with a weight for each of the four that is fitted to training labels; or
@@ -47,6 +50,7 @@ class Votes(Evidence):
     summary: ClassVar[str] = "Labels around a node, its own vote and its neighbours', weighed by what votes are worth."
 
     spreads: ClassVar[bool] = True
+    transfers: ClassVar[bool] = True
 
     kind: str = "fused"
     gate: float = 4.0
@@ -62,6 +66,8 @@ class Votes(Evidence):
         survey = check_survey(setting.estimate)
         graph, classes = setting.graph, setting.classes
         shares, labels = memberships(graph, setting.labels, setting.train, classes, setting.generator("labels"))
+        if setting.seen is not None:
+            return self._unseen(setting, survey, shares, setting.seen)
         prior = class_shares(setting.labels, setting.train, classes)
         likelihood = np.ones(shares.shape)
         asked = survey.votes[:, 0] >= 0
@@ -74,6 +80,18 @@ class Votes(Evidence):
         parts: list[NDArray[Any]] = [labels.astype(np.float64), own, near, far]
         together, _ = fused(parts, prior, setting.labels, setting.train)
         out = [centred(together)] if self.kind == "fused" else [centred(together), *parts]
+        return np.hstack(out).astype(np.float32)
+
+    def _unseen(
+        self, setting: Setting, survey: Surveyed, shares: NDArray[np.float64], seen: NDArray[np.int64]
+    ) -> NDArray[np.float32]:
+        """Return n x classes, or three times as many columns: own and neighbours' votes, and both together."""
+        known = np.zeros(setting.graph.nodes, dtype=bool)
+        known[seen] = True
+        likelihood = likelihoods(survey, shares, known)
+        own = centred(np.log(likelihood))
+        near = centred(neighbourhood(setting.graph.adjacency(), shares * known[:, None], likelihood))
+        out = [own + near] if self.kind == "fused" else [own + near, own, near]
         return np.hstack(out).astype(np.float32)
 
     def _far(self, setting: Setting, own: NDArray[np.float64]) -> NDArray[np.float64]:
