@@ -227,6 +227,24 @@ def changed(graph: Graph, who: np.ndarray[Any, Any]) -> Graph:
     return dataclasses.replace(graph, features=sp.csr_array(dense), edges=graph.edges[:, ~inside])
 
 
+def test_votes_of_the_tested_steer_nothing() -> None:
+    """As above, where votes say something: what they are worth, and who neighbours whom, follows from others."""
+    graph, params = small_graph(nodes=800, features=0.95), params_of()
+    labels = graph.labels.copy()
+    labels[::4] = -1  # what is known of these follows from their links
+    graph = dataclasses.replace(graph, labels=labels)
+    who = hidden(graph, params)
+    other = changed(graph, who)
+    recipe = methods.method("votes")
+    assert isinstance(recipe.rounds, Survey)
+    votes = [Surveys.of(one, recipe.rounds, "privset", 6.0, params).questions(0)[-1] for one in (graph, other)]
+    moved = votes[0].people[(votes[0].answers.value != votes[1].answers.value).any(axis=1)]
+    assert len(moved) > 10
+    assert np.isin(moved, who).all()
+    one, two = (cell(g, params, "votes", "privset", 6.0) for g in (graph, other))
+    assert untested(one) == untested(two)
+
+
 def test_features_of_the_tested_that_reach_training_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
     """The test above has power: a scale that is computed from everybody's reports already fails it."""
     graph, params = small_graph(nodes=240), params_of()
