@@ -18,7 +18,7 @@ from graphldp.errors import DataError, GraphLDPError, OptionError
 from graphldp.graph import Graph
 from graphldp.methods import Survey
 from graphldp.server import rectify
-from graphldp.stages.answers import SurveyFile
+from graphldp.stages.answers import Question, SurveyFile
 from graphldp.stages.artifacts import file_hash, plain, read_meta, read_table
 from graphldp.stages.denoise import denoise
 from graphldp.stages.learning import _Cell, learn_cell
@@ -87,6 +87,27 @@ def test_features_of_one_person_reach_the_server_through_her_answer_alone(monkey
     np.testing.assert_array_equal(one.votes, two.votes)
     assert sum(rows[:4]) == graph.nodes == len(marked)
     assert not one.matrix.nnz
+
+
+@pytest.mark.parametrize("epsilon", [4.0, 8.0])
+def test_nobodys_question_follows_from_her_own_features(epsilon: float) -> None:
+    """Whatever the people of a question have, it is the same, and so is all that was asked before."""
+    graph = small_graph(**{**PLANTED, "nodes": 600})
+
+    def asked(one: Question) -> tuple[Any, ...]:
+        return one.name, one.people.tolist(), one.features.tolist(), plain(dict(one.answers.meta))
+
+    told = surveys(graph, epsilon).questions(0)
+    assert [one.name for one in told] == ["first", "narrowed 1", "narrowed 2", "vote"]
+    for place, question in enumerate(told):
+        dense = graph.features.toarray()
+        dense[question.people] = 1.0 - dense[question.people]
+        other = dataclasses.replace(graph, features=sp.csr_array(dense.astype(np.float32)))
+        again = surveys(other, epsilon).questions(0)
+        assert [asked(one) for one in again[: place + 1]] == [asked(one) for one in told[: place + 1]]
+        assert not np.array_equal(again[place].answers.value, question.answers.value)
+        # What was answered decides what the later ones are asked.
+        assert place == len(told) - 1 or asked(again[-1]) != asked(told[-1])
 
 
 def test_a_survey_is_a_function_of_its_address() -> None:
