@@ -139,6 +139,14 @@ def test_everybody_is_asked_once_and_half_of_the_training_nodes_vote() -> None:
         assert len(rest) >= 1
 
 
+def test_of_many_training_nodes_few_vote() -> None:
+    """Their class is known: those that show what votes are worth are enough, and the others teach."""
+    shares = generator(0, "many").dirichlet(np.ones(3), 2000)
+    teachers, rest = teachers_and_voters(shares, np.arange(1000), 0.5, generator(0))
+    assert np.isin(rest, np.arange(1000)).sum() == 200
+    assert len(teachers) == 1000
+
+
 def test_memberships_hold_training_labels_and_nobody_elses() -> None:
     labels = np.array([0, 1, 2, 0, 1, 2, 0, 1, 2, 0, 1, 2])
     train, small = np.arange(6), graph(np.zeros((12, 2)), adjacency("plain"), labels, 3)
