@@ -90,10 +90,12 @@ def perceptron(wide: int, hidden: int, narrow: int, dropout: float, *, bias: boo
     return MLP([wide, hidden, narrow], act=ACTIVATION, norm=None, dropout=dropout, bias=bias)
 
 
-def build(name: str, dimensions: int, classes: int, hidden: int, dropout: float) -> torch.nn.Module:
+def build(
+    name: str, dimensions: int, classes: int, hidden: int, dropout: float, *, cached: bool = True
+) -> torch.nn.Module:
     """Return the model that graphldp's backbone of that name is with its default options."""
     if name == "gcn":
-        first, second = GCNConv(dimensions, hidden, cached=True), GCNConv(hidden, classes, cached=True)
+        first, second = GCNConv(dimensions, hidden, cached=cached), GCNConv(hidden, classes, cached=cached)
     elif name == "sage":
         first, second = SAGEConv(dimensions, hidden), SAGEConv(hidden, classes)
     elif name == "gat":
@@ -102,11 +104,11 @@ def build(name: str, dimensions: int, classes: int, hidden: int, dropout: float)
         first = GINConv(perceptron(dimensions, hidden, hidden, 0.0))
         second = GINConv(perceptron(hidden, hidden, classes, 0.0))
     elif name == "appnp":
-        return Walk(perceptron(dimensions, hidden, classes, dropout), APPNP(K=10, alpha=0.1, cached=True))
+        return Walk(perceptron(dimensions, hidden, classes, dropout), APPNP(K=10, alpha=0.1, cached=cached))
     elif name == "sgc":
-        return SGConv(dimensions, classes, K=2, cached=True)
+        return SGConv(dimensions, classes, K=2, cached=cached)
     elif name == "ssgc":
-        return SSGConv(dimensions, classes, alpha=0.05, K=16, cached=True)
+        return SSGConv(dimensions, classes, alpha=0.05, K=16, cached=cached)
     elif name == "mlp":
         return Alone(perceptron(dimensions, hidden, classes, dropout, bias=False))
     else:

@@ -3,6 +3,7 @@
     python bench/train.py                          # all backbones on Cora and Facebook
     python bench/train.py --quick                  # a look
     python bench/train.py --threads 1              # on a busy machine: read the column of CPU time
+    python bench/train.py --uncached               # against layers with their defaults, which keep nothing between epochs
     python bench/train.py --forms --dataset cora   # only: which way of giving the graph is torch_geometric's faster one
 
 Both ways get the same graph, reports (mb), splits and hyper-parameters, validate after each update and keep the
@@ -46,6 +47,7 @@ class Settings:
         turns: how often each way is measured.
         watched: epochs of the breakdown.
         folder: where the ways find what both start from.
+        cached: whether the plain way's layers keep what they can; torch_geometric's own default is not to.
     """
 
     dataset: str
@@ -64,6 +66,7 @@ class Settings:
     data: str = "data"
     folder: str = ""
     threads: int = 0
+    cached: bool = True
 
 
 FULL = [
@@ -205,7 +208,9 @@ def plain(settings: Settings) -> dict[str, Callable[[], Any]]:
         x = torch.from_numpy(np.load(Path(settings.folder) / f"x{seed}.npy"))
         split = splits[seed]
         torch.manual_seed(seed)
-        net = plain_models.build(settings.backbone, x.shape[1], graph.classes, settings.hidden, settings.dropout)
+        net = plain_models.build(
+            settings.backbone, x.shape[1], graph.classes, settings.hidden, settings.dropout, cached=settings.cached
+        )
         labels = split.visible(graph.labels)
         guess, spent = plain_models.train(net, x, graphs[kind], labels, split, settings)
         return float(score(guess, graph.labels, split.test)), spent
@@ -544,6 +549,9 @@ def main() -> None:
     parser.add_argument("--backbone", action="append", choices=BACKBONES, help="only this one; repeatable")
     parser.add_argument("--data", default="data", help="where the graphs are, or are downloaded to")
     parser.add_argument("--threads", type=int, default=0, help="threads of each way; 0 is torch's default")
+    parser.add_argument(
+        "--uncached", action="store_true", help="layers of torch_geometric as by default: they keep nothing"
+    )
     parser.add_argument("--forms", action="store_true", help="measure both ways of giving torch_geometric the graph")
     parser.add_argument("--json", type=Path, help="also write everything measured to this file")
     parser.add_argument("--worker", nargs=2, help=argparse.SUPPRESS)
@@ -556,7 +564,7 @@ def main() -> None:
     for settings in QUICK if options.quick else FULL:
         if options.dataset is not None and settings.dataset not in options.dataset:
             continue
-        settings = replace(settings, data=options.data, threads=options.threads)
+        settings = replace(settings, data=options.data, threads=options.threads, cached=not options.uncached)
         if options.forms:
             forms(settings, backbones)
         else:
