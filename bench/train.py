@@ -3,7 +3,7 @@
     python bench/train.py                          # all backbones on Cora and Facebook
     python bench/train.py --quick                  # a look
     python bench/train.py --threads 1              # on a busy machine: read the column of CPU time
-    python bench/train.py --uncached               # against layers with their defaults, which keep nothing between epochs
+    python bench/train.py --uncached               # against layers with their defaults: they keep nothing
     python bench/train.py --forms --dataset cora   # only: which way of giving the graph is torch_geometric's faster one
 
 Both ways get the same graph, reports (mb), splits and hyper-parameters, validate after each update and keep the
