@@ -97,6 +97,11 @@ def _worth(section: Section) -> str:
     if gain is None or not gain.known:
         return first
     worth = f"{ceiling.shown(gain, sign=True)} {one.step}"
+    if gain.against(0.0) == "below":
+        return (
+            f"{first} The difference, {worth}, is against the features: the floor’s learner does more with "
+            f"{public} alone than this model with everything."
+        )
     if gain.against(0.0) != "above":
         return f"{first} The difference, {worth}, is not measurable: there is nothing to win."
     return f"{first} That is all that features can win here: {worth}."
