@@ -56,7 +56,6 @@ def attack(
 
     from graphldp.stages import attack as stage
     from graphldp.stages.artifacts import plain
-    from graphldp.stages.paths import graph_dir
 
     if reports is not None:
         for name, given in (("--dataset", dataset), ("--mechanism", mechanism), ("--epsilon", epsilon)):
@@ -77,8 +76,7 @@ def attack(
         names, budgets = words("--mechanism", mechanism), numbers("--epsilon", epsilon)
         chosen = choose_params(params, dataset, seeds=seeds, seed=seed)
         options = parse(settings)
-        if not graph_dir(data, dataset).exists():
-            fetch(dataset, data)
+        fetch(dataset, data)
         with console.progress("attack", None, "repetitions") as bar:
             rows = stage.attack(
                 dataset, names, budgets, data=data, params=chosen, options=options, attributes=attributes,

@@ -71,7 +71,6 @@ def run(
     is downloaded first where it is not there.
     """
     from graphldp.stages import run as stage
-    from graphldp.stages.paths import graph_dir
     from graphldp.stages.resources import Resources, memory_bytes
 
     with joined(processes, device) as team:
@@ -81,7 +80,7 @@ def run(
             epochs=epochs, batch_size=batch_size, model=model, task=task, split=split,
         )  # fmt: skip
         resources = Resources(max_memory=memory_bytes(max_memory), team=team, scratch=data, note=console.note)
-        if resources.leads and not graph_dir(data, dataset).exists():
+        if resources.leads:
             fetch(dataset, data)
         resources.meet()
         options, changes = parts(parse(settings))
@@ -96,9 +95,12 @@ def run(
 
 
 def fetch(dataset: str, data: Path) -> None:
-    """Download a data set that is not there."""
+    """Download a data set, unless it is there."""
     from graphldp.stages.download import download
+    from graphldp.stages.paths import graph_dir
 
+    if graph_dir(data, dataset).exists():
+        return
     with console.progress(f"download {dataset}", None, "bytes") as bar:
         download(dataset, data, progress=bar)
 

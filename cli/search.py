@@ -72,7 +72,6 @@ def search(
     there. `ldp run` with the same options chooses the same point.
     """
     from graphldp.stages import trials as stage
-    from graphldp.stages.paths import graph_dir
     from graphldp.stages.resources import Resources, memory_bytes
 
     with joined(processes, device) as team:
@@ -82,7 +81,7 @@ def search(
             task=task, split=split,
         )  # fmt: skip
         resources = Resources(max_memory=memory_bytes(max_memory), team=team, note=console.note)
-        if resources.leads and not graph_dir(data, dataset).exists():
+        if resources.leads:
             fetch(dataset, data)
         resources.meet()
         options, changes = parts(parse(settings))

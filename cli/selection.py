@@ -67,7 +67,6 @@ def selection(
 
     from graphldp.stages import selection as stage
     from graphldp.stages.artifacts import plain
-    from graphldp.stages.paths import graph_dir
     from graphldp.stages.selection_tables import flat, write_selection
 
     if first is not None or reports is not None:
@@ -89,8 +88,7 @@ def selection(
         scorers = words("--by", by or ["fda", "sma"])
         chosen = choose_params(params, dataset, seeds=seeds, seed=seed)
         options, changes = parts(parse(settings))
-        if not graph_dir(data, dataset).exists():
-            fetch(dataset, data)
+        fetch(dataset, data)
         with console.progress(f"selection {dataset}", None, "repetitions") as bar:
             found = stage.measure_selection(
                 dataset, names, budgets, scorers, data=data, params=chosen, options=options, changes=changes,

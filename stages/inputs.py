@@ -183,14 +183,13 @@ def filtered_inputs(graph: Graph, estimate: Estimate, calibration: Calibration, 
     rest = calibration.but(before=0.0)  # the estimate has it behind it
     operator = rest.operator(graph, estimate.weights)
     filtered = Filtered.of(estimate, rest, operator)
+    few = filtered.sparse(FEW) if filtered.fill == 0 else None  # a fill stands in every coordinate
+    if few is not None:
+        few.data = (few.data * np.float32(scale)).astype(np.float32)
+        return NodeInputs(deviations=few, fill=0.0, filtered=True, over=operator)
     digest = hashlib.sha256(repr((rest.meta(), scale, estimate.fill)).encode())
     for matrix in (filtered.deviations, operator):
         digest.update(np.ascontiguousarray(matrix.data).tobytes() + np.ascontiguousarray(matrix.indices).tobytes())
-
-    few = filtered.sparse(FEW)
-    if few is not None and not np.any(filtered.ground()):
-        few.data = (few.data * np.float32(scale)).astype(np.float32)
-        return NodeInputs(deviations=few, fill=0.0, filtered=True, over=operator)
 
     def make() -> NDArray[np.float32]:
         out = filtered.dense()

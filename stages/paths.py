@@ -12,7 +12,6 @@ __all__ = [
     "directed_name",
     "epsilon_text",
     "graph_dir",
-    "model_dir",
     "reports_path",
     "resume_path",
     "runs_path",
@@ -69,8 +68,3 @@ def trials_path(data: Path, dataset: str, name: str, epsilon: float, task: str =
 def _row(name: str, task: str) -> Path:
     """Return a row's place: tasks other than the default one have a folder of their own."""
     return Path(name) if task == DEFAULT_TASK else Path(task) / name
-
-
-def model_dir(models: Path, dataset: str, name: str, epsilon: float) -> Path:
-    """Return the folder of a saved model."""
-    return models / dataset / name / f"eps={epsilon_text(epsilon)}"

@@ -324,79 +324,8 @@ class Devices:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Stored:
-    """Estimates in an artifact: their devices have reported, so only what is made of the estimates can be searched.
-
-    Attributes:
-        graph: whose reports they are.
-        file: the artifact.
-        params: what is learned with unless a point says otherwise.
-        other: the method, where it is not the artifact's.
-    """
-
-    graph: Graph
-    file: CalibratedFile
-    params: Params
-    other: Method | None = None
-
-    @property
-    def recipe(self) -> Method:
-        """The method, with what `ldp denoise` has changed in it."""
-        if self.other is not None:
-            return self.other
-        return method(self.file.meta["method"]).but(self.file.meta.get("changes", {}))
-
-    @property
-    def row(self) -> Row:
-        """What there is to search."""
-        depths = tuple(int(steps) for steps in self.file.meta["steps"])
-        mechanism, model = str(self.file.meta["mechanism"]), self.params.train.model
-        return Row(recipe=self.recipe, mechanism=mechanism, model=model, depths=depths)
-
-    def setup(self, options: Mapping[str, Any]) -> Setup:
-        """Return what a point's options mean; those that the stored estimates have behind them are an error."""
-        own, changes, training = sorted_out(options)
-        before = ("before", "tau") if self.recipe.threshold == "before" else ("before",)
-        past = [*own, *(f"denoise.{key}" for key in changes if key in (*before, *self.recipe.round_options()))]
-        if past:
-            raise OptionError(
-                f"{self.file.path} has its {', '.join(past)} behind it, so that cannot be searched here: `ldp run` "
-                "perturbs, denoises and searches at once"
-            )
-        recipe, device = self.recipe.but(changes), stored_device(self.file.meta)
-        whole = self.params.train.split != INDUCTIVE
-
-        def calibration(steps: int) -> Calibration:
-            if whole and not changes and self.other is None:
-                return self.file.filters()[steps]
-            one = calibration_of(recipe, steps, device, self.graph, whole=whole)
-            if one.weighting != next(iter(self.file.filters().values())).weighting:
-                raise OptionError(
-                    f"{self.file.path} lacks the node weights of the filter {recipe.filter}: `ldp run` can search it"
-                )
-            return one
-
-        patience = patience_of(self.params.train, training)
-        return Setup(
-            recipe=recipe,
-            device=device,
-            key=str(self.file.path),
-            estimate=self.file.load,
-            calibration=calibration,
-            backbone=backbone_of(recipe, self.params.train, training),
-            patience=patience,
-            meta=lambda folder, seeds: dict(self.file.meta),
-            evidence=evidence_of(recipe, calibration, recipe.steps(self.params.search.steps)[0]),
-        )
-
-    def of(self, recipe: Method) -> Stored:
-        """Return the same estimates, learned from by another method."""
-        return replace(self, other=recipe)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Answered:
-    """What people have said in turn, in an artifact: only what is made of it can be searched.
+class _Artifact:
+    """What people have said, in an artifact: only what is made of it can be searched.
 
     Attributes:
         graph: whose people they are.
@@ -406,13 +335,13 @@ class Answered:
     """
 
     graph: Graph
-    file: SurveyFile
+    file: CalibratedFile | SurveyFile
     params: Params
     other: Method | None = None
 
     @property
     def recipe(self) -> Method:
-        """The method, with what `ldp survey` has changed in it."""
+        """The method, with what the command that made the artifact has changed in it."""
         if self.other is not None:
             return self.other
         return method(self.file.meta["method"]).but(self.file.meta.get("changes", {}))
@@ -420,21 +349,22 @@ class Answered:
     @property
     def row(self) -> Row:
         """What there is to search."""
-        return Row(recipe=self.recipe, mechanism=str(self.file.meta["mechanism"]), model=self.params.train.model)
+        mechanism, model = str(self.file.meta["mechanism"]), self.params.train.model
+        return Row(recipe=self.recipe, mechanism=mechanism, model=model, depths=self._depths())
 
     def setup(self, options: Mapping[str, Any]) -> Setup:
-        """Return what a point's options mean; those of the questions are an error."""
+        """Return what a point's options mean; those that the artifact has behind it are an error."""
         own, changes, training = sorted_out(options)
-        past = [*own, *(f"denoise.{key}" for key in changes if key in self.recipe.round_options())]
+        past = [*own, *(f"denoise.{key}" for key in changes if key in self._past())]
         if past:
             raise OptionError(
                 f"{self.file.path} has its {', '.join(past)} behind it, so that cannot be searched here: `ldp run` "
-                "asks and searches at once"
+                "perturbs, denoises and searches at once"
             )
         recipe, device = self.recipe.but(changes), stored_device(self.file.meta)
 
         def calibration(steps: int) -> Calibration:
-            return calibration_of(recipe, steps, device, self.graph)
+            return self._calibration(recipe, steps, device, changed=bool(changes))
 
         patience = patience_of(self.params.train, training)
         return Setup(
@@ -448,6 +378,53 @@ class Answered:
             meta=lambda folder, seeds: dict(self.file.meta),
             evidence=evidence_of(recipe, calibration, recipe.steps(self.params.search.steps)[0]),
         )
+
+    def _depths(self) -> tuple[int, ...] | None:
+        """Return the filter depths that it was made for; None where it leaves them open."""
+        return None
+
+    def _past(self) -> tuple[str, ...]:
+        """Return which parts of the method the artifact has behind it."""
+        return self.recipe.round_options()
+
+    def _calibration(self, recipe: Method, steps: int, device: VectorMechanism, *, changed: bool) -> Calibration:
+        return calibration_of(recipe, steps, device, self.graph, whole=self.params.train.split != INDUCTIVE)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Stored(_Artifact):
+    """Estimates in an artifact, with any threshold before the filter behind them."""
+
+    file: CalibratedFile
+
+    def _depths(self) -> tuple[int, ...]:
+        return tuple(int(steps) for steps in self.file.meta["steps"])
+
+    def _past(self) -> tuple[str, ...]:
+        before = ("before", "tau") if self.recipe.threshold == "before" else ("before",)
+        return (*before, *self.recipe.round_options())
+
+    def _calibration(self, recipe: Method, steps: int, device: VectorMechanism, *, changed: bool) -> Calibration:
+        filters = self.file.filters()
+        if self.params.train.split != INDUCTIVE and not changed and self.other is None:
+            return filters[steps]
+        one = _Artifact._calibration(self, recipe, steps, device, changed=changed)
+        if one.weighting != next(iter(filters.values())).weighting:
+            raise OptionError(
+                f"{self.file.path} lacks the node weights of the filter {recipe.filter}: `ldp run` can search it"
+            )
+        return one
+
+    def of(self, recipe: Method) -> Stored:
+        """Return the same estimates, learned from by another method."""
+        return replace(self, other=recipe)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Answered(_Artifact):
+    """What people have said in turn, in an artifact."""
+
+    file: SurveyFile
 
     def of(self, recipe: Method) -> Answered | Devices:
         """Return the same answers, learned from by another method; a coin's, for one that nobody tells anything."""

@@ -34,7 +34,6 @@ def test_every_kind_has_a_folder_of_its_own() -> None:
     assert paths.calibrated_path(DATA, "cora", "lpgnn-pm", 0.1) == Path("data/denoised/cora/lpgnn-pm/eps=0.1.parquet")
     assert paths.runs_path(DATA, "cora", "nonpriv", math.inf) == Path("data/runs/cora/nonpriv/eps=inf.parquet")
     assert paths.resume_path(DATA, "cora", "base", 3) == Path("data/resume/cora/base/eps=3.safetensors")
-    assert paths.model_dir(Path("models"), "cora", "base", 3) == Path("models/cora/base/eps=3")
 
 
 def test_the_pipeline_writes_where_the_commands_would() -> None:

@@ -18,7 +18,7 @@ from graphldp.server import Filtered, node_weights, rectify, shift
 from graphldp.stages.artifacts import read_meta, read_table
 from graphldp.stages.denoise import denoise
 from graphldp.stages.graphs import read_graph
-from graphldp.stages.inputs import average_degree, centred, estimate_of, filtered_inputs, unit_scale
+from graphldp.stages.inputs import average_degree, calibration_of, centred, estimate_of, filtered_inputs, unit_scale
 from graphldp.stages.learning import learn_cell
 from graphldp.stages.models import load_model
 from graphldp.stages.paths import graph_dir, reports_path
@@ -123,6 +123,35 @@ def test_what_is_not_linear_is_filtered_before_learning(data: Path) -> None:
     assert found.digest() != filtered_inputs(graph, estimate, thresholded.but(after=0.1), 3.0).digest()
     other = estimate_of(device.perturb(graph.features, source_of(0, NAME, device, 1)), thresholded)
     assert found.digest() != filtered_inputs(graph, other, thresholded, 3.0).digest()
+
+
+def test_what_a_threshold_leaves_few_of_is_kept_sparse(data: Path) -> None:
+    graph = read_graph(graph_dir(data, NAME))
+    device = protocol("mb", 1.0, graph.dimensions, graph.low, graph.high, m=1)
+    thresholded = methods.method("upgnet-hn").calibration(2, device, 4.0)
+    estimate = estimate_of(device.perturb(graph.features, source_of(0, NAME, device, 0)), thresholded)
+    whole = Filtered.of(centred(estimate), thresholded, thresholded.operator(graph))
+    few = thresholded.but(after=float(np.quantile(np.abs(whole.dense()), 0.97)) + thresholded.after)
+    found = filtered_inputs(graph, centred(estimate), few, 3.0)
+    expected = 3 * Filtered.of(centred(estimate), few, few.operator(graph)).dense()
+    assert 0 < np.count_nonzero(expected) <= 0.05 * expected.size
+    assert found.sparse
+    np.testing.assert_array_equal(found.dense(), expected)
+    # A fill stands in every coordinate, and many numbers are not few.
+    assert not filtered_inputs(graph, estimate, few, 3.0).sparse
+    assert not filtered_inputs(graph, centred(estimate), thresholded.but(after=1e-3), 3.0).sparse
+
+
+def test_a_method_leaves_out_a_threshold_that_float32_does_not_see(data: Path) -> None:
+    graph = read_graph(graph_dir(data, NAME))
+    device, recipe = protocol("mb", 1.0, graph.dimensions, graph.low, graph.high), methods.method("upgnet-hn")
+    for steps, gone in ((1, False), (2, False), (64, True)):
+        plain = recipe.calibration(steps, device, average_degree(graph))
+        found = calibration_of(recipe, steps, device, graph)
+        assert plain.after > 0
+        assert found == (plain.but(after=0.0) if gone else plain)
+        # The parts of an inductive split have another degree, and so another threshold.
+        assert calibration_of(recipe, steps, device, graph, whole=False) == plain
 
 
 def test_weighted_filters_stay_factored_and_learn_as_if_they_were_applied_before(data: Path) -> None:
