@@ -304,7 +304,7 @@ _TOGL: tuple[tuple[str, tuple[Any, ...]], ...] = (
 
 
 # The learners that know the graph and the training labels alone.
-_FLOOR = ("coin", "label-propagation", "labels", "spectral", "pagerank", "links", "surroundings")
+_FLOOR = ("coin", "coin-hoa", "label-propagation", "labels", "spectral", "pagerank", "links", "surroundings")
 _UNSEEN = ("coin", "roles")  # of nodes that were not there in training
 
 
@@ -349,6 +349,13 @@ _METHODS = {
             summary="The whole pipeline on reports of a fair coin: as lpgnn, and nobody says anything.",
             mechanism="null",
             mechanisms=("null",),
+        ),
+        Method(
+            name="coin-hoa",
+            summary="As upgnet-nh, and nobody says anything: the mean of the powers 1 to K of a fair coin's reports.",
+            mechanism="null",
+            mechanisms=("null",),
+            filter="hoa",
         ),
         Method(
             name="random",
