@@ -604,7 +604,8 @@ class _Cell:
 
         def say(done: int, total: int, text: str) -> None:
             inside = max(0.0, done / total - past) / (1 - past)
-            outer(int(whole * (offset + share * (start + part * inside))), whole, f"{words}: {text}")
+            # A part's end and the next one's start are the same place, and may not be by the last digit of a float.
+            outer(int(whole * (offset + share * (start + part * inside)) + 1e-6), whole, f"{words}: {text}")
 
         return say
 

@@ -448,8 +448,17 @@ def marks(rows: Sequence[Row]) -> dict[str, str]:
 
 
 def daggers(rows: Sequence[Row]) -> list[str]:
-    """Return why rows carry a dagger, each reason once."""
-    return list(dict.fromkeys(f"{row.mechanism}: {row.claim.text}" for row in rows if not row.claim.keeps))
+    """Return why rows carry a dagger, each reason once; where a mechanism has several, with the place of each."""
+    found: dict[str, dict[str, str]] = {}
+    for row in rows:
+        if not row.claim.keeps:
+            place = [*(f"{short(name)} {value}" for name, value in row.axes), f"epsilon {number(row.epsilon)}"]
+            found.setdefault(row.mechanism, {}).setdefault(row.claim.text, ", ".join([row.mechanism, *place]))
+    return [
+        f"{place if len(reasons) > 1 else mechanism}: {reason}"
+        for mechanism, reasons in found.items()
+        for reason, place in reasons.items()
+    ]
 
 
 def _headings(label: str) -> tuple[str, ...]:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import dataclasses
 import json
 import shutil
 import subprocess
@@ -16,8 +17,10 @@ from graphldp.stages.evaluate import evaluate, measure
 from graphldp.stages.params import load
 from graphldp.stages.tables import (
     Result,
+    Row,
     columns,
     csv_text,
+    daggers,
     latex_text,
     markdown_text,
     metrics,
@@ -68,6 +71,21 @@ def test_markdown_has_every_row_and_note_once(result: Result) -> None:
     assert text.count("(a) UPGNet Table 2") == 1
     assert "12 points, 2 seeds" in text
     assert "1354 nodes to train" in text
+
+
+def test_a_mechanism_with_several_reasons_says_which_row_each_is_of(result: Result) -> None:
+    row = next(row for row in result.rows if (row.name, row.epsilon) == ("lpgnn-pm", 1.0))
+
+    def broken(text: str, epsilon: float, mechanism: str = "ppm", **axes: str) -> Row:
+        claim = dataclasses.replace(row.claim, text=text)
+        return dataclasses.replace(
+            row, mechanism=mechanism, epsilon=epsilon, claim=claim, axes=tuple((f"m.{k}", v) for k, v in axes.items())
+        )
+
+    assert daggers(result.rows) == [f"pm: {BROKEN['text']}"]
+    assert daggers([broken("names it", 1), broken("names it", 3)]) == ["ppm: names it"]
+    rows = [broken("a", 1, gamma="0.1"), broken("b", 1, gamma="0.3"), broken("c", 3, "pm"), broken("b", 3, gamma="0.3")]
+    assert daggers(rows) == ["ppm, gamma 0.1, epsilon 1: a", "ppm, gamma 0.3, epsilon 1: b", "pm: c"]
 
 
 def test_latex_is_balanced_and_escaped(result: Result) -> None:
