@@ -30,6 +30,7 @@ from graphldp.stages.reports import write_reports
 
 __all__ = [
     "Round",
+    "addressed",
     "check_nodes",
     "check_options",
     "device_for",
@@ -168,7 +169,7 @@ def _facts(graph: Graph, folder: Path, root: int, *, directed: bool) -> dict[str
         "dataset": graph.name,
         "input": graph_hash(folder),
         "nodes_hash": nodes_hash(graph),
-        "random": _addressed(root, directed=directed),
+        "random": addressed(root, *(["directed"] if directed else [])),
     }
 
 
@@ -206,7 +207,7 @@ def perturb_file(
     sources: dict[int, Source] = {
         seed: SecureSource() if secure else source_of(root, name, device, seed) for seed in seeds
     }
-    random = {"generator": "operating system", "reproducible": False} if secure else _addressed(root)
+    random = {"generator": "operating system", "reproducible": False} if secure else addressed(root)
     # A hash of real people's features is not theirs to send: it would confirm a right guess of them.
     source = None if secure else file_hash(features)
     facts = {"dataset": name, "input": source, "nodes_hash": nodes_hash(own), "random": random}
@@ -314,10 +315,11 @@ def _directed(
     return _Given(device=device, level=level, ledger=tuple(rankings.ledger), directed=directed, facts=facts)
 
 
-def _addressed(root: int, *, directed: bool = False) -> dict[str, Any]:
+def addressed(root: int, *further: str) -> dict[str, Any]:
+    """Return what metadata says of seeded draws; `further` is what their address has behind the seed."""
     return {
         "generator": "PCG64DXSM",
-        "address": ["perturb", "dataset", "mechanism", "epsilon", "seed", *(["directed"] if directed else [])],
+        "address": ["perturb", "dataset", "mechanism", "epsilon", "seed", *further],
         "root": root,
         "reproducible": True,
         "note": "for experiments: whoever knows the root can draw the same noise again",
@@ -342,14 +344,16 @@ def reports_meta(
     seeds: Sequence[int],
     root: int,
     after: Mapping[str, Any] | None = None,
+    further: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
     """Return what the Reports artifact of these devices would say of itself, for who keeps none.
 
-    `after` is the same of the round before, for the second of two.
+    `after` is the same of the round before, for the second of two. `further` are facts in which a release differs from
+    an ordinary one; they are a part of what identifies it.
     """
     directed = after is not None
     ledger = () if after is None else tuple(after["ledger"])
-    facts = _facts(graph, folder, root, directed=directed)
+    facts = {**_facts(graph, folder, root, directed=directed), **(further or {})}
     return _meta(_Given(device=device, ledger=ledger), graph.nodes, seeds, facts)
 
 

@@ -5,6 +5,7 @@ Each seed has its own split, and only the labels of its training nodes decide wh
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -26,7 +27,7 @@ from graphldp.server.voting import CALIBRATING, memberships, teachers_and_voters
 from graphldp.splits import Apart
 from graphldp.stages.answers import VOTE, Question, heard
 from graphldp.stages.params import Params
-from graphldp.stages.perturb import check_options, device_for, refuse_parts, reports_meta
+from graphldp.stages.perturb import addressed, check_options, device_for, refuse_parts, reports_meta
 from graphldp.stages.rounds import split_facts
 from graphldp.stages.splits import apart_of, split_of
 
@@ -85,7 +86,7 @@ class Surveys:
         for size in survey.sizes(graph.dimensions):
             out.narrowed(np.arange(size), 1.0)
         nothing = np.zeros((graph.dimensions, graph.classes))
-        Vote.of(out.epsilon, nothing, nothing[0], graph.low, graph.high)
+        out.vote(nothing, nothing[0])
         return out
 
     @property
@@ -97,10 +98,25 @@ class Surveys:
         """Return what is run by teachers who are asked about these features, of which `expected` are there."""
         options = dict(self.options)
         if isinstance(self.device, SetValued):
-            options["pad"] = max(1, min(self.device.pad, round(expected), len(asked)))
+            options["pad"] = max(1, min(self.device.pad, round(min(expected, len(asked)))))
         if "m" in options:
             options["m"] = min(int(options["m"]), len(asked))
         return protocol(self.mechanism, self.epsilon, len(asked), self.graph.low, self.graph.high, **options)
+
+    def vote(self, weights: Any, offsets: Any) -> Vote:
+        """Return what voters run."""
+        return Vote.of(self.epsilon, weights, offsets, self.graph.low, self.graph.high)
+
+    def privacy_loss(self) -> float:
+        """Return the largest exact loss of anybody's answer, whichever question she is asked.
+
+        How far a narrowed question pads sets is known once it is asked. No padding makes the loss of a set larger than
+        epsilon, and that of a vote is epsilon.
+        """
+        nothing = np.zeros((self.graph.dimensions, self.graph.classes))
+        asked = [self.narrowed(np.arange(size), math.inf) for size in self.survey.sizes(self.graph.dimensions)]
+        taught = max(one.privacy_loss() for one in (self.device, *asked))
+        return max(taught, self.vote(nothing, nothing[0]).privacy_loss())
 
     def estimate(self, seed: int, calibration: Calibration) -> Estimate:
         """Return the votes of a seed."""
@@ -120,9 +136,9 @@ class Surveys:
         else:
             teachers, voters = self._groups(apart, shares, train, generator(root, "groups"))
         about = self._teach(teachers, shares, seed)
-        weights, offsets = self._taught(about, shares).ballot()
-        vote = Vote.of(self.epsilon, weights, offsets, graph.low, graph.high)
-        answers = vote.perturb(graph.features[voters], self._source("vote", seed))
+        answers = self.vote(*self._taught(about, shares).ballot()).perturb(
+            graph.features[voters], self._source("vote", seed)
+        )
         every = np.arange(graph.dimensions)
         return (*about, Question(name=VOTE, people=voters, features=every, answers=answers))
 
@@ -179,5 +195,11 @@ class Surveys:
 
     def meta(self, folder: Path, seeds: Sequence[int]) -> dict[str, Any]:
         """Return what the Survey artifact says of it, and would say where none is kept."""
-        one = reports_meta(self.graph, folder, self.device, seeds=seeds, root=self.params.seed)
-        return {**one, "kind": "survey", "rounds": asdict(self.survey), "selection": split_facts(self.params)}
+        own = {
+            "kind": "survey",
+            "epsilon_exact": self.privacy_loss(),
+            "random": addressed(self.params.seed, "survey", "question"),
+            "rounds": asdict(self.survey),
+            "selection": split_facts(self.params),
+        }
+        return reports_meta(self.graph, folder, self.device, seeds=seeds, root=self.params.seed, further=own)

@@ -12,16 +12,19 @@ import scipy.sparse as sp
 from cell_factory import NAME, small_graph, small_params, store
 
 from graphldp import methods
-from graphldp.client import VectorMechanism
+from graphldp.audit.ledger import ledger_from_meta
+from graphldp.client import VectorMechanism, from_meta
 from graphldp.client.vote import Vote
 from graphldp.errors import DataError, GraphLDPError, OptionError
 from graphldp.graph import Graph
 from graphldp.methods import Survey
+from graphldp.randomness import generator
 from graphldp.server import rectify
 from graphldp.stages.answers import Question, SurveyFile
 from graphldp.stages.artifacts import file_hash, plain, read_meta, read_table
 from graphldp.stages.denoise import denoise
 from graphldp.stages.learning import _Cell, learn_cell
+from graphldp.stages.perturb import device_for, reports_meta
 from graphldp.stages.resources import Resources
 from graphldp.stages.run import run
 from graphldp.stages.setups import Devices, plan_of
@@ -142,6 +145,47 @@ def test_what_an_artifact_would_say(tmp_path: Path) -> None:
     assert meta["epsilon"] == 2.0
     assert sum(part["epsilon"] for part in meta["ledger"]) == 2.0
     assert meta["rounds"] == {"teachers": 0.5, "first": 0.4, "narrowed": 2, "features": 10, "last": 5}
+
+
+@pytest.mark.parametrize("mechanism", ["privset", "subset", "gm", "mb"])
+def test_the_exact_loss_is_that_of_whoever_loses_the_most(mechanism: str, tmp_path: Path) -> None:
+    """A mechanism may lose less than it claims, of all features or of few; who votes loses all of epsilon."""
+    graph = store(tmp_path)
+    asking = surveys(graph, 2.0, mechanism)
+    questions = asking.questions(0)
+    losses = [from_meta(dict(one.answers.meta)).privacy_loss() for one in questions[:-1]]
+    vote = dict(questions[-1].answers.meta)
+    nothing = np.zeros((1, vote["classes"]))
+    losses.append(Vote.of(vote["epsilon"], nothing, nothing[0], 0.0, 1.0, vote["m"]).privacy_loss())
+    assert losses[-1] == pytest.approx(2.0, rel=1e-12)
+    if mechanism in ("subset", "gm"):
+        assert max(losses[:-1]) < 1.95
+    found = asking.meta(tmp_path / "graphs" / NAME, [0])["epsilon_exact"]
+    assert found >= max(losses)
+    assert found == pytest.approx(2.0, rel=1e-12)
+
+
+def test_surveys_that_differ_are_different_releases_and_say_how_their_draws_are_addressed(tmp_path: Path) -> None:
+    """A ledger counts one release once: other questions, or a plain collection, are another one."""
+    graph, folder = store(tmp_path), tmp_path / "graphs" / NAME
+    params = small_params()
+    fewer = dataclasses.replace(params, train=dataclasses.replace(params.train, train_fraction=0.2))
+    device = device_for(graph, "privset", 2.0, {})
+    metas = [
+        reports_meta(graph, folder, device, seeds=[0], root=0),
+        surveys(graph, 2.0).meta(folder, [0]),
+        Surveys.of(graph, Survey(**NARROW, teachers=0.3), "privset", 2.0, params).meta(folder, [0]),
+        Surveys.of(graph, Survey(**NARROW), "privset", 2.0, fewer).meta(folder, [0]),
+    ]
+    assert ledger_from_meta(metas).total().epsilon == 8.0
+    assert ledger_from_meta([metas[1], surveys(graph, 2.0).meta(folder, [0])]).total().epsilon == 2.0
+    assert metas[1]["random"]["address"] == ["perturb", "dataset", "mechanism", "epsilon", "seed", "survey", "question"]
+    # Who knows the root can draw a question's noise again by that address.
+    first = surveys(graph, 2.0).questions(0)[0]
+    again = device.perturb(
+        graph.features[first.people], generator(0, "perturb", NAME, "privset", 2.0, 0, "survey", "first")
+    )
+    np.testing.assert_array_equal(first.answers.value, again.value)
 
 
 # the artifact ---------------------------------------------------------------------------------------------------------
