@@ -99,6 +99,8 @@ class Surveys:
         options = dict(self.options)
         if isinstance(self.device, SetValued):
             options["pad"] = max(1, min(self.device.pad, round(min(expected, len(asked)))))
+        if "overlap" in options:
+            options["overlap"] = min(int(options["overlap"]), options["pad"])
         if "m" in options:
             options["m"] = min(int(options["m"]), len(asked))
         return protocol(self.mechanism, self.epsilon, len(asked), self.graph.low, self.graph.high, **options)

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from graphldp.client.levels import padded
+from graphldp.client.levels import Personalised, padded
 from graphldp.client.ppm_public import PublicLevels
 from graphldp.client.protocol import Sampled, protocol
 from graphldp.client.randomiser import Floats, check_number
@@ -59,9 +59,14 @@ class DirectedMechanism:
     def __post_init__(self) -> None:
         d = self.device.dimensions
         if not isinstance(self.device, Sampled | PublicLevels):
+            why = (
+                "users of a known level do not choose dimensions alike"
+                if isinstance(self.device, Personalised)
+                else "which dimensions it reports is not chosen apart from their values"
+            )
             raise OptionError(
-                f"{self.device.name} cannot be directed: users of a known level do not choose dimensions alike; take "
-                "an m-of-d mechanism such as pm, mb, sw or cldp, or ppm-public or pldp"
+                f"{self.device.name} cannot be directed: {why}; take an m-of-d mechanism such as pm, mb, sw or "
+                "cldp, or ppm-public or pldp"
             )
         if self.device.base.every_dimension:
             raise OptionError(f"{self.device.name} reports every dimension: there is nothing to direct; take pm or mb")

@@ -36,6 +36,7 @@ _SIZES = np.concatenate([[0.0], np.geomspace(1e-6, 10.0, 25)])
 _ROUNDS = 60  # of the estimation of the sizes' shares
 _CLEAR = 2.0  # nats by which reports must be likelier with differences than without
 _LEAST = 0.2  # of the average mean: no feature counts as rarer, or its noise would count as a signal
+_LEAST_NOISE = 1e-9  # of the squared range: a variance that rounds to less, at a large budget, counts as this
 _NEGLIGIBLE = 1e-9  # of the largest eigenvalue of the q's scatter: a direction in which nobody differs
 _BLOCK = 2**20  # entries of d x C x C at a time
 
@@ -121,7 +122,7 @@ def class_means(waves: Sequence[Wave], dimensions: int) -> ClassMeans:
         away = wave.shares - wave.shares.mean(axis=0)
         gram = away.T @ away
         scatter += gram
-        noise = np.asarray(wave.device.variance(mean[wave.features]), dtype=np.float64)
+        noise = _noise(wave.device, mean[wave.features])
         precision[wave.features] += gram / noise[:, None, None]
         total[wave.features] += np.asarray(wave.estimate.deviations().T @ away) / noise[:, None]
     # In the directions in which people differ: the shares of a person sum to 1, so there are at most classes - 1.
@@ -164,6 +165,12 @@ def _none(mean: Floats, spread: Floats, classes: int) -> ClassMeans:
     return ClassMeans(mean=mean, spread=spread, difference=zero, square=zero[:, 0], sizes=sizes, power=0.0)
 
 
+def _noise(device: VectorMechanism, x: Floats) -> Floats:
+    """Return the variance of the estimates of these values, above 0 at any budget."""
+    least = _LEAST_NOISE * (device.high - device.low) ** 2
+    return np.maximum(np.asarray(device.variance(x), dtype=np.float64), least)
+
+
 def _means(waves: Sequence[Wave], dimensions: int) -> Floats:
     """Return each feature's mean over people, shrunk to the average feature's by what is known of the noise."""
     low, high = waves[0].device.low, waves[0].device.high
@@ -171,7 +178,7 @@ def _means(waves: Sequence[Wave], dimensions: int) -> Floats:
     for wave in waves:
         people = wave.estimate.matrix.shape[0]
         found = wave.estimate.fill + np.asarray(wave.estimate.deviations().sum(axis=0), dtype=np.float64) / people
-        noise = float(np.max(wave.device.variance(np.array([low])))) / people
+        noise = float(_noise(wave.device, np.array([low]))[0]) / people
         weighted[wave.features] += found / noise
         weight[wave.features] += 1 / noise
     noise = np.where(weight > 0, 1 / np.where(weight > 0, weight, 1.0), np.inf)

@@ -157,7 +157,8 @@ def likelihoods(survey: Surveyed, shares: Floats, seen: NDArray[np.bool_] | None
     fitted = asked if seen is None else asked & seen
     if fitted.any():
         votes = voting_shares(shares[fitted], answers[fitted], survey.present, survey.absent)
-        odds = survey.present / (1 - survey.present) * (classes - width) / width  # e^epsilon, by the law
+        wrong = max(1 - survey.present, np.finfo(np.float64).eps)  # a chance that rounds to 0 is none to be sure of
+        odds = survey.present / wrong * (classes - width) / width  # e^epsilon, by the law
         out[asked] = 1 + (odds - 1) * (answers[asked] @ votes.T)
     return out
 

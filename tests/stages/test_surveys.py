@@ -132,6 +132,23 @@ def test_padding_follows_what_the_first_teachers_have_shown() -> None:
     assert surveys(small_graph(), mechanism="mb", m=20).narrowed(np.arange(10), 3.0).m == 10
 
 
+def test_sets_are_to_be_met_in_no_more_items_than_they_are_padded_to() -> None:
+    built = surveys(small_graph(), overlap=4)
+    assert built.device.overlap == 4  # type: ignore[attr-defined]
+    assert built.narrowed(np.arange(10), 3.0).overlap == 3  # type: ignore[attr-defined]
+    assert built.questions(0)[-1].name == "vote"
+
+
+@pytest.mark.parametrize("epsilon", [100.0, 1000.0])
+@pytest.mark.parametrize("mechanism", ["privset", "mb", "pm", "ag"])
+def test_budgets_at_which_answers_are_certain(mechanism: str, epsilon: float, tmp_path: Path) -> None:
+    """Where the chance of another answer rounds to nothing, voters are right as they were taught, and all is finite."""
+    store(tmp_path, **{**PLANTED, "nodes": 300})
+    params = small_params(seeds=2, points=2, epochs=40)
+    (row,) = run(NAME, "votes", mechanism, epsilon, data=tmp_path, params=params, references=False)
+    assert row.accuracy.mean() > 0.6
+
+
 def test_without_a_second_question_all_teachers_are_asked_about_everything(monkeypatch: pytest.MonkeyPatch) -> None:
     calls = asked(monkeypatch)
     whole = Surveys.of(small_graph(), Survey(first=1.0), "privset", 3.0, small_params())
