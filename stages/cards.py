@@ -7,6 +7,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from shlex import quote
 from typing import Any
 
 import numpy as np
@@ -40,6 +41,8 @@ def floor_of(data: Path, dataset: str, meta: Mapping[str, Any]) -> Floor | None:
     alike = ("root", "input", "train", "seeds", "task")
     if found.get("method") != _FLOOR or any(found.get(key) != meta.get(key) for key in alike):
         return None
+    if any(found["search"].get(key) != meta["search"].get(key) for key in ("points", "seeds", "strategy")):
+        return None
     rows = [row for row in read_table(path, "ldp train").to_pylist() if row["role"] == "final"]
     names = measures_of(str(meta["task"])).names
     return Floor(scores={name: tuple(float(row[f"test_{name}"]) for row in rows) for name in names})
@@ -69,7 +72,7 @@ def card_text(
             "validation part are taken to have given away. No epsilon above accounts for that."
         )
     parts += ["## How good it is", *_scores(about, meta, final, task.measures, floor)]
-    parts += ["## What it is for", *_uses(task.task), "## How to make it again", _commands(meta, params)]
+    parts += ["## What it is for", *_uses(task.task), "## How to make it again", _commands(about, meta, params)]
     return "\n\n".join(parts) + "\n"
 
 
@@ -145,8 +148,8 @@ def _scores(
         heading = one.label if one.best == "high" else f"{one.label} (less is better)"
         lines.append(f"| {heading} | {own[0]} | {own[1]} | {_spread(every, one)} | {low} |")
     text = (
-        "The floor is the same pipeline fed with reports of a fair coin (epsilon 0), searched alike, on the same "
-        "splits: what a model is worth is what it adds to that."
+        "The floor is what is known without anybody's report (epsilon 0): the best of several learners of the public "
+        "graph, searched alike, on the same splits. What a model is worth is what it adds to that."
     )
     if floor is None:
         dataset, task = meta["dataset"], meta["task"]
@@ -186,14 +189,27 @@ def _uses(task: str) -> list[str]:
     ]
 
 
-def _commands(meta: Mapping[str, Any], params: Params) -> str:
+def _graph_command(about: Mapping[str, Any], dataset: str) -> str:
+    """Return the command that made the graph: of a registered one with its options, or of somebody's own files."""
+    origin = about["graph"]
+    name = quote(dataset)
+    if origin.get("dataset") == "own":
+        files = " ".join(f"--{role} {quote(one['name'])}" for role, one in sorted(origin["files"].items()))
+        return f"ldp import {name} {files} --low {about['low']:g} --high {about['high']:g}"
+    source = str(origin.get("dataset", dataset))
+    given = {key: value for key, value in sorted(origin.get("options", {}).items()) if value is not None}
+    changes = [f"--set {quote(f'{key}={value}')}" for key, value in given.items()]
+    return " ".join(["ldp download", source, *changes, *([f"--name {name}"] if source != dataset else [])])
+
+
+def _commands(about: Mapping[str, Any], meta: Mapping[str, Any], params: Params) -> str:
     dataset, mechanism, epsilon = meta["dataset"], meta["mechanism"], epsilon_text(float(meta["epsilon"]))
     cell = f"--dataset {dataset} --method {meta['method']} --mechanism {mechanism} --epsilon {epsilon}"
     seeds = f"--seeds {params.seeds} --search-seeds {params.search.seeds} --seed {params.seed}"
     split = "" if params.train.split == "random" else f" --split {params.train.split}"
     options = [f"--{key.replace('_', '-')} {value}" for key, value in sorted(meta["options"].items()) if key == "m"]
     lines = [
-        f"ldp download {dataset}",
+        _graph_command(about, dataset),
         " ".join([f"ldp perturb --dataset {dataset} --mechanism {mechanism} --epsilon {epsilon}", seeds, *options]),
         f"ldp denoise {cell}",
         f"ldp train {cell} --task {meta['task']}{split} --seeds {params.seeds} --seed {params.seed} "
@@ -201,6 +217,8 @@ def _commands(meta: Mapping[str, Any], params: Params) -> str:
     ]
     if "rounds" in meta:
         lines[1] = "# two rounds: ldp perturb, ldp select and ldp perturb --directed, as docs/selection.md has them"
+    elif not meta["random"]["reproducible"]:
+        lines[1] = "# the reports came from people's devices, and are not drawn again"
     record = {"search": meta["search"], "train": meta["train"], "options": meta["options"]}
     return (
         "```sh\n" + "\n".join(lines) + "\n```\n\n"

@@ -68,6 +68,7 @@ def save_model(
             "chosen": result.chosen,
             **({"rounds": meta["rounds"]} if "rounds" in meta else {}),
             "average_degree": average_degree(graph),
+            "graph": _origin(graph),
             **({"target": TARGET} if isinstance(result.runs[best].targets, Values) else {}),
             **{key: row[key] for part in ("validation", "test") for key in _keys(part, params.train.task)},
             "low": graph.low,
@@ -85,6 +86,12 @@ def save_model(
     write_text(folder / CARD, card_text(facts, meta, source.meta, final, params, floor))
     write_json(folder / RECIPE, facts)
     return folder
+
+
+def _origin(graph: Graph) -> dict[str, Any]:
+    """Return what its graph is made from: a data set with its options, or somebody's own files."""
+    names = ("dataset", "files") if graph.provenance.get("dataset") == "own" else ("dataset", "options")
+    return {name: graph.provenance[name] for name in names if name in graph.provenance}
 
 
 def _keys(part: str, task: str) -> list[str]:

@@ -14,11 +14,17 @@ __all__ = ["apart_of", "split_of"]
 
 
 def split_of(graph: Graph, params: Params, seed: int) -> Split:
-    """Return the split of a seed: the same for every method of a table."""
+    """Return the split of a seed: the same for every method of a table.
+
+    It is of the nodes with a label, whatever is learned; where nobody has one and none is learned, it is of all nodes.
+    """
     labelled = np.flatnonzero(graph.labels >= 0)
+    if params.train.task == "regression" and not labelled.size:
+        labelled = np.arange(graph.nodes)
     if labelled.size < 3:
         raise DataError(
             f"graph {graph.name} has {labelled.size} nodes with a label; to train, to validate and to test it needs 3"
+            + ("" if labelled.size else ". Link prediction and regression need none")
         )
     return random_split(
         labelled,

@@ -299,7 +299,7 @@ def problem_of(
         if id(part.graph) not in graphs:
             graphs[id(part.graph)] = MessageGraph(shift=operator(part.graph), adjacency=part.graph.adjacency())
     # With graphs of their own, runs name the one at their own place.
-    return Problem.over(list(graphs.values()), inputs, classes=parts[0].graph.classes)
+    return Problem.over(list(graphs.values()), inputs, classes=_classes(parts))
 
 
 def weighted_problem_of(
@@ -317,7 +317,12 @@ def weighted_problem_of(
     for place, estimate in enumerate(estimates):
         graph = parts[place % len(parts)].graph
         graphs.append(MessageGraph(shift=operator(graph, estimate.weights), adjacency=adjacency[id(graph)]))
-    return Problem.over(graphs, inputs, classes=parts[0].graph.classes)
+    return Problem.over(graphs, inputs, classes=_classes(parts))
+
+
+def _classes(parts: Sequence[Part]) -> int:
+    """Return how many classes the trainer counts: 1 of a graph without labels, whose links and numbers are learned."""
+    return max(1, parts[0].graph.classes)
 
 
 def final_scores(

@@ -18,6 +18,8 @@ from cell_factory import small_graph
 
 from graphldp.cli import app, console
 from graphldp.stages.artifacts import read_meta, read_table
+from graphldp.stages.graphs import graph_hash
+from graphldp.stages.paths import graph_dir
 
 ROOT = Path(__file__).resolve().parents[2]
 SHORT = "seeds: 10\nsearch: {points: 2, seeds: 2, steps: [0, 2]}\ntrain: {epochs: 12, hidden: 4}\n"
@@ -139,14 +141,53 @@ def test_one_secure_report_of_each_person_is_enough_to_learn_from(here: Path, ru
     assert found["spent"]["features"] == found["spent"]["reports"] == 2.0
 
 
+UNLABELLED = "import mine --features features.parquet --edges edges.parquet --low 0 --high 1"
+
+
+@pytest.mark.parametrize(
+    ("make", "name"),
+    [
+        (IMPORT.format("parquet").removeprefix("ldp "), "mine"),
+        (UNLABELLED, "mine"),
+        ("download synthetic --set nodes=90 --set seed=3 --name drawn", "drawn"),
+    ],
+    ids=["own", "own without labels", "drawn"],
+)
+def test_a_card_says_how_its_graph_is_made_again(make: str, name: str, run: Any) -> None:
+    done(run(make))
+    done(run(f"perturb --dataset {name} --epsilon 2 --seeds 10 --search-seeds 2"))
+    done(run(f"denoise --dataset {name} --epsilon 2"))
+    done(run(f"train --dataset {name} --epsilon 2 --task link-prediction --save-model kept"))
+    (line,) = re.findall(r"^ldp (?:import|download) .*$", Path("kept/MODEL_CARD.md").read_text(), flags=re.MULTILINE)
+    done(run(f"{line.removeprefix('ldp ')} --data again"))
+    assert graph_hash(graph_dir(Path("again"), name)) == graph_hash(graph_dir(Path("data"), name))
+
+
+def test_a_card_does_not_claim_that_secure_reports_are_drawn_again(run: Any) -> None:
+    chain(run, perturb="--input features.parquet --low 0 --high 1 --name mine --secure")
+    card = Path("kept/MODEL_CARD.md").read_text(encoding="utf-8")
+    assert "are not drawn again" in card
+    assert "ldp perturb" not in card.split("## How to make it again")[1]
+
+
+@pytest.mark.parametrize("task", ["link-prediction", "regression"])
+def test_without_labels_she_can_learn_what_needs_none(task: str, run: Any) -> None:
+    done(run(UNLABELLED))
+    table = done(run(f"run --dataset mine --epsilon 1 --task {task} --seeds 2"))
+    assert all(name in table for name in ("majority", "structure", "lpgnn", "nonpriv"))
+
+
 def test_without_labels_she_can_perturb_and_denoise_and_is_told_why_not_train(run: Any) -> None:
-    done(run("import mine --features features.parquet --edges edges.parquet --low 0 --high 1"))
+    done(run(UNLABELLED))
     done(run("perturb --dataset mine --epsilon 1 --seeds 10 --search-seeds 2"))
     done(run("denoise --dataset mine --epsilon 1 --steps 2 --materialize embedding.parquet"))
     assert read_table(Path("embedding.parquet"), "x").num_rows == NODES
     code, out, err = run("train --dataset mine --epsilon 1")
     assert (code, out) == (2, "")
-    assert err == "error: graph mine has 0 nodes with a label; to train, to validate and to test it needs 3\n"
+    assert err == (
+        "error: graph mine has 0 nodes with a label; to train, to validate and to test it needs 3. Link prediction and "
+        "regression need none\n"
+    )
 
 
 def test_reports_of_other_people_do_not_fit_her_graph(here: Path, run: Any) -> None:

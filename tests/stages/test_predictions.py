@@ -227,6 +227,12 @@ def test_a_card_knows_the_floor_that_is_there(here: Path) -> None:
     mean = 100 * np.mean([one["test_accuracy"] for one in floor])
     assert row.split(" | ")[-1].startswith(f"{mean:.1f} %")
     assert "It was not there" not in card(here)
+    assert "the best of several learners of the public graph" in card(here)
+    # What was searched less, or more, is no floor that is searched alike.
+    calibrate(here / "data", params)
+    other = dataclasses.replace(params, search=dataclasses.replace(params.search, points=1))
+    train(NAME, "lpgnn", "mb", 1.0, data=here / "data", params=other, models=here / "kept")
+    assert "It was not there" in card(here)
     # Runs with other parameters are another floor.
     calibrate(here / "data", params)
     other = dataclasses.replace(params, train=dataclasses.replace(params.train, hidden=5))

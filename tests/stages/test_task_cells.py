@@ -219,6 +219,7 @@ GRAPHS: Mapping[str, Callable[[Graph], Graph]] = {
     "a rare class": lambda graph: dataclasses.replace(
         graph, labels=np.where(np.arange(graph.nodes) == 0, 2, graph.labels % 2).astype(np.int32)
     ),
+    "no labels": lambda graph: dataclasses.replace(graph, labels=np.full_like(graph.labels, -1), classes=0),
     "no edges": lambda graph: dataclasses.replace(graph, edges=graph.edges[:, :0]),
 }
 
@@ -231,6 +232,10 @@ def test_every_task_on_a_graph_at_the_edge(kind: str, task: str) -> None:
         for call in (lambda: cell(graph, task), lambda: learn_majority(graph, params_of(task))):
             with pytest.raises(DataError, match="link prediction needs at least 3 edges"):
                 call()
+        return
+    if kind == "no labels" and "accuracy" in measures_of(task).names:
+        with pytest.raises(DataError, match=r"0 nodes with a label.* Link prediction and regression need none"):
+            cell(graph, task)
         return
     for row in final(cell(graph, task, epochs=4)):
         for one in measures_of(task).measures:
