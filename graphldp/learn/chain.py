@@ -21,7 +21,7 @@ from graphldp.errors import OptionError
 from graphldp.learn.problem import NodeInputs, Problem, Run
 from graphldp.learn.sparse import Csr
 
-__all__ = ["Estimate", "choose_order", "filtered", "filtered_ones", "trimmed"]
+__all__ = ["Estimate", "choose_order", "filtered", "filtered_ones", "trimmed", "walked"]
 
 # What two cores of a current processor reach, in operations and bytes per second. Only the ratios matter, and they
 # are constants so that the same work is always done in the same order, to the same bits.
@@ -34,6 +34,8 @@ BANDWIDTH = 15e9
 BLOCK = 32
 # Buffers of more bytes leave a core's own cache; a product narrower than half a block then costs as much as a block.
 CACHE_BYTES = 2**20
+# So few columns would cost nearly as much as half a block: they even out with the block before them.
+FEW = 4
 
 
 def trimmed(coefficients: Sequence[float]) -> tuple[float, ...]:
@@ -43,11 +45,15 @@ def trimmed(coefficients: Sequence[float]) -> tuple[float, ...]:
 
 
 def blocks(nodes: int, width: int) -> Iterator[slice]:
-    """Yield the columns in blocks; what is left in the end is a block of its own or joins the last one."""
+    """Yield the columns in blocks; what is left in the end is a block of its own, or joins or shares the last one."""
     least = BLOCK // 2 if 4 * nodes * BLOCK > CACHE_BYTES else 1
     start = 0
     while start < width:
-        stop = start + BLOCK if start + BLOCK + least <= width else width
+        left = width - start
+        if least == 1 and BLOCK < left <= BLOCK + FEW:
+            stop = start + (left + 1) // 2
+        else:
+            stop = start + BLOCK if BLOCK + least <= left else width
         yield slice(start, stop)
         start = stop
 
@@ -76,6 +82,43 @@ def filtered(shift: Csr, matrix: Tensor, coefficients: Sequence[float], out: Ten
         if power is not last:
             last.copy_(power)
     return out
+
+
+def walked(shift: Csr, matrix: Tensor, coefficients: Sequence[float]) -> Tensor:
+    """Return `filtered` for a backbone's own walk: equal up to rounding, and sooner where all hops weigh the same.
+
+    sum_{k=1..2m} S^k X is T + S^m T with T = sum_{k=1..m} S^k X. Doubling takes as many products as Horner's rule and
+    adds something to a few of them instead of to each one.
+    """
+    theta = trimmed(coefficients)
+    steps = len(theta) - 1
+    if steps < 2 or any(share != theta[1] for share in theta[2:]):
+        return filtered(shift, matrix, theta)
+    out = torch.empty_like(matrix)
+    nodes, width = matrix.shape
+    for columns in blocks(nodes, width) if matrix.device.type == "cpu" else [slice(0, width)]:
+        source = matrix[:, columns]
+        hops = _hops(shift, source, steps)
+        torch.add(hops.mul_(theta[1]), source, alpha=theta[0], out=out[:, columns])
+    return out
+
+
+def _hops(shift: Csr, source: Tensor, steps: int) -> Tensor:
+    """Return sum_{k=1..steps} S^k source, a new tensor."""
+    spare = [torch.empty(source.shape, dtype=source.dtype, device=source.device) for _ in range(4)]
+    first = total = shift.multiply(source, out=spare[0])
+    done = 1
+    # From the number of steps' second binary digit on: twice as many, and one more if it is 1.
+    for digit in f"{steps:b}"[1:]:
+        power = total
+        for k in range(1, done + 1):
+            target = next(one for one in spare if one is not first and one is not total and one is not power)
+            power = shift.multiply(power, out=target, add=total if k == done else None)
+        total, done = power, 2 * done
+        if digit == "1":
+            target = next(one for one in spare if one is not first and one is not total)
+            total, done = shift.multiply(total, out=target, add=first), done + 1
+    return total
 
 
 def filtered_ones(shift: sp.csr_array, coefficients: Sequence[float]) -> NDArray[np.float64]:

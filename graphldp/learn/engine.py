@@ -20,7 +20,7 @@ from graphldp.learn.deferred import DEFERRED_BYTES, Deferred
 from graphldp.learn.denormals import flushed_denormals
 from graphldp.learn.noise import DropoutNoise, initial_parameters
 from graphldp.learn.optim import Adam
-from graphldp.learn.parallel import deferred_interrupt, group_count, side_by_side, spread, thread_share
+from graphldp.learn.parallel import deferred_interrupt, group_count, side_by_side, spread, thread_share, work
 from graphldp.learn.problem import Options, Outcome, Problem, Run
 from graphldp.learn.state import Group, Interrupted, State, fingerprint
 from graphldp.learn.tasks.base import Metrics, Task
@@ -132,7 +132,7 @@ class Trainer:
         """Put on the device what all waves share."""
         self.problems = {index: self.problem.on(index) for index in {run.graph for run in self.runs}}
         self.graphs = {index: GraphMatrices(one, self.model, self.device) for index, one in self.problems.items()}
-        self.units = self.problem.nodes * self.width
+        self.units = work(self.problem.nodes * self.width, self.model.hops())
 
     def fit(self, progress: Progress | None = None, state: State | None = None) -> Outcome:
         """Train to the end, from the start or from a state."""

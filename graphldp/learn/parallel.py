@@ -16,10 +16,12 @@ from typing import Any
 
 import torch
 
-__all__ = ["deferred_interrupt", "group_count", "side_by_side", "spread", "thread_share"]
+__all__ = ["deferred_interrupt", "group_count", "side_by_side", "spread", "thread_share", "work"]
 
 # Fewer hidden units than this (nodes * runs * width) are not worth a thread more.
 LEAST_UNITS = 2**17
+# So many hops of a backbone's own walk take as long as everything else that is done with a hidden unit in an epoch.
+HOPS = 4
 # Python itself runs one thread at a time: more groups than this wait for it.
 MOST_GROUPS = 8
 POLL_SECONDS = 0.1
@@ -53,6 +55,11 @@ def deferred_interrupt() -> Iterator[Callable[[], bool]]:
 def group_count(runs: int, units: int, threads: int, processes: int = 1) -> int:
     """Return into how many groups to spread runs that have so many hidden units each; threads are of all processes."""
     return max(1, min(threads, runs, MOST_GROUPS * processes, runs * units // LEAST_UNITS))
+
+
+def work(units: int, hops: int) -> int:
+    """Return the hidden units of one run, weighed with the hops that they are walked in each pass."""
+    return units * (HOPS + hops) // HOPS
 
 
 def thread_share(groups: int, units: int, threads: int) -> int:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import dataclasses
+from typing import Any
 
 import numpy as np
 import pytest
@@ -77,6 +78,44 @@ def test_a_column_is_filtered_alike_whatever_stands_beside_it(theta: tuple[float
         assert torch.equal(chain.filtered(shift, part, theta), whole[:, start : start + 16])
 
 
+@pytest.mark.parametrize("own", [0.0, 0.3])
+@pytest.mark.parametrize("steps", range(1, 18))
+def test_a_walk_of_even_shares_equals_its_definition(steps: int, own: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(2)
+    # Scaled so that its powers neither grow nor vanish.
+    matrix = sp.csr_array(sp.random_array((50, 50), density=0.1, rng=rng, dtype=np.float32) / 3)
+    given = torch.from_numpy(rng.standard_normal((50, 35)).astype(np.float32))
+    before, expected, power = given.clone(), own * given.numpy().astype(float), given.numpy().astype(float)
+    for _ in range(steps):
+        power = matrix @ power
+        expected += power / steps
+    added, multiply = [], Csr.multiply
+
+    def counted(*arguments: Any, **options: Any) -> torch.Tensor:
+        added.append(options.get("add") is not None)
+        return multiply(*arguments, **options)
+
+    monkeypatch.setattr(Csr, "multiply", counted)
+    shares = (own,) + (1 / steps,) * steps
+    shift = Csr.of(matrix, CPU)
+    found = chain.walked(shift, given, shares)
+    np.testing.assert_allclose(found.numpy(), expected, rtol=1e-4, atol=1e-5)
+    assert torch.equal(given, before)
+    # Two blocks of columns: as many products as steps in each, and few of them add something.
+    assert len(added) == 2 * steps
+    assert steps < 2 or sum(added) <= 4 * np.log2(steps)
+    alone = chain.walked(shift, given[:, 20:21].contiguous(), shares)
+    assert torch.equal(alone, found[:, 20:21])
+
+
+@pytest.mark.parametrize("theta", FILTERS)
+def test_a_walk_of_other_shares_is_the_filter(theta: tuple[float, ...]) -> None:
+    rng = np.random.default_rng(3)
+    shift = Csr.of(sp.csr_array(sp.random_array((50, 50), density=0.2, rng=rng, dtype=np.float32)), CPU)
+    given = torch.from_numpy(rng.standard_normal((50, 35)).astype(np.float32))
+    assert torch.equal(chain.walked(shift, given, theta), chain.filtered(shift, given, theta))
+
+
 @pytest.mark.parametrize(
     ("nodes", "width"), [(10, 0), (10, 1), (10, 33), (10, 80), (10**5, 33), (10**5, 47), (10**5, 48)]
 )
@@ -85,6 +124,20 @@ def test_blocks_are_the_columns(nodes: int, width: int) -> None:
     assert [column for one in some for column in range(one.start, one.stop)] == list(range(width))
     least = chain.BLOCK // 2 if nodes == 10**5 else 1
     assert all(least <= one.stop - one.start < chain.BLOCK + least for one in some) or width < least
+
+
+def test_few_columns_even_out() -> None:
+    def sizes(width: int) -> list[int]:
+        return [one.stop - one.start for one in chain.blocks(10, width)]
+
+    assert [sizes(width) for width in (32, 35, 36, 37, 70, 68)] == [
+        [32],
+        [18, 17],
+        [18, 18],
+        [32, 5],
+        [32, 32, 6],
+        [32, 18, 18],
+    ]
 
 
 @pytest.mark.parametrize("order", ["propagate", "materialise"])

@@ -10,8 +10,9 @@ import torch
 from learn_factory import small_problem, varied_runs
 from test_engine import StopAt, alike, same
 
-from graphldp.learn import Interrupted, Options, State, fit, parallel
-from graphldp.learn.parallel import group_count, side_by_side, spread, thread_share
+from graphldp.learn import Backbone, Interrupted, Options, State, fit, model, parallel
+from graphldp.learn.engine import Trainer
+from graphldp.learn.parallel import group_count, side_by_side, spread, thread_share, work
 
 
 @pytest.fixture
@@ -36,6 +37,34 @@ def test_how_many_groups() -> None:
     assert thread_share(1, units // 2, 8) == 1
     assert thread_share(4, 100 * units, 2) == 1
     assert spread([5, 3, 1, 0, 4], 2) == [[5, 1, 4], [3, 0]]
+
+
+def test_a_long_walk_is_worth_more_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert [work(100, hops) for hops in (0, 2, 16)] == [100, 150, 500]
+    torch.set_num_threads(4)
+    problem, labels = small_problem()
+    runs = varied_runs(problem, labels, count=6)
+    # Together the runs have the hidden units of one group.
+    monkeypatch.setattr(parallel, "LEAST_UNITS", 6 * problem.nodes * problem.classes)
+
+    def groups(net: Backbone) -> int:
+        trainer = Trainer(problem, runs, Options(model=net), torch.device("cpu"))
+        return len(trainer._groups(0))
+
+    assert groups(model("gcn", layers=1)) == 1
+    assert [groups(model("sgc", steps=steps)) for steps in (2, 4, 8)] == [1, 2, 3]
+    assert groups(model("ssgc")) == 4
+
+
+@pytest.mark.parametrize("name", ["sgc", "ssgc"])
+def test_walks_in_groups_equal_runs_alone(name: str, groups: None) -> None:
+    problem, labels = small_problem()
+    runs = varied_runs(problem, labels, count=5)
+    options = Options(model=model(name), epochs=20, patience=8)
+    together = fit(problem, runs, options, device="cpu")
+    torch.set_num_threads(1)
+    for r, run in enumerate(runs):
+        alike(together, r, fit(problem, [run], options, device="cpu"), 0)
 
 
 def test_groups_equal_one_batch(groups: None) -> None:

@@ -145,6 +145,23 @@ def test_a_state_belongs_to_its_task_and_targets() -> None:
             fit(problem, other, what, device="cpu", state=caught.value.state)
 
 
+@pytest.mark.parametrize("scale", [1.0, 30.0, 1000.0])
+def test_the_gradient_of_confident_predictions(scale: float) -> None:
+    """Probabilities below float32's range: as torch has it, and finite."""
+    problem, labels = small_problem(classes=5)
+    runs = [make_run(problem, labels, seed) for seed in range(3)]
+    torch.manual_seed(0)
+    logits = (scale * torch.randn(problem.nodes, 3, 5)).requires_grad_()
+    objective = NodeClassification().objective(problem, runs, torch.device("cpu"))
+    (found,) = torch.autograd.grad(objective.loss(logits, {}).sum(), [logits])
+    for r, run in enumerate(runs):
+        train = torch.from_numpy(run.split.train)
+        truth = torch.from_numpy(np.asarray(run.labels))[train]
+        loss = torch.nn.functional.cross_entropy(logits[:, r][train], truth)
+        (expected,) = torch.autograd.grad(loss, [logits])
+        torch.testing.assert_close(found[:, r], expected[:, r], rtol=1e-5, atol=1e-30)
+
+
 def test_a_run_is_selected_by_its_validation_loss() -> None:
     """A second head changes what is selected: not the accuracy, and not the cross entropy alone."""
     problem, runs, _, _ = node_runs()

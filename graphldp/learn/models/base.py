@@ -106,6 +106,10 @@ class Backbone(ABC):
     def width(self, classes: int) -> int:
         """Return how wide `trunk` projects the inputs: the chain's order is chosen by it."""
 
+    def hops(self) -> int:
+        """Return how many hops each pass walks the projected inputs, if more than a layer's one."""
+        return 0
+
     def decoupled(self) -> Decoupled | None:
         """Return the backbone as rows and walks, or None if its layers pass messages between themselves."""
         return None

@@ -50,13 +50,13 @@ class _Polynomial(torch.autograd.Function):
     def forward(ctx: Any, hidden: Tensor, matrix: SparseMatrix, coefficients: tuple[float, ...]) -> Tensor:
         ctx.matrix, ctx.coefficients = matrix, coefficients
         flat = hidden.reshape(hidden.shape[0], -1)
-        return chain.filtered(matrix.forward, flat, coefficients).view(hidden.shape)
+        return chain.walked(matrix.forward, flat, coefficients).view(hidden.shape)
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None, None]:
         (gradient,) = gradients
         flat = gradient.reshape(gradient.shape[0], -1)
-        return chain.filtered(ctx.matrix.backward, flat, ctx.coefficients).view(gradient.shape), None, None
+        return chain.walked(ctx.matrix.backward, flat, ctx.coefficients).view(gradient.shape), None, None
 
 
 def polynomial(batch: Batch, hidden: Tensor, operator: str, coefficients: Sequence[float]) -> Tensor:

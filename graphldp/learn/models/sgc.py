@@ -47,6 +47,10 @@ class SGC(Backbone):
         """Return the number of classes."""
         return classes
 
+    def hops(self) -> int:
+        """Return K."""
+        return self.steps
+
     def decoupled(self) -> Decoupled:
         """Return all hops, and then a linear classifier."""
         return Decoupled(rows=replace(self, steps=0), before=Walk("normalised", (0.0,) * self.steps + (1.0,)))

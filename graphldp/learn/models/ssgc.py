@@ -51,6 +51,10 @@ class SSGC(Backbone):
         """Return the number of classes."""
         return classes
 
+    def hops(self) -> int:
+        """Return K."""
+        return self.steps
+
     def decoupled(self) -> Decoupled:
         """Return all hops, and then a linear classifier."""
         return Decoupled(rows=SGC(steps=0), before=Walk("normalised", self._coefficients()))
