@@ -37,7 +37,7 @@ from graphldp.learn.sparse import Csr, SparseMatrix
 from graphldp.learn.state import Group, State
 from graphldp.learn.tasks.base import Metrics, Objective
 from graphldp.learn.team import Team
-from graphldp.learn.waves import CLASS_ARRAYS, NODE_ARRAYS, PARAMETER_ARRAYS
+from graphldp.learn.waves import CLASS_ARRAYS, LAYER_ARRAYS, NODE_ARRAYS, PARAMETER_ARRAYS
 from graphldp.randomness import seed_of
 from graphldp.splits import Split
 
@@ -181,7 +181,7 @@ class BatchTrainer(Trainer):
             rows = self._spread(min(self.size, READ_SIZE if self.decoupled.after else len(run.split.train)))
             kept = nodes if self.decoupled.after else len(run.split.validation)
             training += 4 * (
-                NODE_ARRAYS * rows * self.width
+                (NODE_ARRAYS * self.width + LAYER_ARRAYS * self.model.deeper()) * rows
                 + CLASS_ARRAYS * (rows + kept) * last
                 + PARAMETER_ARRAYS * self._numbers()
                 + 2 * rows * dimensions

@@ -68,11 +68,11 @@ class NodeInputs:
             return np.empty(0, dtype=np.float32)
         return np.asarray(self.deviations.data if self.sparse else self.deviations)
 
-    def digest(self) -> bytes:
-        """Return bytes that differ where the numbers do."""
+    def digest(self) -> bytes | memoryview:
+        """Return bytes that differ where the numbers do, without a copy of these."""
         if isinstance(self.deviations, Deferred):
             return self.deviations.mark.encode()
-        return np.ascontiguousarray(self._values()).tobytes()
+        return np.ascontiguousarray(self._values()).reshape(-1).view(np.uint8).data
 
     def dense(self) -> NDArray[np.float32]:
         """Return the deviations as a dense array: the one that is held, where one is."""

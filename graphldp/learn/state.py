@@ -32,9 +32,11 @@ def fingerprint(problem: Problem, runs: Sequence[Run], options: Options) -> str:
         problem.adjacency,
         *(part for one in problem.more for part in (one.shift, one.adjacency)),
     ):
-        digest.update(np.ascontiguousarray(matrix.data).tobytes() + np.ascontiguousarray(matrix.indices).tobytes())
+        digest.update(np.ascontiguousarray(matrix.data).view(np.uint8).data)
+        digest.update(np.ascontiguousarray(matrix.indices).view(np.uint8).data)
     for one in problem.inputs:
-        digest.update(repr((one.fill, one.filtered, one.stored)).encode() + one.digest())
+        digest.update(repr((one.fill, one.filtered, one.stored)).encode())
+        digest.update(one.digest())
     for run in runs:
         rates = (run.inputs, run.seed, run.learning_rate, run.weight_decay, run.dropout, run.coefficients)
         digest.update(repr(rates).encode())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable, Sequence
 
 from graphldp.errors import OptionError
@@ -15,6 +16,8 @@ __all__ = ["MemoryLimitError", "estimate_memory", "waves"]
 
 # Arrays alive at once in an epoch, counted in the profile of the two-layer GCN: trunk, its gradient and temporaries.
 NODE_ARRAYS, CLASS_ARRAYS, PARAMETER_ARRAYS = 9, 6, 8
+# Arrays that a hidden unit of each further layer takes; counted in the profile of deeper GCNs.
+LAYER_ARRAYS = 7
 
 
 class MemoryLimitError(OptionError):
@@ -40,7 +43,7 @@ def estimate_memory(
         parameters: numbers in one run's parameters.
         materialised: whether the inputs are filtered first.
         outputs: how many outputs a node has; the number of classes if not given.
-        model: the backbone, which may keep something for each edge.
+        model: the backbone, which may have further layers, and keep something for each edge.
     """
     last = problem.classes if outputs is None else outputs
     nodes, dimensions = problem.nodes, problem.dimensions
@@ -48,7 +51,10 @@ def estimate_memory(
     graphs = [problem.graph(index) for index in {run.graph for run in runs}]
     total: int = per_run * len(runs) + sum(16 * (2 * one.shift.nnz + 2 * one.adjacency.nnz) for one in graphs)
     if model is not None:
-        total += sum(model.memory(problem.graph(run.graph).adjacency.nnz + nodes, last) for run in runs)
+        total += 4 * LAYER_ARRAYS * nodes * model.deeper() * len(runs)
+        for index, count in Counter(run.graph for run in runs).items():
+            edges = problem.graph(index).adjacency.nnz + nodes
+            total += count * model.memory(edges, last) + model.working_memory(edges, last, count)
     if materialised:
         return total + 4 * nodes * dimensions * len(distinct(problem.inputs, runs))
     for run in runs:

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import math
+import tracemalloc
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -8,7 +10,9 @@ import torch
 from learn_factory import make_run, small_problem
 
 from graphldp.errors import OptionError
-from graphldp.learn import Options, fit, model, resolve_device
+from graphldp.learn import NodeInputs, Options, fit, model, resolve_device
+from graphldp.learn.engine import Trainer
+from graphldp.learn.state import fingerprint
 from graphldp.learn.waves import estimate_memory, waves
 
 
@@ -58,17 +62,70 @@ def test_attention_is_counted_edge_by_edge() -> None:
     runs = [make_run(problem, labels, seed) for seed in range(3)]
 
     def more(name: str, **options: object) -> int:
+        """Return what is counted for each run's edges, beside what is needed for all of them together."""
         backbone = model(name, **options)
+        assert not backbone.deeper()
         sizes = [
-            estimate_memory(problem, runs, width=16, parameters=1000, materialised=False, model=one)
+            estimate_memory(problem, some, width=16, parameters=1000, materialised=False, model=one)
+            for some in (runs[:2], runs)
             for one in (None, backbone)
         ]
-        return sizes[1] - sizes[0]
+        together = [backbone.working_memory(edges, problem.classes, count) for count in (2, 3)]
+        return (sizes[3] - sizes[2] - together[1]) - (sizes[1] - sizes[0] - together[0])
 
-    assert more("gat", heads=4) == 3 * 4 * edges * (4 + 1)
-    assert more("gat", heads=2, layers=3, output_heads=3) == 3 * 4 * edges * (2 + 2 + 3)
-    assert more("gat", heads=4, attention_dropout=True) > 2 * more("gat", heads=4)
-    assert [more(name) for name in ("gcn", "sage", "gin", "sgc")] == [0, 0, 0, 0]
+    assert more("gat", heads=4) == 4 * edges * (4 + 1)
+    assert more("gat", heads=2, output_heads=3) == 4 * edges * (2 + 3)
+    assert more("gat", heads=4, attention_dropout=True) == 3 * more("gat", heads=4)
+    assert [more("gcn"), more("sage"), more("gin", mlp_layers=1), more("sgc")] == [0, 0, 0, 0]
+
+
+@pytest.mark.parametrize(
+    ("name", "shallow", "deep"),
+    [
+        ("gcn", {"layers": 2}, {"layers": 6}),
+        ("sage", {"layers": 2}, {"layers": 6}),
+        ("gat", {"layers": 2}, {"layers": 6}),
+        ("gin", {"layers": 2}, {"layers": 6}),
+        ("gin", {"mlp_layers": 1}, {"mlp_layers": 4}),
+        ("appnp", {"layers": 2}, {"layers": 6}),
+        ("mlp", {"layers": 2}, {"layers": 6}),
+    ],
+)
+def test_what_further_layers_keep_is_counted(name: str, shallow: dict[str, int], deep: dict[str, int]) -> None:
+    """Against what autograd says that an update keeps; the gradients themselves come on top of it."""
+    problem, labels = small_problem(nodes=300)
+    runs = [make_run(problem, labels, seed, dropout=0.5) for seed in range(2)]
+    kept, counted = [], []
+    for options in (shallow, deep):
+        trainer = Trainer(problem, runs, Options(model=model(name, **options)), torch.device("cpu"))
+        batch, parameters = trainer.batch([0, 1]), trainer.initial([0, 1])
+        for value in parameters.values():
+            value.requires_grad_()
+        found: dict[int, int] = {}
+
+        def pack(tensor: torch.Tensor, found: dict[int, int] = found) -> torch.Tensor:
+            found[tensor.untyped_storage().data_ptr()] = tensor.untyped_storage().nbytes()
+            return tensor
+
+        batch.noise.start(0)
+        with torch.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor):
+            outputs = trainer.model.head(parameters, batch, trainer.model.trunk(parameters, batch), batch.noise)
+        assert outputs.requires_grad
+        kept.append(sum(found.values()))
+        counted.append(trainer._estimate([0, 1]))
+    assert kept[1] - kept[0] < counted[1] - counted[0] < 8 * (kept[1] - kept[0])
+
+
+def test_telling_trainings_apart_copies_no_inputs() -> None:
+    problem, labels = small_problem(nodes=200, dimensions=2000)
+    problem = replace(problem, inputs=(NodeInputs(deviations=np.ones((200, 2000), dtype=np.float32)),))
+    run = make_run(problem, labels, 0)
+    tracemalloc.start()
+    try:
+        fingerprint(problem, [run], Options())
+        assert tracemalloc.get_traced_memory()[1] < 4 * 200 * 2000 / 2
+    finally:
+        tracemalloc.stop()
 
 
 def test_gat_in_waves_equals_one_batch() -> None:

@@ -17,7 +17,7 @@ from torch.utils.weak import WeakTensorKeyDictionary
 
 from graphldp.learn.sparse import Csr, SparseMatrix
 
-__all__ = ["Edges", "attend", "edges_of"]
+__all__ = ["CHUNK", "Edges", "attend", "edges_of"]
 
 # Edges times heads whose scores are worked on together: fewer waste the gathers, more leave the caches.
 CHUNK = 2**22

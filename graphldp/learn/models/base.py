@@ -114,8 +114,16 @@ class Backbone(ABC):
         """Return the backbone as rows and walks, or None if its layers pass messages between themselves."""
         return None
 
+    def deeper(self) -> int:
+        """Return how many hidden units a node has beyond those of the first layer."""
+        return 0
+
     def memory(self, edges: int, classes: int) -> int:
         """Return the bytes that a run keeps for each edge, self-loops counted; an estimate."""
+        return 0
+
+    def working_memory(self, edges: int, classes: int, runs: int) -> int:
+        """Return the bytes that runs on one graph need for its edges now and then, all together; an estimate."""
         return 0
 
     @abstractmethod

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from graphldp.learn.layers import ACTIVATIONS, check_activation, linear
-from graphldp.learn.models.attention import attend, edges_of
+from graphldp.learn.models.attention import CHUNK, attend, edges_of
 from graphldp.learn.models.base import Backbone, Batch, Dropout, Parameter
 from graphldp.learn.models.parts import check_between, check_whole
 from graphldp.learn.models.registry import register
@@ -21,6 +21,8 @@ __all__ = ["GAT"]
 
 # Arrays like the shares that are kept where dropout strikes them, by measurement.
 STRUCK_ARRAYS = 2
+# Arrays of a chunk of scores that are alive at once; bytes of an edge's two ends in both orders, with their sorting.
+CHUNK_ARRAYS, END_BYTES = 4, 24
 
 
 @register("gat")
@@ -80,10 +82,19 @@ class GAT(Backbone):
         heads, width = self._shape(1, classes)
         return heads * width
 
+    def deeper(self) -> int:
+        """Return the units of the hidden layers between the first and the last."""
+        return self.heads * self.hidden * max(0, self.layers - 2)
+
     def memory(self, edges: int, classes: int) -> int:
         """Return the bytes of all layers' shares, and of what strikes them."""
         heads = sum(self._shape(layer, classes)[0] for layer in range(1, self.layers + 1))
         return 4 * edges * heads * (1 + STRUCK_ARRAYS * self.attention_dropout)
+
+    def working_memory(self, edges: int, classes: int, runs: int) -> int:
+        """Return the bytes of the edges' ends in both directions, and of the scores that are worked on together."""
+        widest = max(self._shape(layer, classes)[0] for layer in range(1, self.layers + 1))
+        return END_BYTES * edges + 4 * CHUNK_ARRAYS * min(CHUNK, edges * widest * runs)
 
     def trunk(self, parameters: Mapping[str, Tensor], batch: Batch) -> Tensor:
         """Return the first layer, activated; if dropout strikes its attention, what comes before."""

@@ -70,6 +70,10 @@ class GCN(Backbone):
         """Return the width of the first layer."""
         return self.hidden if self.layers > 1 else classes
 
+    def deeper(self) -> int:
+        """Return the units of the hidden layers between the first and the last."""
+        return self.hidden * max(0, self.layers - 2)
+
     def trunk(self, parameters: Mapping[str, Tensor], batch: Batch) -> Tensor:
         """Return the first layer, activated."""
         out = batch.propagate(batch.project(parameters["weight1"]), "normalised") + parameters["bias1"]

@@ -77,6 +77,10 @@ class GIN(Backbone):
         """Return the width of the first map."""
         return self.hidden if self.mlp_layers > 1 or self.layers > 1 else classes
 
+    def deeper(self) -> int:
+        """Return the units of the MLPs."""
+        return self.hidden * max(0, self.layers * self.mlp_layers - 2)
+
     def trunk(self, parameters: Mapping[str, Tensor], batch: Batch) -> Tensor:
         """Return the first layer, activated."""
         return self._inside(parameters, 1, self._sum(parameters, 1, batch, batch.project(parameters["weight1_1"])))

@@ -66,6 +66,10 @@ class MLP(Backbone):
         """Return the width of the first layer."""
         return self.hidden if self.layers > 1 else classes
 
+    def deeper(self) -> int:
+        """Return the units of the hidden layers between the first and the last."""
+        return self.hidden * max(0, self.layers - 2)
+
     def decoupled(self) -> Decoupled:
         """Return the perceptron itself: it does not walk."""
         return Decoupled(rows=self)

@@ -69,6 +69,10 @@ class SAGE(Backbone):
         """Return the width of the first layer's two halves."""
         return 2 * (self.hidden if self.layers > 1 else classes)
 
+    def deeper(self) -> int:
+        """Return the units of the hidden layers between the first and the last, projected by both weights."""
+        return 2 * self.hidden * max(0, self.layers - 2)
+
     def trunk(self, parameters: Mapping[str, Tensor], batch: Batch) -> Tensor:
         """Return the first layer, activated."""
         out = self._joined(batch, batch.project(parameters["weight1"])) + parameters["bias1"]
