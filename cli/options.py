@@ -20,11 +20,13 @@ __all__ = [
     "Device",
     "Epsilon",
     "Epsilons",
+    "Eta",
     "MaxMemory",
     "Mechanism",
     "Mechanisms",
     "Method",
     "Processes",
+    "Rungs",
     "Seed",
     "Seeds",
     "Space",
@@ -186,6 +188,12 @@ Strategy: TypeAlias = Annotated[
         help="random points, the whole grid, or halving: more points for the same budget, the best trained on.",
         autocompletion=_complete(lambda: ("random", "grid", "halving")),
     ),
+]
+Eta: TypeAlias = Annotated[
+    int | None, typer.Option("--eta", help="Of how many points halving keeps one.", min=2, show_default=False)
+]
+Rungs: TypeAlias = Annotated[
+    int | None, typer.Option("--rungs", help="How often halving looks, the end included.", min=1, show_default=False)
 ]
 Space: TypeAlias = Annotated[
     str | None,

@@ -17,9 +17,11 @@ from graphldp.cli.options import (
     Dataset,
     Device,
     Epsilon,
+    Eta,
     MaxMemory,
     Method,
     Processes,
+    Rungs,
     Space,
     Split,
     Strategy,
@@ -50,6 +52,8 @@ def run(
     search: Search = None,
     search_strategy: Strategy = None,
     search_space: Space = None,
+    eta: Eta = None,
+    rungs: Rungs = None,
     epochs: Annotated[int | None, typer.Option(help="Epochs at most.", min=1)] = None,
     seed: Annotated[int | None, typer.Option("--seed", help="The root of all randomness.", min=0)] = None,
     model: Annotated[str | None, typer.Option("--model", help="The backbone; the method's own if left out.")] = None,
@@ -76,7 +80,8 @@ def run(
     with joined(processes, device) as team:
         chosen = choose_params(
             params, dataset, seeds=seeds, seed=seed, search_points=search_points, search_seeds=search_seeds,
-            search_strategy=search_strategy, search_space=search_space, search=axes(search),
+            search_strategy=search_strategy, search_space=search_space, search_eta=eta, search_rungs=rungs,
+            search=axes(search),
             epochs=epochs, batch_size=batch_size, model=model, task=task, split=split,
         )  # fmt: skip
         resources = Resources(max_memory=memory_bytes(max_memory), team=team, scratch=data, note=console.note)

@@ -11,13 +11,16 @@ from graphldp.cli import console
 from graphldp.cli.options import (
     DATA,
     AsJson,
+    BatchSize,
     Data,
     Dataset,
     Device,
     Epsilon,
+    Eta,
     MaxMemory,
     Method,
     Processes,
+    Rungs,
     Space,
     Split,
     Strategy,
@@ -49,13 +52,18 @@ def search(
     seeds: Annotated[
         int | None, typer.Option("--search-seeds", help="Seeds that each point is tried on.", min=1)
     ] = None,
-    eta: Annotated[int | None, typer.Option(help="Of how many points halving keeps one.", min=2)] = None,
-    rungs: Annotated[int | None, typer.Option(help="How often halving looks, the end included.", min=1)] = None,
+    eta: Eta = None,
+    rungs: Rungs = None,
+    finals: Annotated[
+        int | None,
+        typer.Option("--seeds", help="Final runs, where a method chooses among learners by them.", min=1),
+    ] = None,
     epochs: Annotated[int | None, typer.Option(help="Epochs at most.", min=1)] = None,
     seed: Annotated[int | None, typer.Option("--seed", help="The root of all randomness.", min=0)] = None,
     model: Annotated[str | None, typer.Option("--model", help="The backbone; the method's own if left out.")] = None,
     settings: Settings = None,
     device: Device = "auto",
+    batch_size: BatchSize = None,
     max_memory: MaxMemory = None,
     processes: Processes = None,
     show: Annotated[int, typer.Option("--show", help="How many trials are printed; 0 prints all.", min=0)] = _MOST,
@@ -68,8 +76,9 @@ def search(
 ) -> None:
     """Perturb, denoise and search one cell in memory, write every trial, and print them, the best first.
 
-    Nothing final is trained and no test label is opened. Ctrl-C keeps what was reached; the same command goes on from
-    there. `ldp run` with the same options chooses the same point.
+    No test label is opened. A method that chooses among learners compares the best point of each on the validation part
+    of the final seeds, too. Ctrl-C keeps what was reached; the same command goes on from there. `ldp run` with the same
+    options chooses the same point.
     """
     from graphldp.stages import trials as stage
     from graphldp.stages.resources import Resources, memory_bytes
@@ -78,9 +87,9 @@ def search(
         chosen = choose_params(
             params, dataset, seed=seed, search_points=points, search_seeds=seeds, search_strategy=strategy,
             search_space=space, search_eta=eta, search_rungs=rungs, search=axes(search), epochs=epochs, model=model,
-            task=task, split=split,
+            task=task, split=split, seeds=finals, batch_size=batch_size,
         )  # fmt: skip
-        resources = Resources(max_memory=memory_bytes(max_memory), team=team, note=console.note)
+        resources = Resources(max_memory=memory_bytes(max_memory), team=team, scratch=data, note=console.note)
         if resources.leads:
             fetch(dataset, data)
         resources.meet()
@@ -120,9 +129,11 @@ def _show(path: Path, most: int, *, as_json: bool) -> None:
         table.add_row(*(_text(trial.get(name)) for name in shown))
     console.out.print(table)
     words = spoken(facts)
+    learner = meta["chosen_point"].get("options", {}).get("learner")
     rest = len(found) - min(len(found), most or len(found))
     console.note(
         f"{path}: {facts['points']} points on {facts['seeds']} seeds{f' ({words})' if words else ''}"
+        + (f"; of the learners' best points, {learner}'s was chosen on {meta['seeds']} final seeds" if learner else "")
         + (f"; {rest} more trials are not shown" if rest else "")
         + (f"; without {', '.join(facts['left_out'])}, which {meta['arm']} has not" if "left_out" in facts else "")
     )

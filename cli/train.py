@@ -16,9 +16,11 @@ from graphldp.cli.options import (
     Data,
     Dataset,
     Device,
+    Eta,
     MaxMemory,
     Method,
     Processes,
+    Rungs,
     Space,
     Split,
     Strategy,
@@ -84,6 +86,8 @@ def train(
     search: Search = None,
     search_strategy: Strategy = None,
     search_space: Space = None,
+    eta: Eta = None,
+    rungs: Rungs = None,
     epochs: Annotated[int | None, typer.Option(help="Epochs at most.", min=1)] = None,
     model: Annotated[str | None, typer.Option("--model", help="The backbone; the method's own if left out.")] = None,
     hidden: Annotated[int | None, typer.Option(help="Width of the hidden layer.", min=1)] = None,
@@ -131,7 +135,8 @@ def train(
             epsilon = 0.0
         chosen = choose_params(
             params, dataset, seeds=seeds, seed=seed, search_points=search_points, search_seeds=search_seeds,
-            search_strategy=search_strategy, search_space=search_space, search=axes(search),
+            search_strategy=search_strategy, search_space=search_space, search_eta=eta, search_rungs=rungs,
+            search=axes(search),
             epochs=epochs, hidden=hidden, patience=patience, batch_size=batch_size, model=model, task=task,
             split=split,
         )  # fmt: skip

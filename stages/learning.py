@@ -167,13 +167,17 @@ def search_cell(
     fingerprint: str = "",
     progress: Progress | None = None,
 ) -> CellResult:
-    """Search and choose as `learn_cell` does, and stop there: nothing final is trained, no test label is opened.
+    """Search and choose as `learn_cell` does, and stop there: no test label is opened.
 
-    Of several learners the one with the lowest validation loss counts as chosen: they were not yet compared.
+    Several learners are compared as there, on the validation part of the final seeds; else nothing final is trained.
     """
-    cell = _Cell(graph, plan, params, device, resources or Resources(), progress, share=1.0)
+    several = len(plan.learners) > 1
+    cell = _Cell(graph, plan, params, device, resources or Resources(), progress, 0.5 if several else 1.0, alone=True)
     with cell.kept(checkpoint, on_stop, fingerprint):
-        cell.search()
+        if cell.phase == "search":
+            cell.search()
+        if several:
+            cell.playoff()
         index = cell.chosen()
     point = plan.points[index]
     return CellResult(
@@ -191,6 +195,7 @@ class _Cell:
 
     Attributes:
         share: of the cell's progress that is the search's.
+        alone: whether it ends with the choice.
         phase: `search`, `playoff` or `final`.
         tried: the rows of the search's batches that are finished, rung by rung.
         records: what the trainer noted of them.
@@ -208,6 +213,7 @@ class _Cell:
     resources: Resources
     progress: Progress | None
     share: float = 0.5
+    alone: bool = False
     phase: str = "search"
     tried: list[dict[str, Any]] = field(default_factory=list)
     records: list[dict[str, Any]] = field(default_factory=list)
@@ -493,12 +499,10 @@ class _Cell:
         """Return the point to go on with.
 
         Within a learner, and where there is only one, that is the point with the lowest mean validation loss of those
-        that were trained to the end. Several learners are compared once there was a playoff.
+        that were trained to the end. Several learners have had a playoff.
         """
         best = self.contenders()
-        if any(row["role"] == "playoff" for row in self.tried):
-            return best[self.winner(best)]
-        return min(best, key=lambda index: float(self.losses(self._last(index), [index]).mean()))
+        return best[0] if len(self.plan.learners) == 1 else best[self.winner(best)]
 
     def contenders(self) -> list[int]:
         """Return each learner's best point; a learner of which nothing came to an end with a finite loss has none."""
@@ -515,9 +519,6 @@ class _Cell:
             raise DataError("no point of the search has a finite validation loss; search lower learning rates")
         return out
 
-    def _last(self, index: int) -> int:
-        return len(self._of(index).rungs) - 1
-
     def _of(self, index: int) -> Learner:
         return next(learner for learner in self.plan.learners if index in learner.points)
 
@@ -525,6 +526,7 @@ class _Cell:
         """Train each learner's best point on the final seeds, and keep what it is worth on the validation part."""
         self.phase = "playoff"
         seeds, best = list(range(self.params.seeds)), self.contenders()
+        parts = len(best) + (0 if self.alone else 1)
         for count, index in enumerate(best):
             if any(row["role"] == "playoff" and row["point"] == index for row in self.tried):
                 continue
@@ -532,9 +534,7 @@ class _Cell:
             with self._once(learner, "playoff", [index]) as known:
                 if known:
                     continue
-                say = self._say(
-                    f"{learner.name}, {count + 1} of {len(best)} learners", count / (len(best) + 1), 1 / (len(best) + 1)
-                )
+                say = self._say(f"{learner.name}, {count + 1} of {len(best)} learners", count / parts, 1 / parts)
                 *_, outcome, _ = self.advance([index], seeds, self.params.train.epochs, say, self.state)
                 rows = [_row("playoff", index, seed, point.values(), self.part(seed)) for seed in seeds]
                 self.tried = [*self.tried, *_measured(rows, outcome)]

@@ -56,6 +56,8 @@ def search(
 ) -> Path:
     """Perturb, calibrate and search one cell in memory, as `ldp run` does, and write every trial.
 
+    Of a method that chooses among learners, the rows of the playoff are there as well, of role `playoff`.
+
     A file that holds this very search is left as it is. Stopped, the same search goes on from there. Arguments as for
     `run`.
     """
@@ -71,10 +73,13 @@ def search(
     )  # fmt: skip
     check_axes(params.search, [source.row])
     plan = plan_of(source, params)
+    finals = params.seeds if len(plan.learners) > 1 else 0  # on which learners are compared
     name = recipe.cell_name(mechanism)
     target = output or trials_path(data, dataset, name, epsilon, params.train.task)
     given = (dict(options or {}), dict(changes or {}))
-    searching = {"seed": params.seed, "search": asdict(params.search), "train": asdict(params.train)}
+    searching: dict[str, Any] = {"seed": params.seed, "search": asdict(params.search), "train": asdict(params.train)}
+    if finals:
+        searching["seeds"] = finals
     mark = fingerprint(searching, dataset, method, mechanism, float(epsilon), given, graph_hash(folder), code_hash())
     if _holds(target, mark):
         return target
@@ -91,11 +96,11 @@ def search(
         progress=progress,
     )
     assert result.setup is not None
-    reports = result.setup.meta(folder, report_seeds(0, params.search.seeds))
+    reports = result.setup.meta(folder, report_seeds(finals, params.search.seeds))
     meta = runs_meta(graph, folder, recipe, mechanism, epsilon, name, params, reports)
     meta |= {
         "kind": "trials",
-        "seeds": 0,
+        "seeds": finals,
         "model": result.setup.backbone.name,
         "chosen_point": result.chosen,
         "search": {**meta["search"], **plan.facts()},
@@ -128,6 +133,8 @@ def ranking(path: Path) -> list[Trial]:
     shared, own = meta["search"]["rungs"], meta["search"].get("learner_rungs", {})
     trials: dict[int, list[dict[str, Any]]] = {}
     for row in read_table(path, "ldp search").to_pylist():
+        if row["role"] != "search":
+            continue
         trials.setdefault(row["point"], []).append(row)
     out = []
     for point, rows in trials.items():

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 from cell_factory import NAME, files, store
+from typer.main import get_command
 
+from graphldp.cli.app import build
 from graphldp.cli.settings import axes
 from graphldp.errors import OptionError
 from graphldp.stages.artifacts import read_meta, read_table
@@ -157,3 +160,11 @@ def test_train_takes_axes_too(ldp) -> None:
     answer = ldp("train", *GIVEN, "--search", "m=1,2")
     assert answer.code == 2
     assert "has its m behind it, so that cannot be searched here: `ldp run` perturbs" in answer.line
+
+
+def test_whatever_may_be_said_of_a_search_may_be_said_of_a_run() -> None:
+    """The help says that both choose the same point with the same options."""
+    group: Any = get_command(build())
+    options = {name: {one.opts[0] for one in group.commands[name].params} for name in ("search", "run")}
+    assert options["search"] - options["run"] == {"--show", "--output"}
+    assert options["run"] - options["search"] == {"--references"}

@@ -12,7 +12,7 @@ from cell_factory import NAME, files, small_params, store
 from graphldp import methods
 from graphldp.errors import OptionError
 from graphldp.stages import learning, trials
-from graphldp.stages.artifacts import read_meta
+from graphldp.stages.artifacts import read_meta, read_table
 from graphldp.stages.params import Params, SearchParams
 from graphldp.stages.run import run
 from graphldp.stages.space import Row
@@ -91,6 +91,65 @@ def test_learners_with_fewer_points_were_all_trained_to_the_end(data: Path) -> N
         assert len(epochs) == facts["learners"][name] == rungs[0]["points"]
         assert (min(epochs) == 18) == (len(rungs) == 1)
     assert {len(rungs) for rungs in facts["learner_rungs"].values()} == {1, 2}
+
+
+def compared(data: Path, **options: Any) -> Path:
+    """Search a method that chooses among learners, and compares them on the final seeds."""
+    params = options.pop("params", None) or small_params(epochs=12, seeds=4)
+    return search(NAME, "structure", None, 0.0, data=data, params=params, device="cpu", **options)
+
+
+@pytest.mark.parametrize("root", range(3))
+def test_learners_are_compared_as_run_compares_them(
+    root: int, data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    params = dataclasses.replace(small_params(epochs=12, seeds=4), seed=root)
+    (whole,) = run(NAME, "structure", None, 0.0, data=data, params=params, device="cpu", references=False)
+    monkeypatch.setattr(learning, "final_scores", lambda *_: pytest.fail("opened test labels"))
+    calls: list[tuple[int, int]] = []
+    path = compared(data, params=params, progress=lambda done, total, _: calls.append((done, total)))
+    meta = read_meta(path, "x")
+    assert meta["chosen_point"] == whole.chosen
+    assert meta["seeds"] == 4
+    rows = read_table(path, "x").to_pylist()
+    assert {row["seed"] for row in rows if row["role"] == "playoff"} == {0, 1, 2, 3}
+    assert not [name for name in rows[0] if name.startswith("test_accuracy")]
+    assert {row["role"] for row in rows} == {"search", "playoff"}
+    assert calls == sorted(calls)
+    assert calls[-1][0] == calls[-1][1]
+
+
+def test_a_choice_by_loss_alone_would_be_another_one(data: Path) -> None:
+    """What the test above compares is not the same anyway."""
+    chosen = [
+        (read_meta(path, "x")["chosen_point"], ranking(path)[0])
+        for path in (
+            compared(data, params=dataclasses.replace(small_params(epochs=12, seeds=4), seed=root)) for root in range(3)
+        )
+    ]
+    assert any(point["options"]["learner"] != best["learner"] for point, best in chosen)
+
+
+def test_more_final_seeds_are_another_search_where_they_choose(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    compared(data)
+    searched(data)
+    monkeypatch.setattr(learning, "advance", lambda *_, **__: pytest.fail("trained"))
+    searched(data, dataclasses.replace(params_of(), seeds=9))
+    with pytest.raises(pytest.fail.Exception):
+        compared(data, params=small_params(epochs=12, seeds=5))
+
+
+@pytest.mark.parametrize("learner", ["coin", "links"])
+def test_a_comparison_is_gone_on_with(learner: str, data: Path, tmp_path: Path) -> None:
+    whole = compared(data, output=tmp_path / "whole.parquet").read_bytes()
+
+    def press(done: int, total: int, text: str) -> None:
+        if text.startswith(f"{learner}, "):
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        compared(data, output=tmp_path / "part.parquet", progress=press)
+    assert compared(data, output=tmp_path / "part.parquet").read_bytes() == whole
 
 
 # papers' grids --------------------------------------------------------------------------------------------------------
