@@ -192,17 +192,14 @@ class Method:
 
         `tau` is that of `before` and `after` which the method has; a method of two rounds has those of `Rounds`. With
         another filter the old one's options are dropped, and K is searched if the new one has it. Of a method with
-        evidence, `evidence` and its options change instead.
+        evidence, `evidence` and its options change instead; of one that chooses among learners, what people are asked.
         """
         if not changes:
             return self
         if not self.model:
             raise OptionError(f"method {self.name!r} has no calibration to change: {', '.join(changes)}")
         if self.learners:
-            raise OptionError(
-                f"method {self.name!r} is the best of {', '.join(self.learners)}; to change {', '.join(changes)}, run "
-                "one of them"
-            )
+            return self._other_questions(dict(changes))
         if self.evidence:
             return self._other_evidence(dict(changes))
         from graphldp.server import filter_entry
@@ -229,6 +226,23 @@ class Method:
             elif key != "filter":
                 options[key] = value
         return replace(out, options=tuple(sorted(options.items())))
+
+    def _other_questions(self, changes: dict[str, Any]) -> Method:
+        """Return the choice among learners with other questions of those that ask people, and nothing else changed."""
+        survey = self.survey
+        others = [key for key in changes if key not in self.round_options()]
+        if survey is None or others:
+            raise OptionError(
+                f"method {self.name!r} is the best of {', '.join(self.learners)}; to change {', '.join(others)}, run "
+                "one of them"
+            )
+        return replace(self, rounds=survey.but(**changes))
+
+    def learner(self, name: str) -> Method:
+        """Return one of the learners; one that asks people asks them what this method does."""
+        one = method(name)
+        asks = isinstance(one.rounds, Survey) and isinstance(self.rounds, Survey)
+        return replace(one, rounds=self.rounds) if asks else one
 
     def _other_evidence(self, changes: dict[str, Any]) -> Method:
         """Return the recipe with another evidence, or with other options of it; checked against what there is."""
@@ -265,7 +279,8 @@ class Method:
 
     def round_options(self) -> tuple[str, ...]:
         """Return the names of what can be changed in the rounds, or in the survey; none where there are none."""
-        return () if self.rounds is None else tuple(part.name for part in fields(self.rounds))
+        rounds = self.rounds or self.survey
+        return () if rounds is None else tuple(part.name for part in fields(rounds))
 
     def choose(self, mechanism: str | None) -> str:
         """Return the mechanism to use; one that the method cannot mean is an error."""

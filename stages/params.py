@@ -104,27 +104,37 @@ class RoundsArm:
 
     def arm(self) -> Arm:
         """Return the same row as experiments write it."""
-        parts = [part.name for part in dataclasses.fields(methods.Rounds)]
-        changes = {f"denoise.{name}": getattr(self, name) for name in parts}
-        return Arm(name=self.name, method=self.method, mechanism=self.mechanism, set=changes)
+        return _written(self, methods.Rounds)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SurveyArm:
-    """A row of a method that asks people in turn.
+    """A row of a method that asks people in turn; none of its parts has a default, as with two rounds.
 
     Attributes:
         name: the row's.
         method, mechanism: by their registered names.
+        teachers, first, narrowed, features, last: as `graphldp.methods.Survey` has them.
     """
 
     name: str
     method: str
     mechanism: str
+    teachers: float
+    first: float
+    narrowed: int
+    features: int
+    last: int
 
     def arm(self) -> Arm:
         """Return the same row as experiments write it."""
-        return Arm(name=self.name, method=self.method, mechanism=self.mechanism)
+        return _written(self, methods.Survey)
+
+
+def _written(row: RoundsArm | SurveyArm, plan: type[Any]) -> Arm:
+    """Return a row as experiments write it: the parts of its plan stand under `set`."""
+    changes = {f"denoise.{part.name}": getattr(row, part.name) for part in dataclasses.fields(plan)}
+    return Arm(name=row.name, method=row.method, mechanism=row.mechanism, set=changes)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -569,7 +579,7 @@ def _check_list(arm: Arm, place: str) -> None:
     if own != key and {own, key} & _PEOPLE.keys():
         people = _PEOPLE.get(own, "report once")
         raise OptionError(f"{place}: people of {arm.method} {people}, so its rows stand under {own}, not under {key}")
-    if key == "rounds":
+    if key in _PEOPLE:
         try:
             recipe.but({name.removeprefix("denoise."): value for name, value in arm.set.items()})
         except OptionError as error:
@@ -577,9 +587,10 @@ def _check_list(arm: Arm, place: str) -> None:
 
 
 def _check_pipeline(params: Params, arm: Arm, place: str) -> None:
-    """Refuse what `dvc.yaml` cannot run: its stages know a method, a mechanism, a budget, and the parts of rounds."""
+    """Refuse what `dvc.yaml` cannot run: its stages know a method, a mechanism, a budget, and what people are asked."""
     key = place.partition("[")[0]
-    given = [name for name in ("options", "set", "search") if getattr(arm, name) and (name, key) != ("set", "rounds")]
+    further = ("options", "search") if key in _PEOPLE else ("options", "set", "search")
+    given = [name for name in further if getattr(arm, name)]
     given += [] if arm.vary is None else ["vary"]
     if given:
         raise OptionError(f"{place}.{given[0]} belongs to an experiment's file: see `ldp experiment --list`")

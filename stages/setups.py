@@ -169,7 +169,8 @@ def plan_of(source: Source, params: Params) -> Plan:
     check_task(row.recipe, params.train)
     if not row.recipe.learners:
         return _plan(source, params, search, *row.plan(search, params.train.epochs, params.seed))
-    plans = {name: _of_learner(source.of(method(name)), params, name) for name in learners_of(row.recipe, params.train)}
+    names = learners_of(row.recipe, params.train)
+    plans = {name: _of_learner(source.of(row.recipe.learner(name)), params, name) for name in names}
     # Whoever is chosen in the end, people have answered those learners that ask them.
     asking = [plan.setups[0] for name, plan in plans.items() if method(name).mechanisms != ("null",)]
     if asking:

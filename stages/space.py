@@ -72,6 +72,8 @@ class Row:
         return key in LOOP or key in [one.name for one in fields(type(build(model or self.recipe.model)))]  # type: ignore[arg-type]
 
     def _calibrated(self, key: str, recipe: Method) -> bool:
+        if recipe.learners:  # each of them has a space of its own
+            return False
         if recipe.evidence:
             from graphldp.server.evidence import evidence_class
 

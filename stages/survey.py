@@ -40,7 +40,7 @@ def survey(
 ) -> Path:
     """Ask everybody once for each seed of the parameters, and write who was asked what and said what.
 
-    `options` are the mechanism's, `changes` those of the method: `teachers`, `first` and `features`.
+    `options` are the mechanism's, `changes` those of the method, as `Method.but` takes them.
     """
     recipe = methods.method(method).but(changes or {})
     if recipe.survey is None:

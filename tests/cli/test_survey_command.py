@@ -48,9 +48,10 @@ def test_json_is_the_metadata(ldp) -> None:
     assert (found["rounds"]["teachers"], found["changes"], found["random"]["root"]) == (0.25, {"teachers": 0.25}, 4)
 
 
-def test_stage_by_stage_gives_what_one_command_gives(ldp) -> None:
-    changed = ("--set", "denoise.features=5")
-    cell = ("--dataset", NAME, "--method", "votes", "--epsilon", 3, "--params", "small.yaml")
+@pytest.mark.parametrize("method", ["votes", "frontier"])
+def test_stage_by_stage_gives_what_one_command_gives(method: str, ldp) -> None:
+    changed = ("--set", "denoise.features=5", "--set", "denoise.teachers=0.3")
+    cell = ("--dataset", NAME, "--method", method, "--epsilon", 3, "--params", "small.yaml")
     assert ldp("survey", *cell, *changed, "-o", "said.parquet").code == 0
     trained = json.loads(ldp("train", *cell, "--survey", "said.parquet", "--json").out)
     (found,) = json.loads(ldp("run", *cell, *changed, "--no-references", "--json").out)
@@ -63,7 +64,8 @@ def test_stage_by_stage_gives_what_one_command_gives(ldp) -> None:
     [
         (("--method", "lpgnn"), "method 'lpgnn' asks nobody in turn: its people report with `ldp perturb`"),
         (("--method", "togl-fda"), "method 'togl-fda' asks nobody in turn"),
-        (("--method", "frontier", "--set", "denoise.teachers=0.3"), "to change teachers, run one of them"),
+        (("--method", "frontier", "--set", "denoise.gate=3"), "to change gate, run one of them"),
+        (("--method", "frontier", "--set", "denoise.teachers=3"), "teachers is a share above 0 and below 1, got 3"),
         (
             ("--method", "votes", "--set", "teachers=0.3"),
             "teachers is a part of the method: --set denoise.teachers=0.3",

@@ -22,6 +22,7 @@ from graphldp.stages.run import run
 ROOT = Path(__file__).resolve().parents[2]
 EPSILON = 4.1  # of which neither round's share is a round number
 PARTS: dict[str, Any] = {"first": 0.3, "m_from": "total", "score_by": "mi", "score_steps": 1, "rho": 1, "reuse": True}
+QUESTIONS: dict[str, Any] = {"teachers": 0.4, "first": 0.6, "narrowed": 2, "features": 12, "last": 6}
 
 
 def grid() -> dict[str, Any]:
@@ -34,6 +35,8 @@ def grid() -> dict[str, Any]:
         row = {"name": f"row-{name}", "method": name, "mechanism": recipe.mechanism}
         if recipe.rows_under == "rounds":
             row |= PARTS
+        if recipe.rows_under == "surveys":
+            row |= QUESTIONS
         if recipe.rows_under == "references":
             row["epsilon"] = "inf" if recipe.mechanism == "identity" else 0
         lists[recipe.rows_under].append(row)

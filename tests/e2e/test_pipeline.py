@@ -28,7 +28,12 @@ GRID: dict[str, Any] = {
             **{"score_by": "mi", "score_steps": 1, "rho": 1, "reuse": True},
         }
     ],
-    "surveys": [{"name": "votes", "method": "votes", "mechanism": "privset"}],
+    "surveys": [
+        {
+            **{"name": "votes", "method": "votes", "mechanism": "privset", "teachers": 0.4, "first": 0.5},
+            **{"narrowed": 2, "features": 20, "last": 5},
+        }
+    ],
     "references": [
         {"name": "structure", "method": "structure", "mechanism": "null", "epsilon": 0},
         {"name": "nonpriv", "method": "nonpriv", "mechanism": "identity", "epsilon": "inf"},

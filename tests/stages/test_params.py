@@ -14,6 +14,7 @@ from graphldp.errors import OptionError
 from graphldp.stages.params import Cell, Params, load
 
 ROOT = Path(__file__).parents[2]
+SURVEY = {"teachers": 0.3, "first": 1, "narrowed": 2, "features": 50, "last": 5}
 GRID: dict[str, Any] = {
     "seed": 3,
     "datasets": ["cora", "synthetic"],
@@ -30,7 +31,7 @@ GRID: dict[str, Any] = {
             **{"score_by": "fda", "score_steps": 2, "rho": 1, "reuse": False},
         }
     ],
-    "surveys": [{"name": "frontier", "method": "frontier", "mechanism": "privset"}],
+    "surveys": [{"name": "frontier", "method": "frontier", "mechanism": "privset", **SURVEY}],
     "references": [
         {"name": "structure", "method": "structure", "mechanism": "null", "epsilon": 0},
         {"name": "nonpriv", "method": "nonpriv", "mechanism": "identity", "epsilon": "inf"},
@@ -93,8 +94,8 @@ def test_cells_are_the_tables_entries(tmp_path: Path) -> None:
         Cell(dataset="cora", name="lpgnn-pm", method="lpgnn", mechanism="pm", epsilon=1.0),
         Cell(dataset="cora", name="togl", method="togl-fda", mechanism="pm", epsilon=0.1, changes=togl),
         Cell(dataset="cora", name="togl", method="togl-fda", mechanism="pm", epsilon=1.0, changes=togl),
-        Cell(dataset="cora", name="frontier", method="frontier", mechanism="privset", epsilon=0.1),
-        Cell(dataset="cora", name="frontier", method="frontier", mechanism="privset", epsilon=1.0),
+        Cell(dataset="cora", name="frontier", method="frontier", mechanism="privset", epsilon=0.1, changes=SURVEY),
+        Cell(dataset="cora", name="frontier", method="frontier", mechanism="privset", epsilon=1.0, changes=SURVEY),
     ]
     assert cells == one + [dataclasses.replace(cell, dataset="synthetic") for cell in one]
 
@@ -219,7 +220,7 @@ IN_TURN = "people of votes are asked in turn, so its rows stand under surveys, n
             {"name": "x", "method": "togl-sma", "mechanism": "pm", "epsilon": 1},
             f"references[0]: {TWICE}",
         ),
-        ("surveys.0", {"name": "x", "method": "togl-sma", "mechanism": "pm"}, f"surveys[0]: {TWICE} surveys"),
+        ("surveys.0", {"name": "x", "method": "togl-sma", "mechanism": "pm", **SURVEY}, f"surveys[0]: {TWICE} surveys"),
         ("arms.0.method", "votes", f"arms[0]: {IN_TURN} arms"),
         ("rounds.0.method", "votes", f"rounds[0]: {IN_TURN} rounds"),
         ("rounds.0.method", "lpgnn", "rounds[0]: people of lpgnn report once, so its rows stand under arms, not under"),
@@ -231,6 +232,11 @@ IN_TURN = "people of votes are asked in turn, so its rows stand under surveys, n
         ("rounds.0.m_from", "half", "rounds[0]: m_from must be one of round, total; got 'half'"),
         ("rounds.0.score_by", "fad", "rounds[0]: unknown score_by 'fad'; did you mean 'fda'?"),
         ("rounds.0.set", {"denoise.rho": 1}, "unknown key 'rounds[0].set'"),
+        ("surveys.0.teachers", None, "surveys[0] lacks teachers"),
+        ("surveys.0.teachers", 1, "surveys[0]: teachers is a share above 0 and below 1, got 1.0"),
+        ("surveys.0.narrowed", 2.5, "surveys[0].narrowed must be a whole number, got 2.5"),
+        ("surveys.0.last", 0, "surveys[0]: last must be a whole number of at least 1, got 0"),
+        ("surveys.0.gate", 3, "unknown key 'surveys[0].gate'"),
         ("surveys.0.epsilon", 1, "unknown key 'surveys[0].epsilon'"),
         ("surveys.0.name", "togl", "two arms have the name 'togl'"),
         (

@@ -28,6 +28,7 @@ from graphldp.stages.perturb import device_for, reports_meta
 from graphldp.stages.resources import Resources
 from graphldp.stages.run import run
 from graphldp.stages.setups import Devices, plan_of
+from graphldp.stages.space import Row
 from graphldp.stages.splits import split_of
 from graphldp.stages.survey import survey
 from graphldp.stages.surveys import Surveys
@@ -432,6 +433,33 @@ def test_points_that_ask_alike_share_their_answers() -> None:
     keys = {cell.setup({"denoise.kind": kind}).key for kind in ("fused", "all")}
     assert len(keys) == 1
     assert cell.setup({"denoise.teachers": 0.3}).key not in keys
+
+
+def test_what_frontier_asks_is_what_its_votes_learner_asks(tmp_path: Path) -> None:
+    """Changed in the choice, changed in the learner that asks people; the floor's learners stay as they are."""
+    recipe = methods.method("frontier").but({"teachers": 0.3, "features": 10})
+    assert recipe.survey == Survey(teachers=0.3, features=10)
+    assert recipe.learner("votes") == methods.method("votes").but({"teachers": 0.3, "features": 10})
+    assert recipe.learner("coin") == methods.method("coin")
+    params = small_params(points=1, search_seeds=1)
+    cell = Devices(
+        graph=store(tmp_path), recipe=recipe, mechanism="privset", epsilon=2.0, options={}, params=params
+    )  # fmt: skip
+    setup = plan_of(cell, params).setups[-1]
+    asking = Surveys.of(cell.graph, Survey(teachers=0.3, features=10), "privset", 2.0, params)
+    folder = tmp_path / "graphs" / NAME
+    assert setup.meta(folder, [0]) == asking.meta(folder, [0])
+    votes = setup.estimate(0).votes  # type: ignore[attr-defined]
+    np.testing.assert_array_equal(votes, asking.estimate(0, None).votes)  # type: ignore[arg-type]
+    assert (votes[:, 0] >= 0).sum() == 63  # of 90
+
+
+def test_what_is_not_asked_is_not_changed_in_a_choice_and_not_searched() -> None:
+    with pytest.raises(OptionError, match="to change gate, run one of them"):
+        methods.method("frontier").but({"teachers": 0.3, "gate": 3.0})
+    row = Row(recipe=methods.method("frontier"), mechanism="privset")
+    assert not row.has("denoise.teachers", {})
+    assert not row.has("denoise.filter", {})
 
 
 # votes or the floor ---------------------------------------------------------------------------------------------------
