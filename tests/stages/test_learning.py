@@ -135,6 +135,32 @@ def test_labels_of_test_nodes_steer_nothing() -> None:
     assert floor["test_accuracy"] != changed["test_accuracy"]
 
 
+@pytest.mark.parametrize("split", ["random", "inductive"])
+@pytest.mark.parametrize(
+    "name", ["structure", "ppgnn", "upgnet-nh", "upgnet-hn", "ldpge", "togl-fda", "togl-sma", "votes", "frontier"]
+)
+def test_labels_of_test_nodes_steer_no_method(name: str, split: str) -> None:
+    """Neither rankings, nor who is asked what, nor what the graph's labels say, nor which learner is taken."""
+    graph, recipe = small_graph(nodes=200), methods.method(name)
+    params = small_params(seeds=1, search_seeds=1, points=2, epochs=4)
+    params = dataclasses.replace(params, train=dataclasses.replace(params.train, split=split))
+    tested = [set(split_of(graph, params, seed).test.tolist()) for seed in (0, -1)]
+    hidden = np.array(sorted(set.intersection(*tested)))
+    labels = graph.labels.copy()
+    labels[hidden] = (labels[hidden] + 1) % graph.classes
+    found = []
+    for one in (graph, dataclasses.replace(graph, labels=labels)):
+        cell = Devices(
+            graph=one, recipe=recipe, mechanism=recipe.mechanism, epsilon=0.0 if recipe.mechanism == "null" else 8.0,
+            options={}, params=params,
+        )  # fmt: skip
+        result = learn_cell(one, plan_of(cell, params), params)
+        assert result.outcome is not None
+        rows = [{key: row[key] for key in row if key not in ("test_accuracy", "test_macro_f1")} for row in result.rows]
+        found.append((result.chosen, rows, result.outcome.predictions.tolist()))
+    assert found[0] == found[1]
+
+
 def test_the_trainer_never_holds_a_test_label(monkeypatch: pytest.MonkeyPatch) -> None:
     graph, advance, given = small_graph(), learning.advance, []
 
