@@ -18,7 +18,7 @@ from graphldp.stages.learning import CellResult, learn_cell, learn_majority
 from graphldp.stages.params import Params
 from graphldp.stages.paths import graph_dir
 from graphldp.stages.resources import Resources
-from graphldp.stages.setups import Devices, plan_of
+from graphldp.stages.setups import Devices, Plan, plan_of
 from graphldp.stages.space import check_axes, check_grids
 
 __all__ = ["Outcome", "run"]
@@ -91,7 +91,10 @@ def run(
         for one, name, budget, extra in wanted
     ]
     check_axes(params.search, [cell.row for cell in cells])
-    plans = [plan_of(cell, params) for cell in cells]
+    # First what was asked for: what is wrong with it is not the floor's fault.
+    order = sorted(range(len(cells)), key=lambda place: cells[place].recipe.name != recipe.name)
+    planned = {place: _plan(cells[place], params, asked=recipe.name) for place in order}
+    plans = [planned[place] for place in range(len(cells))]
     if params.search.strategy == "grid":
         names = [cell.recipe.cell_name(cell.mechanism) for cell in cells]
         check_grids({name: plan.points[: plan.learners[0].stop] for name, plan in zip(names, plans, strict=True)})
@@ -105,6 +108,16 @@ def run(
         row = _row(name, cell.mechanism, cell.epsilon, result.setup.m, result, measures)
         out.append(replace(row, search={**asdict(params.search), **plan.facts()}))
     return out
+
+
+def _plan(cell: Devices, params: Params, asked: str) -> Plan:
+    """Return a cell's plan; where it cannot be, and was not asked for by name, say how to leave it out."""
+    try:
+        return plan_of(cell, params)
+    except OptionError as error:
+        if cell.recipe.name == asked:
+            raise
+        raise OptionError(f"{error}; or leave floor and ceiling out with --no-references") from error
 
 
 def _row(

@@ -17,6 +17,7 @@ from graphldp.client import VectorMechanism, from_meta
 from graphldp.errors import OptionError
 from graphldp.graph import Graph
 from graphldp.learn import Backbone, model
+from graphldp.learn.neighbors import missing_sampler
 from graphldp.methods import Method, Survey, method
 from graphldp.points import AXES, Point, Rung, run_epochs
 from graphldp.server import Calibration, Estimate
@@ -29,7 +30,7 @@ from graphldp.stages.reports import CalibratedFile
 from graphldp.stages.rounds import TwoRounds
 from graphldp.stages.space import Row, own_search, sorted_out
 from graphldp.stages.surveys import Surveys
-from graphldp.stages.tasks import check_task, learners_of
+from graphldp.stages.tasks import check_task, learners_of, task_of
 
 __all__ = [
     "Answered",
@@ -168,7 +169,9 @@ def plan_of(source: Source, params: Params) -> Plan:
     search, row = params.search, source.row
     check_task(row.recipe, params.train)
     if not row.recipe.learners:
-        return _plan(source, params, search, *row.plan(search, params.train.epochs, params.seed))
+        plan = _plan(source, params, search, *row.plan(search, params.train.epochs, params.seed))
+        _check_batches(row.recipe, plan, params)
+        return plan
     names = learners_of(row.recipe, params.train)
     plans = {name: _of_learner(source.of(row.recipe.learner(name)), params, name) for name in names}
     # Whoever is chosen in the end, people have answered those learners that ask them.
@@ -180,6 +183,8 @@ def plan_of(source: Source, params: Params) -> Plan:
             for name, plan in plans.items()
         }
     starts = [0, *itertools.accumulate(len(plan.points) for plan in plans.values())]
+    for plan in plans.values():
+        _check_batches(row.recipe, plan, params)
     return Plan(
         points=tuple(point for plan in plans.values() for point in plan.points),
         setups=tuple(setup for plan in plans.values() for setup in plan.setups),
@@ -189,6 +194,17 @@ def plan_of(source: Source, params: Params) -> Plan:
         ),
         left_out=tuple(sorted(set.intersection(*(set(plan.left_out) for plan in plans.values())))),
     )
+
+
+def _check_batches(recipe: Method, plan: Plan, params: Params) -> None:
+    """Refuse batches of nodes for a model that cannot be trained in them here, before another one is trained."""
+    if not params.train.batch_size or not task_of(params.train).by_node:
+        return
+    for point, setup in zip(plan.points, plan.setups, strict=True):
+        missing = missing_sampler(setup.backbone.name) if setup.backbone.decoupled() is None else None
+        if missing is not None:
+            learner = dict(point.options).get("learner")
+            raise OptionError(f"method {recipe.name!r}{f', learner {learner!r}' if learner else ''}: {missing}")
 
 
 def _of_learner(source: Source, params: Params, name: str) -> Plan:

@@ -86,7 +86,9 @@ def test_batches_of_nodes(ldp, monkeypatch: pytest.MonkeyPatch) -> None:
     assert (found["size"], found["updates"], found["automatic"], found["in_files"]) == (10, [5], False, False)
     answer = ldp(*GIVEN, "--batch-size", 10, "--model", "gcn")
     assert answer.code == 2
-    assert answer.line.startswith("error: model 'gcn' passes messages between its layers: batches of nodes need")
+    assert answer.line.startswith(
+        "error: method 'lpgnn': model 'gcn' passes messages between its layers: batches of nodes need"
+    )
     assert ldp(*GIVEN, "--batch-size", -1).code == 2
 
 

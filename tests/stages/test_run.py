@@ -11,6 +11,8 @@ import pytest
 from cell_factory import NAME, accuracies, files, learn, small_params, store
 
 from graphldp.errors import ArtifactError, OptionError
+from graphldp.learn import neighbors
+from graphldp.stages import learning
 from graphldp.stages.run import Outcome, run
 from graphldp.stages.train import train
 
@@ -114,3 +116,17 @@ def test_what_cannot_be_is_one_line(data: Path) -> None:
     other = dataclasses.replace(PARAMS, search=dataclasses.replace(PARAMS.search, points=90))
     with pytest.raises(OptionError, match="fewer than the budget of 90"):
         run(NAME, "lpgnn", None, 1.0, data=data, params=other)
+
+
+def test_a_floor_that_cannot_train_in_batches_shows_before_anything_is_trained(
+    data: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(neighbors, "find_spec", lambda name: None)
+    params = dataclasses.replace(PARAMS, train=dataclasses.replace(PARAMS.train, batch_size=20, model="sgc"))
+    assert len(run(NAME, "lpgnn", "mb", 2.0, data=data, params=params, device="cpu", references=False)) == 1
+    monkeypatch.setattr(learning, "advance", lambda *_, **__: pytest.fail("trained"))
+    with pytest.raises(OptionError, match=r"^method 'structure', learner '\w+': model 'gcn' .* --no-references$"):
+        run(NAME, "lpgnn", "mb", 2.0, data=data, params=params, device="cpu")
+    params = dataclasses.replace(params, train=dataclasses.replace(params.train, model="gin"))
+    with pytest.raises(OptionError, match=r"^method 'lpgnn': model 'gin' .* in full batch$"):  # hers comes first
+        run(NAME, "lpgnn", "mb", 2.0, data=data, params=params, device="cpu")
