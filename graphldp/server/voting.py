@@ -24,7 +24,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from graphldp.errors import OptionError
+from graphldp.errors import DataError, OptionError
 from graphldp.graph import Graph
 from graphldp.server.adjacency import shift
 from graphldp.server.estimate import Estimate
@@ -101,6 +101,11 @@ def teachers_and_voters(
     a model can learn what votes are worth. For that 200 are enough: the rest of a larger half teaches.
     """
     nodes = len(shares)
+    if nodes < 2:
+        raise DataError(
+            f"a survey needs somebody to teach and somebody to vote, got {nodes} person(s) to ask in the training "
+            "nodes' graph; train on more of the people"
+        )
     count = min(nodes - 1, max(2, round(share * nodes)))
     known = shares.max(axis=1) + 1e-9 * rng.random(nodes)
     mixed = rng.permutation(np.asarray(train, dtype=np.int64))

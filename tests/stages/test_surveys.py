@@ -150,6 +150,13 @@ def test_budgets_at_which_answers_are_certain(mechanism: str, epsilon: float, tm
     assert row.accuracy.mean() > 0.6
 
 
+def test_a_training_graph_of_one_person_has_nobody_to_teach() -> None:
+    few = dataclasses.replace(small_params().train, split="inductive", train_fraction=0.01)
+    params = dataclasses.replace(small_params(), train=few)
+    with pytest.raises(DataError, match=r"somebody to teach and somebody to vote, got 1 person.*train on more"):
+        Surveys.of(small_graph(), Survey(), "privset", 2.0, params).questions(0)
+
+
 def test_without_a_second_question_all_teachers_are_asked_about_everything(monkeypatch: pytest.MonkeyPatch) -> None:
     calls = asked(monkeypatch)
     whole = Surveys.of(small_graph(), Survey(first=1.0), "privset", 3.0, small_params())
