@@ -17,7 +17,7 @@ import scipy.sparse as sp
 from graphldp.client import VectorMechanism, from_meta, protocol
 from graphldp.client.sets import SetValued
 from graphldp.client.vote import Vote
-from graphldp.errors import OptionError
+from graphldp.errors import DataError, OptionError
 from graphldp.graph import Graph
 from graphldp.methods import Survey
 from graphldp.randomness import generator, seed_of
@@ -65,6 +65,8 @@ class Surveys:
         options: Mapping[str, Any] | None = None,
     ) -> Surveys:
         """Return the surveys, with everything that can be wrong in them checked before anything is drawn."""
+        if graph.classes < 2:
+            raise DataError(f"graph {graph.name} has {graph.classes} classes; people vote between at least 2")
         given = dict(options or {})
         check_options(mechanism, given)
         refuse_parts(Survey, given)

@@ -545,3 +545,11 @@ def test_votes_must_be_better_than_the_best_of_the_floor_and_not_than_its_first_
     lucky = [0.9, 0.6, 0.5, 0.6]
     assert choice(links=lucky) == "coin"
     assert choice(votes=[0.59, 0.69, 0.59, 0.69], links=lucky) == "votes"
+
+
+@pytest.mark.parametrize("classes", [0, 1])
+def test_nobody_votes_between_fewer_than_two_classes(classes: int) -> None:
+    graph = small_graph()
+    graph = dataclasses.replace(graph, labels=np.full_like(graph.labels, classes - 1), classes=classes)
+    with pytest.raises(DataError, match=f"has {classes} classes; people vote between at least 2"):
+        surveys(graph)
