@@ -600,7 +600,7 @@ class _Cell:
             return None
         offset, share = (0.0, self.share) if self.phase == "search" else (self.share, 1 - self.share)
         # Waves change the trainer's own total, so that a phase counts as its share of the cell whatever it says.
-        whole = 2 * self.params.train.epochs
+        whole = (1 if self.share == 1 else 2) * self.params.train.epochs
 
         def say(done: int, total: int, text: str) -> None:
             inside = max(0.0, done / total - past) / (1 - past)

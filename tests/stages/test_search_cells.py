@@ -541,4 +541,4 @@ def test_a_search_alone_is_the_searchs_half_and_opens_no_test_label(monkeypatch:
     )
     assert alone.rows == [row for row in whole.rows if row["role"] == "search"]
     assert alone.chosen == whole.chosen
-    assert calls[-1][0] == calls[-1][1]
+    assert calls[-1] == (params.train.epochs, params.train.epochs)
