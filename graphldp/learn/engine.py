@@ -114,15 +114,25 @@ class Trainer:
     def _estimate(self, some: list[int]) -> int:
         """Return the bytes that these runs take together."""
         chosen = [self.runs[r] for r in some]
-        return sum(self.task.memory(run, self.width_out) for run in chosen) + estimate_memory(
-            self.problem,
-            chosen,
-            width=self.width,
-            parameters=self._numbers(),
-            materialised=self.order.order == "materialise",
-            outputs=self.width_out,
-            model=self.model,
+        waiting = self._kept_bytes() * (len(self.runs) - len(some))
+        return (
+            waiting
+            + sum(self.task.memory(run, self.width_out) for run in chosen)
+            + estimate_memory(
+                self.problem,
+                chosen,
+                width=self.width,
+                parameters=self._numbers(),
+                materialised=self.order.order == "materialise",
+                outputs=self.width_out,
+                model=self.model,
+            )
         )
+
+    def _kept_bytes(self) -> int:
+        """Return the bytes of a run that stay while others are trained: its best parameters and what it predicts."""
+        predicted = sum(np.dtype(kind).itemsize for kind in self.task.predictions().values())
+        return 4 * self._numbers() + predicted * self.problem.nodes
 
     def _numbers(self) -> int:
         """Return how many numbers are in one run's parameters."""

@@ -186,7 +186,8 @@ class BatchTrainer(Trainer):
                 + PARAMETER_ARRAYS * self._numbers()
                 + 2 * rows * dimensions
             )
-        return int(self.kept + max(filtering, training))
+        waiting = self._kept_bytes() * (len(self.runs) - len(some))
+        return int(self.kept + waiting + max(filtering, training))
 
     def _spread(self, rows: int) -> int:
         """Return of how many nodes a batch of so many computes the hidden units."""
@@ -202,7 +203,7 @@ class BatchTrainer(Trainer):
         column = 4 * nodes * (2 + max(Counter(key[:2] for key in self.slots).values()))
         if self.options.max_memory is None:
             return max(column, min(dimensions * column, BLOCK_MEMORY))
-        left = self.options.max_memory - self.kept - self._moving() // 2
+        left = self.options.max_memory - self.kept - self._moving() // 2 - self._kept_bytes() * len(self.runs)
         return max(column, min(dimensions * column, left))
 
     def _prepare(self) -> None:

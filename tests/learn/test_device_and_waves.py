@@ -173,3 +173,13 @@ def test_runs_are_checked(options: dict[str, object], message: str) -> None:
     problem, labels = small_problem()
     with pytest.raises(OptionError, match=message):
         make_run(problem, labels, 0, **options)
+
+
+def test_what_waiting_runs_keep_is_counted() -> None:
+    """Each run's best parameters and predictions stay until the end, whichever wave is in training."""
+    problem, labels = small_problem()
+    runs = [make_run(problem, labels, seed) for seed in range(50)]
+    options = Options(model=model("gcn"))
+    few, many = (Trainer(problem, runs[:count], options, torch.device("cpu")) for count in (2, 50))
+    kept = 4 * few._numbers() + 4 * problem.nodes
+    assert many._estimate([0, 1]) == few._estimate([0, 1]) + 48 * kept
