@@ -35,6 +35,7 @@ COMMANDS = {
         "inspect",
         "tables",
         "audit",
+        "calibration",
         "attack",
         "selection",
         "docs",

@@ -1,0 +1,104 @@
+"""`ldp calibration`: what a calibration does to signal and noise, depth by depth."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from graphldp.cli import console
+from graphldp.cli.lists import numbers, words
+from graphldp.cli.options import DATA, AsJson, Data, Dataset, Epsilons
+from graphldp.cli.run import fetch
+from graphldp.cli.settings import Settings, mechanism_of, parse, parts
+from graphldp.cli.train import ParamsFile, choose_params
+from graphldp.errors import OptionError
+
+if TYPE_CHECKING:
+    from graphldp.stages.measured import MeasuredRow
+
+__all__ = ["register"]
+
+
+def calibration(
+    dataset: Dataset,
+    epsilon: Epsilons = None,
+    method: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--method", help="Whose calibration; several with commas. `ldp list methods`.", show_default="lpgnn"
+        ),
+    ] = None,
+    mechanism: Annotated[
+        str | None, typer.Option("--mechanism", "-m", help="What is reported; the method's own if left out.")
+    ] = None,
+    steps: Annotated[
+        list[int] | None,
+        typer.Option(
+            "--steps", "-k", help="Depth K of the filter; may be repeated.", min=0, show_default="those searched"
+        ),
+    ] = None,
+    seeds: Annotated[int, typer.Option("--seeds", help="How many sets of reports.", min=1)] = 3,
+    seed: Annotated[int | None, typer.Option("--seed", help="The root of all randomness.", min=0)] = None,
+    settings: Settings = None,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="Write all figures here, as CSV.", dir_okay=False)
+    ] = None,
+    params: ParamsFile = Path("params.yaml"),
+    data: Data = DATA,
+    as_json: AsJson = False,
+) -> None:
+    """Measure Dirichlet energy, UPGNet's Phi_K and the error against everybody's true features, for each depth K.
+
+    Nothing is trained. The calibration is changed as in `ldp run`: --set denoise.tau=0.5, --set denoise.filter=hoa.
+    Error and signal need the true features, so they are for data that you hold.
+    """
+    import json
+    from dataclasses import asdict
+
+    from graphldp.stages import measured as stage
+    from graphldp.stages.artifacts import plain
+
+    if not epsilon:
+        raise OptionError("name a budget, or several: --epsilon 0.1,1")
+    options, changes = parts(parse(settings))
+    mechanism = mechanism_of(options, mechanism)
+    names, budgets = words("--method", method or ["lpgnn"]), numbers("--epsilon", epsilon)
+    chosen = choose_params(params, dataset, seeds=seeds, seed=seed)
+    fetch(dataset, data)
+    with console.progress(f"calibration {dataset}", None, "sets of reports") as bar:
+        rows = stage.measure_calibration(
+            dataset, names, mechanism, budgets, data=data, params=chosen, steps=steps or (), options=options,
+            changes=changes, progress=bar,
+        )  # fmt: skip
+    path = None if output is None else stage.write_measured(rows, output)
+    if as_json:
+        answer = {"rows": [asdict(row) for row in rows], "file": None if path is None else str(path)}
+        console.out.print_json(json.dumps(plain(answer)))
+        return
+    _show(rows)
+    if path is not None:
+        console.note(f"written: {path}")
+
+
+def _show(rows: list[MeasuredRow]) -> None:
+    from rich.table import Table
+
+    from graphldp.stages.measured import cells, headers, legend
+
+    first, *rest = legend(rows)
+    console.out.print(first, markup=False, soft_wrap=True, style="bold")
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    for position, name in enumerate(headers()):
+        table.add_column(name, justify="left" if position < 2 else "right", no_wrap=True)
+    for row in rows:
+        table.add_row(*cells(row))
+    console.out.print(table)
+    for line in rest:
+        console.note(line)
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command("calibration")(calibration)
