@@ -91,23 +91,14 @@ def attack(
 
 
 def _show(rows: list[AttackRow], files: list[Path]) -> None:
-    from rich.table import Table
-
     from graphldp.stages.attack import cells, headers, legend
 
-    first, *rest = legend(rows)
-    console.out.print(first, markup=False, soft_wrap=True, style="bold")
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
-    for position, name in enumerate(headers()):
-        table.add_column(name, justify="left" if position == 0 else "right", no_wrap=True)
-    last = ""
-    for row in rows:
-        shown = cells(row)
-        table.add_row(*(shown if row.mechanism != last else ["", *shown[1:]]))
-        last = row.mechanism
-    console.out.print(table)
-    for line in rest:
-        console.note(line)
+    title, *notes = legend(rows)
+    before = ["", *(row.mechanism for row in rows)]  # a mechanism is named where its rows begin
+    shown = [
+        cells(row) if row.mechanism != last else ["", *cells(row)[1:]] for row, last in zip(rows, before, strict=False)
+    ]
+    console.figures(title, headers(), shown, notes, text=1)
     console.note(f"written: {', '.join(str(path) for path in files)}")
 
 

@@ -83,20 +83,10 @@ def calibration(
 
 
 def _show(rows: list[MeasuredRow]) -> None:
-    from rich.table import Table
-
     from graphldp.stages.measured import cells, headers, legend
 
-    first, *rest = legend(rows)
-    console.out.print(first, markup=False, soft_wrap=True, style="bold")
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
-    for position, name in enumerate(headers()):
-        table.add_column(name, justify="left" if position < 2 else "right", no_wrap=True)
-    for row in rows:
-        table.add_row(*cells(row))
-    console.out.print(table)
-    for line in rest:
-        console.note(line)
+    title, *notes = legend(rows)
+    console.figures(title, headers(), [cells(row) for row in rows], notes, text=2)
 
 
 def register(app: typer.Typer) -> None:

@@ -22,6 +22,7 @@ __all__ = [
     "Bar",
     "arguments",
     "err",
+    "figures",
     "is_muted",
     "is_quiet",
     "mute",
@@ -99,6 +100,21 @@ def want_traceback(debug: bool) -> None:
 def wants_traceback() -> bool:
     """Return whether `--debug` was given."""
     return _state.debug
+
+
+def figures(title: str, names: Sequence[str], rows: Sequence[Sequence[str]], notes: Sequence[str], text: int) -> None:
+    """Print a table of figures as a result, the first columns being `text`; what it means goes to the notes."""
+    from rich.table import Table
+
+    out.print(title, markup=False, soft_wrap=True, style="bold")
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    for position, name in enumerate(names):
+        table.add_column(name, justify="left" if position < text else "right", no_wrap=True)
+    for row in rows:
+        table.add_row(*row)
+    out.print(table)
+    for line in notes:
+        note(line)
 
 
 def note(text: str) -> None:

@@ -107,20 +107,10 @@ def selection(
 
 
 def _show(found: Selected, papers: Path, files: list[Path]) -> None:
-    from rich.table import Table
-
     from graphldp.stages.selection_tables import tables
 
     for one in tables(found, papers):
-        console.out.print(one.title, markup=False, soft_wrap=True, style="bold")
-        table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
-        for position, name in enumerate(one.names):
-            table.add_column(name, justify="left" if position < 2 else "right", no_wrap=True)
-        for row in one.rows:
-            table.add_row(*row)
-        console.out.print(table)
-        for note in one.notes:
-            console.note(note)
+        console.figures(one.title, one.names, one.rows, one.notes, text=2)
     console.note(f"written: {', '.join(str(path) for path in files)}")
 
 

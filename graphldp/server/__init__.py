@@ -19,7 +19,7 @@ from graphldp.server.filters import (
     push,
     residual,
 )
-from graphldp.server.measures import decay_rate, dirichlet_energy, energy_ratio, estimation_error
+from graphldp.server.measures import clean_aggregate, decay_rate, dirichlet_energy, energy_ratio, estimation_error
 from graphldp.server.selection import (
     attribute_accuracy,
     combine_rounds,
@@ -39,6 +39,7 @@ __all__ = [
     "apply",
     "attribute_accuracy",
     "boundary",
+    "clean_aggregate",
     "combine_rounds",
     "decay_rate",
     "decode_levels",

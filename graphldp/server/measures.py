@@ -18,7 +18,7 @@ from graphldp.errors import DataError, OptionError
 from graphldp.server.estimate import Estimate
 from graphldp.server.filtered import BLOCK_MEMORY, Filtered
 
-__all__ = ["EstimationError", "decay_rate", "dirichlet_energy", "energy_ratio", "estimation_error"]
+__all__ = ["EstimationError", "clean_aggregate", "decay_rate", "dirichlet_energy", "energy_ratio", "estimation_error"]
 
 
 def _laplacian(adjacency: Any) -> tuple[NDArray[np.float64], sp.csr_array]:
@@ -107,6 +107,12 @@ class EstimationError:
         return float(np.sqrt(np.mean(self.norm**2)))
 
 
+def clean_aggregate(estimated: Filtered, clean: Any) -> Filtered:
+    """Return true features, sparse or dense, behind the filter of an estimate, without thresholds."""
+    features = Estimate(matrix=sp.csr_array(clean, dtype=np.float32), fill=0.0)
+    return Filtered.of(features, estimated.calibration.but(before=0.0, after=0.0, r_max=0.0), estimated.operator)
+
+
 def estimation_error(
     estimated: Filtered, clean: Any, *, reference: Filtered | None = None, max_memory: float = BLOCK_MEMORY
 ) -> EstimationError:
@@ -119,9 +125,7 @@ def estimation_error(
         max_memory: bytes of working memory.
     """
     if reference is None:
-        features = Estimate(matrix=sp.csr_array(clean, dtype=np.float32), fill=0.0)
-        plain = estimated.calibration.but(before=0.0, after=0.0, r_max=0.0)
-        reference = Filtered.of(features, plain, estimated.operator)
+        reference = clean_aggregate(estimated, clean)
     if reference.deviations.shape != estimated.deviations.shape:
         raise DataError(
             f"the clean features have the shape {reference.deviations.shape}, the estimate {estimated.deviations.shape}"
