@@ -13,10 +13,10 @@ export PIP_NO_INPUT := 1
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export DVC_NO_ANALYTICS := 1
 
-.PHONY: help install demo test check types docs clean
+.PHONY: help install demo test test-elsewhere check types docs clean
 
 help: ## say what there is
-	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## (.*)/make \1\t\2/' | expand -t 16
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/make \1\t\2/' | expand -t 24
 
 install: $(STAMP) ## create .venv and install everything pinned in constraints.txt
 
@@ -36,6 +36,9 @@ demo: $(STAMP) ## run the default pipeline, print its table and the path of the 
 
 test: $(STAMP) ## run the whole test suite, slow tests included
 	@python -m pytest
+
+test-elsewhere: $(STAMP) ## run the numerical tests as other machines would: other instructions, threads, locales, folders
+	@python tools/elsewhere.py $(VARIATIONS)
 
 check: $(STAMP) ## lint, format, types, import arrows, fast tests, and whether the pipeline is well formed
 	@ruff format --check .

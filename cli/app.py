@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import io
 import os
 import signal
 import sys
@@ -73,6 +74,10 @@ def build() -> typer.Typer:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command line and return its exit code; every failure becomes one line on standard error."""
     given = _hoist(sys.argv[1:] if arguments is None else arguments)
+    for stream in (sys.stdout, sys.stderr):
+        # A terminal or a pipe of another encoding shows `?` for what it does not have, and no command fails of it.
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")
     name = f"ldp {_command_of(given)}".rstrip()
     console.remember(given)
     console.mute(_command_of(given) in processes.COMMANDS and processes.follows())

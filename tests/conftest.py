@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 from pathlib import Path
 
 import pytest
@@ -18,6 +19,12 @@ def mirror() -> Path:
         if (folder / "kimiyoung" / "planetoid").is_dir():
             return folder.resolve()
     pytest.skip("no mirror of the data sets: set LDP_MIRROR to a folder laid out as OWNER/REPO/COMMIT/PATH")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def ctrl_c() -> None:
+    """Let Ctrl-C interrupt, also where a shell has started the tests in its background and ignores it."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(autouse=True)

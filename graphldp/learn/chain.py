@@ -30,7 +30,8 @@ SPARSE_RATE_WIDE = 10e9  # wider than the caches hold: each product comes from m
 DENSE_RATE = 120e9
 BANDWIDTH = 15e9
 # Columns that are propagated together through all powers: the vendor's product is fastest at this width, and the two
-# buffers stay in the caches. A column's sums are the same to the last bit whatever stands beside it.
+# buffers stay in the caches. In which order a column is summed may depend on how many stand beside it (MKL on Intel
+# adds 4 to 24 columns otherwise than 32), so a column in another block is the same up to rounding, not to the last bit.
 BLOCK = 32
 # Buffers of more bytes leave a core's own cache; a product narrower than half a block then costs as much as a block.
 CACHE_BYTES = 2**20

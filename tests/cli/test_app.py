@@ -5,7 +5,6 @@ from __future__ import annotations
 import errno
 import os
 import re
-import resource
 import signal
 import subprocess
 import sys
@@ -21,7 +20,6 @@ from graphldp.cli import app, console
 from graphldp.errors import ArtifactError, OptionError
 
 LDP = [sys.executable, "-m", "graphldp.cli"]
-HELP_SECONDS = 0.5
 SLOW_MODULES = ("torch", "scipy", "pyarrow", "pandas", "numpy", "matplotlib", "torch_geometric", "sklearn", "dvc")
 
 
@@ -71,17 +69,6 @@ def test_help_imports_nothing_slow() -> None:
     loaded = set(run.stdout.partition("MODULES ")[2].split())
     assert "graphldp.cli.list" in loaded
     assert not loaded.intersection(SLOW_MODULES)
-
-
-def test_help_is_quick() -> None:
-    def processor_seconds() -> float:
-        before = resource.getrusage(resource.RUSAGE_CHILDREN)
-        subprocess.run([*LDP, "--help"], capture_output=True, check=True, timeout=60)
-        after = resource.getrusage(resource.RUSAGE_CHILDREN)
-        return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-
-    # Processor time, the best of three: other work on the machine must not decide.
-    assert min(processor_seconds() for _ in range(3)) < HELP_SECONDS
 
 
 @pytest.mark.parametrize(
@@ -267,3 +254,22 @@ def test_completion_of_words_and_of_registered_names() -> None:
 
     assert complete("ldp ins") == ["inspect"]
     assert complete("ldp list me") == ["mechanisms", "methods"]
+
+
+def test_a_terminal_that_lacks_a_sign_shows_another() -> None:
+    program = (
+        "import sys, typer; from graphldp.cli import app, console\n"
+        "app.build = lambda: made\n"
+        "made = typer.Typer()\n"
+        "@made.callback()\ndef top() -> None: ...\n"
+        "@made.command()\ndef probe() -> None: console.out.print('nobody\\u2019s data')\n"
+        "sys.exit(app.main(['probe']))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        env={**os.environ, "PYTHONIOENCODING": "ascii", "PYTHONUTF8": "0"},
+        capture_output=True,
+        check=False,
+        timeout=60,
+    )
+    assert (done.returncode, done.stdout) == (0, b"nobody?s data\n"), done.stderr

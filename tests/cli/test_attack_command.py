@@ -47,7 +47,7 @@ def test_it_prints_and_writes_what_every_attacker_gains(ldp) -> None:
         kept = list(csv.DictReader(handle))
     assert [float(row["law"]) for row in kept] == pytest.approx([row["law"] for row in rows], rel=1e-5)
     assert kept[0]["informed"] == ""
-    page = Path("results/attack/attack.md").read_text()
+    page = Path("results/attack/attack.md").read_text(encoding="utf-8")
     assert page.startswith("| mechanism | eps | m |")
     assert page.count("\n| mb |") == 2
 

@@ -30,7 +30,7 @@ def test_a_table_and_three_files(ldp, tmp_path: Path) -> None:
 
 def test_json_on_standard_output_is_the_file(ldp, tmp_path: Path) -> None:
     answer = ldp("audit", "mb", "--json", "-e", 1, "--dimensions", 3, "--samples", 2000, "--output", "here", "--quiet")
-    assert json.loads(answer.out) == json.loads((tmp_path / "here" / "audit.json").read_text())
+    assert json.loads(answer.out) == json.loads((tmp_path / "here" / "audit.json").read_text(encoding="utf-8"))
     assert answer.err == ""
 
 

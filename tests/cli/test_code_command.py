@@ -26,7 +26,10 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_every_module_is_hashed(ldp) -> None:
     answer = ldp("code", "train", "--output", "out/train.json")
     assert answer.out == "out/train.json: the modules of train, hashed\n"
-    assert set(json.loads(Path("out/train.json").read_text())["modules"]) == {"package/inner.py", "module.py"}
+    assert set(json.loads(Path("out/train.json").read_text(encoding="utf-8"))["modules"]) == {
+        "package/inner.py",
+        "module.py",
+    }
 
 
 @pytest.mark.parametrize(

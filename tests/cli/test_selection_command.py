@@ -40,7 +40,7 @@ def test_it_prints_three_tables_and_writes_them(ldp) -> None:
     ]  # fmt: skip
     assert {row["group"] for row in rows_of("groups")} == {"asked", "selected", "random"}
     assert len([row for row in rows_of("attributes") if row["group"] == "random"]) == 4 * 2 * 4
-    page = Path(OUT[3]).read_text()
+    page = Path(OUT[3]).read_text(encoding="utf-8")
     for row in rows_of("selection"):
         assert f"| {row['mechanism']} | fda | {row['epsilon']} |" in page
 

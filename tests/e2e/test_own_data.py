@@ -158,7 +158,9 @@ def test_a_card_says_how_its_graph_is_made_again(make: str, name: str, run: Any)
     done(run(f"perturb --dataset {name} --epsilon 2 --seeds 10 --search-seeds 2"))
     done(run(f"denoise --dataset {name} --epsilon 2"))
     done(run(f"train --dataset {name} --epsilon 2 --task link-prediction --save-model kept"))
-    (line,) = re.findall(r"^ldp (?:import|download) .*$", Path("kept/MODEL_CARD.md").read_text(), flags=re.MULTILINE)
+    (line,) = re.findall(
+        r"^ldp (?:import|download) .*$", Path("kept/MODEL_CARD.md").read_text(encoding="utf-8"), flags=re.MULTILINE
+    )
     done(run(f"{line.removeprefix('ldp ')} --data again"))
     assert graph_hash(graph_dir(Path("again"), name)) == graph_hash(graph_dir(Path("data"), name))
 

@@ -178,7 +178,10 @@ def test_dvc_says_nothing_home_and_asks_nothing() -> None:
 def test_a_fresh_clone_needs_no_dvc_init(clone: Path) -> None:
     # `dvc repro --dry` is of no use here: it stops at the first input that no earlier run has left behind.
     for command in (("status",), ("dag",), ("stage", "list")):
-        answer = run(str(PROGRAMS / "dvc"), *command, cwd=clone, PATH=f"{PROGRAMS}:{os.environ['PATH']}")
+        # DVC shortens descriptions by a sign that a terminal of ASCII does not have.
+        answer = run(
+            str(PROGRAMS / "dvc"), *command, cwd=clone, PATH=f"{PROGRAMS}:{os.environ['PATH']}", PYTHONUTF8="1"
+        )
         assert answer.returncode == 0, f"dvc {command}: {answer.stdout}{answer.stderr}"
     assert "evaluate" in answer.stdout
 
@@ -223,7 +226,8 @@ def ci(clone: Path) -> subprocess.CompletedProcess[str]:
     return run("bash", ".ci/run", cwd=clone, PATH=f"{clone / 'bin'}:{os.environ['PATH']}", CI="true")
 
 
-CALLS = ["make install", "make test", "dvc repro", "ldp tables --check"]
+ELSEWHERE = "make test-elsewhere VARIATIONS=mkl-intel aten-default"
+CALLS = ["make install", "make test", ELSEWHERE, "dvc repro", "ldp tables --check"]
 
 
 def test_ci_tests_then_runs_the_pipeline_then_compares_the_tables(rehearsal: Path) -> None:
@@ -262,7 +266,16 @@ def test_ci_installs_system_packages_on_its_own_machines_alone(rehearsal: Path, 
 
 def test_the_workflow_does_what_the_script_does() -> None:
     flow = yaml.safe_load((ROOT / ".github" / "workflows" / "ci.yml").read_text(encoding="utf-8"))
-    (job,) = flow["jobs"].values()
+    job = flow["jobs"]["tables"]
     commands = [step.get("run") for step in job["steps"]]
     assert "bash .ci/run" in commands
     assert any(step.get("with", {}).get("path") == "results/" for step in job["steps"])
+
+
+def test_the_workflow_runs_the_tests_on_other_processors_and_systems() -> None:
+    flow = yaml.safe_load((ROOT / ".github" / "workflows" / "ci.yml").read_text(encoding="utf-8"))
+    job = flow["jobs"]["elsewhere"]
+    assert job["strategy"]["matrix"]["os"] == ["ubuntu-latest", "ubuntu-24.04-arm", "macos-14"]
+    commands = " ".join(step.get("run", "") for step in job["steps"])
+    assert "make test " in commands
+    assert "make test-elsewhere " in commands

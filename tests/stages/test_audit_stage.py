@@ -21,7 +21,7 @@ def audit():
 
 def test_three_files_with_the_same_rows(audit, tmp_path: Path) -> None:
     paths = write_audit(audit, OPTIONS, tmp_path)
-    data = json.loads(paths[0].read_text())
+    data = json.loads(paths[0].read_text(encoding="utf-8"))
     assert [(row["mechanism"], float(row["nominal"])) for row in data["rows"]] == [
         ("mb", 1.0),
         ("mb", 10.0),
@@ -31,9 +31,9 @@ def test_three_files_with_the_same_rows(audit, tmp_path: Path) -> None:
         ("identity", math.inf),
     ]
     assert data["refused"][0]["mechanism"] == "gm"
-    table = paths[1].read_text()
+    table = paths[1].read_text(encoding="utf-8")
     assert table == markdown_table(data)  # what was stored gives the same text again
-    assert table in paths[2].read_text()
+    assert table in paths[2].read_text(encoding="utf-8")
     assert len({line.count("|") for line in table.splitlines()}) == 1
 
 
@@ -45,7 +45,7 @@ def test_the_same_options_give_the_same_bytes(tmp_path: Path) -> None:
 
 
 def test_a_marked_mechanism_carries_its_mark_and_reason(audit, tmp_path: Path) -> None:
-    page = write_audit(audit, OPTIONS, tmp_path)[2].read_text()
+    page = write_audit(audit, OPTIONS, tmp_path)[2].read_text(encoding="utf-8")
     assert "**fails**, as marked" in page
     assert "## Marked: the claim fails\n\n- `ppm`: the size of a reported value names the level" in page
     lines = problem_lines(audit)
@@ -54,7 +54,7 @@ def test_a_marked_mechanism_carries_its_mark_and_reason(audit, tmp_path: Path) -
 
 
 def test_json_holds_no_bare_infinity(audit, tmp_path: Path) -> None:
-    text = write_audit(audit, OPTIONS, tmp_path)[0].read_text()
+    text = write_audit(audit, OPTIONS, tmp_path)[0].read_text(encoding="utf-8")
     json.loads(text, parse_constant=lambda word: pytest.fail(f"{word} is not JSON"))
     assert table_json(audit, OPTIONS)["rows"][2]["exact"] == math.inf
 

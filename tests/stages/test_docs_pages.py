@@ -29,7 +29,7 @@ def test_every_mechanism_has_a_page_with_its_figures() -> None:
     shown = {
         line.split("](")[1].rstrip(")")
         for page in folder.glob("*.md")
-        for line in page.read_text().splitlines()
+        for line in page.read_text(encoding="utf-8").splitlines()
         if line.startswith("![")
     }
     assert shown == {path.name for path in folder.glob("*.svg")}
@@ -58,7 +58,7 @@ def test_figures_are_the_same_bytes_every_time(tmp_path: Path) -> None:
         assert (tmp_path / "a.svg").read_bytes() == (tmp_path / "b.svg").read_bytes()
         assert (tmp_path / "a.svg").read_bytes() == (ROOT / "docs" / "mechanisms" / f"{name}-law.svg").read_bytes()
     variance_comparison(tmp_path / "c.svg")
-    assert "epsilon 3.68" in (tmp_path / "c.svg").read_text()
+    assert "epsilon 3.68" in (tmp_path / "c.svg").read_text(encoding="utf-8")
 
 
 def test_lines_cross_where_the_errata_say() -> None:

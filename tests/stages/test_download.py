@@ -125,13 +125,15 @@ def test_cora_from_the_package_index_has_the_published_statistics(from_index: Pa
     assert (graph.nodes, graph.edges.shape[1], graph.dimensions, graph.classes) == PRINTED["cora"]
     assert graph.self_loops.size == 0
     assert np.bincount(graph.labels).tolist() == CORA_CLASSES
-    assert "graphdatascience" in sources_path(from_index, "cora").read_text()
+    assert "graphdatascience" in sources_path(from_index, "cora").read_text(encoding="utf-8")
 
 
 @pytest.mark.slow
 def test_cora_from_the_package_index_is_the_same_artifact_byte_for_byte(from_index: Path, stored: Path) -> None:
     assert contents(from_index / "graphs" / "cora") == contents(stored / "graphs" / "cora")
-    assert sources_path(from_index, "cora").read_text() != sources_path(stored, "cora").read_text()
+    assert sources_path(from_index, "cora").read_text(encoding="utf-8") != sources_path(stored, "cora").read_text(
+        encoding="utf-8"
+    )
 
 
 def test_a_second_run_fetches_and_writes_nothing(served: Mirror, stored: Path, tmp_path: Path) -> None:

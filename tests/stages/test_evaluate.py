@@ -293,4 +293,4 @@ def test_one_run_writes_everything_without_an_interval(tmp_path: Path) -> None:
     evaluate(params, tmp_path / "data", tmp_path / "results", PAPERS)
     for path in (tmp_path / "results").rglob("*.*"):
         assert "nan" not in path.read_text(encoding="utf-8").lower(), path
-    json.loads((tmp_path / "results" / "metrics.json").read_text())
+    json.loads((tmp_path / "results" / "metrics.json").read_text(encoding="utf-8"))

@@ -91,7 +91,7 @@ def test_the_schema_is_that_of_training(data: Path) -> None:
     what = whole(grid(data, epsilons=[1]), data)
     for path in what.paths:
         assert pq.read_schema(path).remove_metadata().equals(runs_schema("node-classification"))
-        facts = json.loads(path.with_suffix(".time.json").read_text())
+        facts = json.loads(path.with_suffix(".time.json").read_text(encoding="utf-8"))
         assert facts["seconds"] > 0
 
 
@@ -221,7 +221,7 @@ def test_everything_that_is_said_of_them(data: Path, tmp_path: Path) -> None:
         assert float(row["accuracy"]) == pytest.approx(100 * accuracies(path).mean(), abs=0.006)
     text = (folder / "tables" / "main.md").read_text(encoding="utf-8")
     assert text.startswith("# A small grid\n\nWhat the tests look at.\n")
-    took = json.loads((folder / "time.json").read_text())
+    took = json.loads((folder / "time.json").read_text(encoding="utf-8"))
     assert took["cells"] == 7
     assert took["seconds"] > 0
     assert f"The 7 cells took {took['seconds']:.1f} seconds in all" in text
@@ -250,7 +250,7 @@ def test_an_axis_is_a_column_and_has_its_own_floor(data: Path, tmp_path: Path) -
     assert {row["denoise.rho"] for row in rows if row["row"] != "togl"} == {""}
     floors = [row["accuracy"] for row in rows if row["row"] == "structure"]
     assert floors[0] != floors[1]
-    metrics = json.loads((tmp_path / "results" / "small" / "metrics.json").read_text())
+    metrics = json.loads((tmp_path / "results" / "small" / "metrics.json").read_text(encoding="utf-8"))
     here = metrics[NAME]["train.train_fraction=0.2"]
     assert set(here) == {"majority", "structure", "nonpriv", "lpgnn", "denoise.rho=0", "denoise.rho=1"}
     assert here["denoise.rho=0"]["togl"]["3"]["accuracy"] == pytest.approx(float(rows[3]["accuracy"]), abs=0.01)

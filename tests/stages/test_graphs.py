@@ -176,7 +176,7 @@ def test_damage_is_one_line_that_names_the_file(file: str, damage: str, tmp_path
 def test_a_description_that_does_not_fit_is_one_line(change: dict[str, object], message: str, tmp_path: Path) -> None:
     write_graph(small(), tmp_path / "g")
     path = tmp_path / "g" / "graph.json"
-    path.write_text(json.dumps(json.loads(path.read_text()) | change))
+    path.write_text(json.dumps(json.loads(path.read_text(encoding="utf-8")) | change))
     with pytest.raises(ArtifactError, match=message) as caught:
         read_graph(tmp_path / "g")
     assert "\n" not in str(caught.value)

@@ -1,0 +1,58 @@
+"""`tools/elsewhere.py`: each variation is what it says, a failure is told, and what this machine cannot be is named."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+TOOL = ROOT / "tools" / "elsewhere.py"
+
+
+def elsewhere(*arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, TOOL, *arguments], stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False
+    )
+
+
+def test_it_says_what_there_is() -> None:
+    done = elsewhere("--list")
+    assert done.returncode == 0
+    names = [line.split()[0] for line in done.stdout.splitlines()]
+    for name in ("aten-default", "aten-avx2", "aten-avx512", "mkl-compatible", "mkl-intel", "threads-4", "folder"):
+        assert name in names
+
+
+def test_an_unknown_variation_is_refused() -> None:
+    done = elsewhere("mkl-amd")
+    assert done.returncode == 2
+    assert "unknown variation 'mkl-amd'. Valid: aten-default, " in done.stderr
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("name", "claim"),
+    [
+        ("threads-4", "import torch; assert torch.get_num_threads() == 4"),
+        ("hash-1", "import os; assert os.environ['PYTHONHASHSEED'] == '1'"),
+        ("abroad", "import locale, time; assert locale.getpreferredencoding() != 'UTF-8' and time.timezone == -45900"),
+        ("numpy-plain", "from numpy._core._multiarray_umath import __cpu_features__ as f; assert not f['X86_V3']"),
+        ("aten-default", "import torch; assert torch.backends.cpu.get_cpu_capability() == 'DEFAULT'"),
+        ("mkl-intel", "import os; assert os.environ['LD_PRELOAD'].endswith('libintel.so')"),
+    ],
+)
+def test_a_variation_is_what_it_says_and_a_failure_is_told(name: str, claim: str, tmp_path: Path) -> None:
+    (tmp_path / "test_claim.py").write_text(f"def test_claim():\n    {claim}\n", encoding="utf-8")
+    (tmp_path / "test_wrong.py").write_text("def test_wrong():\n    assert 'here' == 'there'\n", encoding="utf-8")
+    done = elsewhere(name, "--tests", str(tmp_path / "test_claim.py"))
+    assert done.returncode == 0, done.stderr
+    if "not to be had" in done.stdout:
+        pytest.skip(done.stdout.strip())
+    assert "1 passed" in done.stdout
+    done = elsewhere(name, "--tests", str(tmp_path))
+    assert done.returncode == 1
+    assert "FAILED (exit code 1): 1 failed, 1 passed" in done.stdout
+    assert "test_wrong" in done.stderr
