@@ -1,7 +1,8 @@
 """Run the tests as other machines would: other instructions, threads, hash seeds, locales, folders.
 
     tools/elsewhere.py                     the numerical tests under every variation
-    tools/elsewhere.py mkl-intel threads-1 those variations alone
+    tools/elsewhere.py mkl-intel threads-1 those variations alone, one after the other
+    tools/elsewhere.py mkl-intel+threads-1 both at once
     tools/elsewhere.py --everything        the whole suite under every variation
     tools/elsewhere.py --list              what there is, and what cannot be had on this machine
 
@@ -86,6 +87,24 @@ VARIATIONS = {
 }
 
 
+def combined(name: str) -> Variation:
+    """Return the variation of that name, or the machine that differs in all that is named between plus signs."""
+    parts = [VARIATIONS[part] for part in name.split("+")]
+    environment: dict[str, str] = {}
+    for part in parts:
+        twice = environment.keys() & part.environment.keys()
+        if twice:
+            raise ValueError(f"{name}: two variations set {sorted(twice)[0]}; run them one after the other")
+        environment |= part.environment
+    return Variation(
+        about=", ".join(part.about for part in parts),
+        environment=environment,
+        capability=next((part.capability for part in parts if part.capability), ""),
+        intel=any(part.intel for part in parts),
+        folder=any(part.folder for part in parts),
+    )
+
+
 class Unavailable(Exception):
     """This machine cannot be that one."""
 
@@ -134,11 +153,11 @@ def _output(command: list[str], environment: Mapping[str, str], *, strip: bool =
     return done.stdout.strip() if strip else done.stdout
 
 
-def run(name: str, tests: list[str], say: Callable[[str], None]) -> tuple[str, float]:
+def run(variation: Variation, tests: list[str], say: Callable[[str], None]) -> tuple[str, float]:
     """Run tests under a variation; return pytest's closing line, or why it cannot be, and the seconds."""
     begin = time.monotonic()
     try:
-        with machine(VARIATIONS[name]) as (folder, environment):
+        with machine(variation) as (folder, environment):
             python = folder / ".venv/bin/python" if folder != ROOT else Path(sys.executable)
             command = [str(python), "-m", "pytest", *tests]
             done = subprocess.run(
@@ -157,22 +176,26 @@ def run(name: str, tests: list[str], say: Callable[[str], None]) -> tuple[str, f
 def main() -> int:
     """Run what is asked for; 1 if a test failed anywhere."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("names", nargs="*", metavar="NAME", help="variations; all if none is named")
+    parser.add_argument("names", nargs="*", metavar="NAME", help="variations, or several joined by +; all, one by one, if none is named")
     parser.add_argument("--everything", action="store_true", help="the whole suite, not the numerical tests alone")
     parser.add_argument("--tests", nargs="+", metavar="PATH", help="these tests, given to pytest as they are")
     parser.add_argument("--list", action="store_true", help="say what there is and run nothing")
     asked = parser.parse_args()
-    unknown = [name for name in asked.names if name not in VARIATIONS]
+    unknown = [part for name in asked.names for part in name.split("+") if part not in VARIATIONS]
     if unknown:
         parser.error(f"unknown variation {unknown[0]!r}. Valid: {', '.join(VARIATIONS)}")
+    try:
+        machines = {name: combined(name) for name in asked.names or VARIATIONS}
+    except ValueError as error:
+        parser.error(str(error))
     if asked.list:
         for name, variation in VARIATIONS.items():
             print(f"{name:16}{variation.about}")
         return 0
     tests = asked.tests or ([] if asked.everything else ["-m", "not slow", *NUMERICAL])
     failed = 0
-    for name in asked.names or VARIATIONS:
-        verdict, seconds = run(name, tests, lambda text: print(text, file=sys.stderr, flush=True))
+    for name, variation in machines.items():
+        verdict, seconds = run(variation, tests, lambda text: print(text, file=sys.stderr, flush=True))
         failed += verdict.startswith("FAILED")
         print(f"{name:16}{seconds:6.0f} s  {verdict}", flush=True)
     return min(failed, 1)

@@ -32,6 +32,12 @@ def test_an_unknown_variation_is_refused() -> None:
     assert "unknown variation 'mkl-amd'. Valid: aten-default, " in done.stderr
 
 
+def test_two_variations_that_contradict_each_other_are_refused() -> None:
+    done = elsewhere("threads-1+threads-4")
+    assert done.returncode == 2
+    assert "threads-1+threads-4: two variations set OMP_NUM_THREADS; run them one after the other" in done.stderr
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "claim"),
@@ -41,6 +47,7 @@ def test_an_unknown_variation_is_refused() -> None:
         ("abroad", "import locale, time; assert locale.getpreferredencoding() != 'UTF-8' and time.timezone == -45900"),
         ("numpy-plain", "from numpy._core._multiarray_umath import __cpu_features__ as f; assert not f['X86_V3']"),
         ("aten-default", "import torch; assert torch.backends.cpu.get_cpu_capability() == 'DEFAULT'"),
+        ("hash-1+threads-1", "import os; assert os.environ['PYTHONHASHSEED'] == os.environ['OMP_NUM_THREADS'] == '1'"),
         ("mkl-intel", "import os; assert os.environ['LD_PRELOAD'].endswith('libintel.so')"),
     ],
 )

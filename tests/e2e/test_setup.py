@@ -226,7 +226,7 @@ def ci(clone: Path) -> subprocess.CompletedProcess[str]:
     return run("bash", ".ci/run", cwd=clone, PATH=f"{clone / 'bin'}:{os.environ['PATH']}", CI="true")
 
 
-ELSEWHERE = "make test-elsewhere VARIATIONS=mkl-intel aten-default"
+ELSEWHERE = "make test-elsewhere VARIATIONS=mkl-intel+threads-1 mkl-compatible+aten-default+hash-1"
 CALLS = ["make install", "make test", ELSEWHERE, "dvc repro", "ldp tables --check"]
 
 
