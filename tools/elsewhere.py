@@ -176,7 +176,9 @@ def run(variation: Variation, tests: list[str], say: Callable[[str], None]) -> t
 def main() -> int:
     """Run what is asked for; 1 if a test failed anywhere."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("names", nargs="*", metavar="NAME", help="variations, or several joined by +; all, one by one, if none is named")
+    parser.add_argument(
+        "names", nargs="*", metavar="NAME", help="variations, or several joined by +; all, one by one, if none is named"
+    )
     parser.add_argument("--everything", action="store_true", help="the whole suite, not the numerical tests alone")
     parser.add_argument("--tests", nargs="+", metavar="PATH", help="these tests, given to pytest as they are")
     parser.add_argument("--list", action="store_true", help="say what there is and run nothing")
