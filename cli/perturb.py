@@ -62,6 +62,14 @@ def perturb(
         Path | None,
         typer.Option("--scores", help="Each feature's importance or sensitivity, for mechanism featurerr."),
     ] = None,
+    scores_epsilon: Annotated[
+        float | None,
+        typer.Option(
+            help="What finding the --scores out has cost each person, where their file does not say it: 0 if they are "
+            "public. Left out, the ledger says that it is unknown.",
+            min=0.0,
+        ),
+    ] = None,
     directed: Annotated[
         Path | None,
         typer.Option(
@@ -110,7 +118,7 @@ def perturb(
     if (dataset is None) == (features is None):
         raise OptionError("give either --dataset NAME or --input FILE, and not both")
     runs = report_seeds(seeds, search_seeds)
-    extras = Extras(levels=levels, scores=scores, directed=directed)
+    extras = Extras(levels=levels, scores=scores, scores_epsilon=scores_epsilon, directed=directed)
     with console.progress("perturb", len(runs), "seeds") as bar:
         if dataset is not None:
             for flag, given in (("--low", low), ("--high", high), ("--name", name)):
@@ -179,21 +187,31 @@ def _part(
 def _show(path: Path, *, as_json: bool) -> None:
     import json
 
+    from graphldp.ledger import Ledger
     from graphldp.stages.artifacts import read_meta
 
     meta = read_meta(path, "ldp perturb")
     if as_json:
         console.out.print_json(json.dumps({"path": str(path), **meta}))
         return
-    seeds = len(meta["seeds"])
+    if not isinstance(meta["epsilon"], float | int):
+        console.out.print(
+            f"{path}: {meta['nodes']:,} rows as they are: mechanism {meta['mechanism']} protects nothing",
+            soft_wrap=True,
+        )
+        return
+    seeds, claim = len(meta["seeds"]), meta["claim"]
+    lowest = f"{meta['epsilon']:g} (lowest level), " if "budgets" in meta else ""
     console.out.print(
         f"{path}: {meta['nodes']:,} reports of {meta['m']} of {meta['dimensions']} features"
-        f"{f' x {seeds} seeds' if seeds > 1 else ''}, {meta['mechanism']}, epsilon {meta['epsilon']:g} claimed, "
-        f"{float(meta['epsilon_exact']):.6g} exact"
-        if isinstance(meta["epsilon"], float | int)
-        else f"{path}: {meta['nodes']:,} rows as they are: mechanism {meta['mechanism']} protects nothing",
+        f"{f' x {seeds} seeds' if seeds > 1 else ''}, {meta['mechanism']}, epsilon {lowest}"
+        f"{float(claim['epsilon']):g} claimed for the whole report, {float(meta['epsilon_exact']):.6g} exact",
         soft_wrap=True,
     )
+    if not claim["keeps"]:
+        console.note(f"warning: {meta['mechanism']} does not keep its claim: {claim['reason']}")
+    if seeds > 1:
+        console.note(f"{Ledger.from_json(meta['ledger']).text()}, if all of it leaves the devices")
 
 
 def register(app: typer.Typer) -> None:

@@ -41,7 +41,7 @@ def select(
     """
     import json
 
-    from graphldp.audit.ledger import Ledger
+    from graphldp.ledger import Ledger
     from graphldp.stages.artifacts import read_meta, read_table
     from graphldp.stages.select import select as stage
 

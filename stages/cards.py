@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from graphldp.audit.ledger import ledger_from_meta, number
 from graphldp.client.levels import Personalised
+from graphldp.ledger import Ledger, ledger_from_meta, number
 from graphldp.measures import Measure, measures_of
 from graphldp.stages.artifacts import plain, read_meta, read_table
 from graphldp.stages.params import INDUCTIVE, Params
@@ -106,21 +106,36 @@ def _facts(facts: Mapping[str, Any], meta: Mapping[str, Any], title: str, parts:
 def _privacy(meta: Mapping[str, Any], reports: Mapping[str, Any], public: str) -> list[str]:
     claim, delta = meta["claim"], float(meta["delta"])
     exact = float(meta["epsilon_exact"])
+    ledger = ledger_from_meta([meta])
     rows = [
-        ("claimed epsilon of one person", number(float(claim["epsilon"]))),
-        ("exact epsilon, from the mechanism's law", "infinite" if math.isinf(exact) else f"{exact:.6g}"),
-        ("delta", f"{delta:g}"),
+        ("claimed epsilon of one report", number(float(claim["epsilon"]))),
+        ("exact epsilon of one report, from the mechanism's law", "infinite" if math.isinf(exact) else f"{exact:.6g}"),
+        ("delta of one report", f"{delta:g}"),
         ("keeps its claim", "yes" if claim["keeps"] else f"**no**: {claim['reason']}"),
-        ("spent in all", ledger_from_meta([meta]).text()),
+        ("spent in all", ledger.text()),
     ]
     levels = _levels(reports)
     if levels:
-        rows.append(("a person's budget by her level", levels))
+        rows.append(("a report's budget by the person's level" + " (not kept)" * (not claim["keeps"]), levels))
     return [
         _table(rows),
+        *_draws(ledger),
         "Everything behind the reports (calibration, training, this model, its predictions) spends nothing more. A new "
         "report of the same person does: its epsilon adds up.",
         f"Not protected: {public}, and who takes part. What these alone say about somebody is the floor below.",
+    ]
+
+
+def _draws(ledger: Ledger) -> list[str]:
+    """Return why a person has spent more than one report costs, where she has."""
+    most = max((spend.times for spend in ledger.spends), default=1)
+    if most == 1:
+        return []
+    return [
+        f"**This model is made of {most} reports of each person**: its hyper-parameters were chosen on "
+        "the search's draws, and it was kept as the best of the final runs, each of which has a draw of its own. So their "
+        "budgets add up. A model of one collection (`ldp perturb --input FILE --secure`) spends one report: search and "
+        "all runs share it."
     ]
 
 

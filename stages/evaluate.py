@@ -16,9 +16,9 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from graphldp import __version__
-from graphldp.audit.ledger import ledger_from_meta
 from graphldp.errors import ArtifactError, DataError
 from graphldp.evaluation import Bootstrap, Interval, mean_interval, paired_difference
+from graphldp.ledger import ledger_from_meta
 from graphldp.measures import DEFAULT_TASK, TaskMeasures, measures_of
 from graphldp.stages.artifacts import read_meta, read_table, write_json, write_text
 from graphldp.stages.figures import budget_figure
@@ -331,7 +331,7 @@ def _row(one: _Runs, floor: _Runs, ceiling: _Runs, bootstrap: Bootstrap, printed
         mechanism=cell.mechanism,
         epsilon=cell.epsilon,
         axes=_axes(cell.axes),
-        ledger=ledger_from_meta([one.meta]),
+        ledger=ledger_from_meta([one.meta]).once(),
         model=model,
         runs=len(one.numbers),
         steps=one.steps if one.trained else (),

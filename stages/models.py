@@ -12,6 +12,7 @@ from graphldp import __version__
 from graphldp.errors import ArtifactError, GraphLDPError
 from graphldp.graph import Graph
 from graphldp.learn import TrainedModel, Values, pack, trained, unpack
+from graphldp.ledger import ledger_from_meta
 from graphldp.measures import measures_of
 from graphldp.methods import Method
 from graphldp.stages.artifacts import atomic, require, write_json, write_text
@@ -38,7 +39,7 @@ def save_model(
     source: CalibratedFile,
     floor: Floor | None = None,
 ) -> Path:
-    """Keep the final run with the lowest validation loss, with the budget that its reports spent, and its card.
+    """Keep the final run with the lowest validation loss, with what its people have spent, and its card.
 
     `source` is what it was trained on; `floor` is what the runs of the floor scored, where they are known.
     """
@@ -56,7 +57,7 @@ def save_model(
         result.outcome,
         best,
         result.setup.backbone,
-        spent={"features": meta["epsilon"], "delta": meta["delta"], "per": "user"},
+        spent=ledger_from_meta([meta]),
         about={
             **{key: meta[key] for key in ("dataset", "method", "mechanism", "options", "input", "m", "arm")},
             "seed": row["seed"],

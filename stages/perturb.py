@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
@@ -14,11 +13,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphldp import __version__
-from graphldp.audit.ledger import ledger_from_meta
 from graphldp.client import Reports, VectorMechanism, protocol
 from graphldp.client.directed import DirectedMechanism, first_round, second_round
 from graphldp.errors import ArtifactError, OptionError
 from graphldp.graph import Graph
+from graphldp.ledger import ledger_from_meta, release_of
 from graphldp.methods import Rounds
 from graphldp.randomness import SecureSource, Source, generator
 from graphldp.stages.artifacts import file_hash, plain
@@ -204,6 +203,11 @@ def perturb_file(
     own = read_features(name, features, low=low, high=high)
     given = _given(own, mechanism, epsilon, options or {}, extras or Extras())
     device = given.device
+    if secure and not device.claim.keeps:
+        raise OptionError(
+            f"--secure collects from people, and {mechanism} does not keep its claim: {device.claim.reason}; take "
+            "another mechanism (`ldp list mechanisms` marks those whose claim fails)"
+        )
     sources: dict[int, Source] = {
         seed: SecureSource() if secure else source_of(root, name, device, seed) for seed in seeds
     }
@@ -259,7 +263,11 @@ def _given(
         if extras.scores is not None:
             raise OptionError("--scores and --directed both say what a round looks for: give one of them")
         return _directed(graph, mechanism, epsilon, options, extras.directed, seeds, level, part)
-    scores = None if extras.scores is None else read_scores(extras.scores, graph)
+    scores = None if extras.scores is None else read_scores(extras.scores, graph, extras.scores_epsilon)
+    if scores is None and extras.scores_epsilon is not None:
+        raise OptionError(
+            f"--scores-epsilon {extras.scores_epsilon:g} is what --scores have cost: give both or neither"
+        )
     if scores is not None and (mechanism != "featurerr" or part is not None):
         who = mechanism if part is None else "a method of two rounds"
         raise OptionError(f"--scores shares a budget out by feature, which featurerr does; {who} does not")
@@ -326,14 +334,15 @@ def addressed(root: int, *further: str) -> dict[str, Any]:
     }
 
 
-def _release(meta: Mapping[str, Any]) -> str:
-    """Return what identifies these draws: their address, or, of real reports, a number that nobody else has.
+def _release(meta: Mapping[str, Any], level: NDArray[np.int32] | None) -> str:
+    """Return what identifies a release: what shaped its draws, and, of real reports, a number that nobody else has.
 
-    Two files with the same draws are one release and spend once; two collections from the same people are two.
+    Draws of one release with the same seed are the same answers; two collections from the same people are two. The
+    number also keeps anybody from confirming a guess of the people's levels.
     """
     nonce = "" if meta["random"]["reproducible"] else os.urandom(16).hex()
-    text = json.dumps([plain(meta), nonce], sort_keys=True, default=str)
-    return hashlib.sha256(text.encode()).hexdigest()[:32]
+    levels = "" if level is None else hashlib.sha256(level.astype(np.int64).tobytes()).hexdigest()
+    return release_of(plain(meta), levels, nonce)
 
 
 def reports_meta(
@@ -369,10 +378,14 @@ def _meta(given: _Given, nodes: int, seeds: Sequence[int], facts: Mapping[str, A
         "library": __version__,
         **facts,
     }
-    if given.level is not None and device.name in PUBLIC_LEVELS:
-        # The levels are public policy, so the users' mean is known exactly and not only by their distribution.
-        meta["epsilon_mean"] = float(np.mean(np.asarray(meta["budgets"])[given.level - 1]))
-    meta["release"] = _release(meta)
+    if given.level is not None and "budgets" in meta:
+        # Public levels are policy, so the users' mean is known exactly. Private ones are nobody's to average: the
+        # distribution says nothing of levels that were given, so the mean is bounded by the largest budget.
+        public = device.name in PUBLIC_LEVELS
+        meta["epsilon_mean"] = (
+            float(np.mean(np.asarray(meta["budgets"])[given.level - 1])) if public else meta["epsilon_max"]
+        )
+    meta["release"] = _release(meta, given.level)
     meta["ledger"] = [*given.ledger, *ledger_from_meta([meta]).as_json()]
     return meta
 

@@ -16,12 +16,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphldp import __version__
-from graphldp.audit.ledger import ledger_from_meta, spends_of
 from graphldp.client import Reports, VectorMechanism, from_meta
 from graphldp.client.directed import DirectedMechanism, directed_from_meta, first_round, second_round
 from graphldp.client.ppm_public import PublicLevels
 from graphldp.errors import ArtifactError
 from graphldp.graph import Graph
+from graphldp.ledger import ledger_from_meta, spends_of
 from graphldp.methods import Method, Rounds
 from graphldp.server import (
     Calibration,

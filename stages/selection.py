@@ -26,11 +26,11 @@ from graphldp.adversary import (
     public_view,
     reader_of,
 )
-from graphldp.audit.ledger import spends_of
 from graphldp.client import Reports, VectorMechanism, from_meta, protocol
 from graphldp.client.directed import DirectedMechanism, directed_from_meta
 from graphldp.errors import ArtifactError, OptionError, unknown_name
 from graphldp.graph import Graph
+from graphldp.ledger import spends_of
 from graphldp.methods import Rounds
 from graphldp.randomness import generator
 from graphldp.server import (

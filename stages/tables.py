@@ -14,8 +14,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-from graphldp.audit.ledger import Ledger, Spend
 from graphldp.evaluation import Bootstrap, Interval
+from graphldp.ledger import Ledger, Spend
 from graphldp.measures import DEFAULT_TASK, Measure, TaskMeasures, measures_of
 from graphldp.stages.paper_numbers import PaperNumber
 

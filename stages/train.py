@@ -14,6 +14,7 @@ import pyarrow as pa
 from graphldp import __version__, methods
 from graphldp.errors import OptionError
 from graphldp.graph import Graph
+from graphldp.ledger import ledger_from_meta
 from graphldp.measures import measures_of
 from graphldp.stages.answers import SurveyFile
 from graphldp.stages.artifacts import expect, file_hash, write_json, write_table
@@ -27,7 +28,7 @@ from graphldp.stages.params import Params, check_classes
 from graphldp.stages.paths import calibrated_path, epsilon_text, graph_dir, resume_path, runs_path, survey_path
 from graphldp.stages.perturb import check_nodes
 from graphldp.stages.perturb import make_command as perturb_command
-from graphldp.stages.reports import CalibratedFile
+from graphldp.stages.reports import CalibratedFile, report_seeds
 from graphldp.stages.resources import Resources
 from graphldp.stages.rounds import check_selection
 from graphldp.stages.setups import Answered, Plan, Stored, plan_of
@@ -238,6 +239,9 @@ def runs_meta(
     if reports is not None:
         meta |= {key: reports[key] for key in CARRIED}
         meta |= {key: reports[key] for key in ("rounds", "selection", "evidence") if key in reports}
+        # The runs, what their search has chosen and what is kept of them come from these draws alone.
+        used = report_seeds(params.seeds, params.search.seeds)
+        meta["ledger"] = ledger_from_meta([reports]).of_seeds(used).as_json()
         claim = reports["claim"]
         meta["mechanism_claim"] = {
             "claimed": claim["epsilon"],

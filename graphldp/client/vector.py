@@ -162,7 +162,7 @@ class VectorMechanism(ABC):
             "claim": asdict(self.claim),
         }
         if len(self.budgets) > 1:
-            out |= {"budgets": list(self.budgets), "epsilon_mean": self.mean_epsilon, "epsilon_max": max(self.budgets)}
+            out |= {"budgets": list(self.budgets), "epsilon_mean": self.mean_epsilon, "epsilon_max": self.claim.epsilon}
         return out
 
 

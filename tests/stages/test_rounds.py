@@ -15,10 +15,10 @@ import scipy.sparse as sp
 from cell_factory import NAME, accuracies, calibrate, small_graph, small_params, store
 
 from graphldp import methods
-from graphldp.audit.ledger import Ledger
 from graphldp.client import Reports
 from graphldp.errors import ArtifactError, DataError, GraphLDPError, OptionError
 from graphldp.graph import Graph
+from graphldp.ledger import Ledger
 from graphldp.methods import Method, Rounds
 from graphldp.server import rectify
 from graphldp.stages.artifacts import read_meta, read_table
@@ -138,15 +138,19 @@ def test_the_files_say_what_both_rounds_have_spent(data: Path) -> None:
     files = stages(data, params, epsilon=6.0)
     first, second = read_meta(files.first, "make"), read_meta(files.second, "make")
     assert first["release"] != second["release"]
-    assert Ledger.from_json(first["ledger"]).text() == "total epsilon per user: features 3.0"
-    both = "total epsilon per user: features 3.0 + features 3.0 = 6.0"
+    draws = len(first["seeds"])
+    whole = Ledger.from_json(first["ledger"])
+    assert whole.text() == f"total epsilon per user: features 3.0 x {draws} draws = {3.0 * draws}"
+    assert whole.once().text() == "total epsilon per user: features 3.0"
+    both = f"total epsilon per user: features 3.0 x {draws} draws + features 3.0 x {draws} draws = {6.0 * draws}"
     assert Ledger.from_json(second["ledger"]).text() == both
     calibrated = read_meta(files.calibrated, "make")
     assert Ledger.from_json(calibrated["ledger"]).text() == both
     assert calibrated["epsilon"] == calibrated["claim"]["epsilon"] == 6.0
     assert calibrated["epsilon_exact"] == pytest.approx(6.0)
     runs = read_meta(train(NAME, "togl-fda", None, 6.0, data=data, params=params), "make")
-    assert Ledger.from_json(runs["ledger"]).total().epsilon == 6.0
+    assert Ledger.from_json(runs["ledger"]).once().total().epsilon == 6.0
+    assert Ledger.from_json(runs["ledger"]).total().epsilon == 6.0 * (params.seeds + params.search.seeds)
     assert runs["epsilon"] == 6.0
     assert runs["epsilon_exact"] == pytest.approx(6.0)
     assert runs["rounds"] == dataclasses.asdict(Rounds(score_by="fda"))
@@ -337,7 +341,7 @@ def test_public_levels_take_both_rounds_from_files(data: Path) -> None:
     )
     file = CalibratedFile(files.calibrated, "make")
     np.testing.assert_array_equal(file.load(0).weights, [1 + k % 5 for k in range(nodes)])
-    spent = Ledger.from_json(file.meta["ledger"]).total()
+    spent = Ledger.from_json(file.meta["ledger"]).once().total()
     assert (spent.epsilon, spent.max) == (4.0, 64.0)
     with pytest.raises(OptionError, match="give both --levels FILE"):
         perturb_graph(NAME, "ppm-public", 2.0, data=data, seeds=[0], extras=Extras(directed=files.scores))
@@ -354,8 +358,11 @@ def test_a_kept_model_knows_its_own_second_round(data: Path, tmp_path: Path) -> 
     files = stages(data, params, epsilon=8.0)
     train(NAME, "togl-fda", None, 8.0, data=data, params=params, models=tmp_path / "model")
     kept = load_model(tmp_path / "model")
-    assert kept.spent["features"] == 8.0
+    assert kept.spent.once().total().epsilon == 8.0
+    assert kept.spent.total().epsilon == 8.0 * (params.seeds + params.search.seeds)
     predictions = predict_reports(tmp_path / "model", files.second, data=data, output=tmp_path / "p.parquet")
+    # Its own second round is a draw that it has counted already.
+    assert Ledger.from_json(read_meta(predictions, "make")["ledger"]) == kept.spent
     guess = read_table(predictions, "make").column("class").to_numpy()
     graph = read_graph(graph_dir(data, NAME))
     test = split_of(graph, params, int(kept.about["seed"])).test

@@ -12,11 +12,11 @@ import scipy.sparse as sp
 from cell_factory import NAME, small_graph, small_params, store
 
 from graphldp import methods
-from graphldp.audit.ledger import ledger_from_meta
 from graphldp.client import VectorMechanism, from_meta
 from graphldp.client.vote import Vote
 from graphldp.errors import DataError, GraphLDPError, OptionError
 from graphldp.graph import Graph
+from graphldp.ledger import ledger_from_meta
 from graphldp.methods import Survey
 from graphldp.randomness import generator
 from graphldp.server import rectify
