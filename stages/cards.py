@@ -132,10 +132,10 @@ def _draws(ledger: Ledger) -> list[str]:
     if most == 1:
         return []
     return [
-        f"**This model is made of {most} reports of each person**: its hyper-parameters were chosen on "
-        "the search's draws, and it was kept as the best of the final runs, each of which has a draw of its own. So their "
-        "budgets add up. A model of one collection (`ldp perturb --input FILE --secure`) spends one report: search and "
-        "all runs share it."
+        f"**This model is made of {most} reports of each person**: its hyper-parameters were chosen on the search's "
+        "draws, and it was kept as the best of the final runs, each of which has a draw of its own. So their budgets "
+        "add up. A model of one collection (`ldp perturb --input FILE --secure`) spends one report: search and all "
+        "runs share it."
     ]
 
 

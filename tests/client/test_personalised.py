@@ -155,7 +155,9 @@ def test_what_users_of_each_level_spend_is_the_largest_loss_of_the_joint_law(
             budget = built._features(level) / m
             for chosen in itertools.combinations(range(2), m):
                 for signs in itertools.product((-1, 1), repeat=m):
-                    chance = [0.5 + s * corners[x][j] / 2 * math.tanh(budget / 2) for j, s in zip(chosen, signs)]
+                    chance = [
+                        0.5 + s * corners[x][j] / 2 * math.tanh(budget / 2) for j, s in zip(chosen, signs, strict=True)
+                    ]
                     log.append(table[level - 1, sent] - math.log(math.comb(2, m)) + sum(map(math.log, chance)))
         laws[level, x] = np.array(log)
     assert all(np.exp(law).sum() == pytest.approx(1) for law in laws.values())
