@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import json
 import re
 import shutil
@@ -13,6 +12,8 @@ from typing import Any
 import pytest
 import yaml
 from ldp_process import environment
+
+from graphldp.stages.code import KINDS
 
 ROOT = Path(__file__).resolve().parents[2]
 GRID: dict[str, Any] = {
@@ -56,9 +57,8 @@ ROUNDS = [
     for stage in ("perturb-first", "select", "perturb-second", "denoise-rounds", "train-rounds")
 ]
 SURVEYS = [f"{stage}@synthetic-row0-1" for stage in ("survey", "train-surveys")]
-CODE = [f"code-{kind}" for kind in ("perturb", "select", "survey", "denoise", "train")]
 EVERYTHING = {
-    *CODE,
+    "code",
     *("download@synthetic", "perturb@synthetic-mb-1", "denoise@synthetic-row0-1", "train@synthetic-row0-1"),
     *REFERENCES,
     *ROUNDS,
@@ -69,59 +69,23 @@ EVERYTHING = {
 
 # declared -------------------------------------------------------------------------------------------------------------
 
-# What a stage module may use without being run again when it changes: how files are named, written and checked.
-PLUMBING = {"artifacts", "fetch", "graphs", "loaders", "models", "own", "params", "paths"}
-STAGES = {"download", "perturb", "select", "survey", "denoise", "train", "evaluate"}
-
-
-def used(module: str) -> set[str]:
-    """Return the modules of stages/ that a stage's module imports, itself and indirectly imported ones included."""
-    seen: set[str] = set()
-    todo = [module]
-    while todo:
-        name = todo.pop()
-        if name in seen:
-            continue
-        seen.add(name)
-        for node in ast.walk(ast.parse((ROOT / "stages" / f"{name}.py").read_text(encoding="utf-8"))):
-            if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("graphldp.stages."):
-                found = str(node.module).removeprefix("graphldp.stages.")
-                todo += [] if found in PLUMBING | STAGES else [found]
-    return seen
-
 
 def declared() -> dict[str, dict[str, Any]]:
     stages = yaml.safe_load((ROOT / "dvc.yaml").read_text(encoding="utf-8"))["stages"]
     return {name: stage.get("do", stage) for name, stage in stages.items()}
 
 
-def modules_of(name: str) -> set[str]:
-    """Return the modules on which a stage depends, by itself and through the files that `ldp code` writes."""
-    stages, out = declared(), set()
-    for path in stages[name]["deps"]:
-        kind = re.fullmatch(r"data/code/(\w+)\.json", path)
-        out |= {path} if kind is None else set(stages[f"code-{kind[1]}"]["deps"])
-    return out
-
-
-@pytest.mark.parametrize("name", [name for name in declared() if name != "majority" and not name.startswith("code-")])
+@pytest.mark.parametrize("name", [name for name in declared() if name != "code"])
 def test_a_stage_depends_on_the_modules_that_it_runs(name: str) -> None:
     """A change of the learning protocol has to train again: dvc sees nothing but what is declared."""
-    modules = used(name.partition("-")[0])
-    assert {f"stages/{module}.py" for module in modules} <= modules_of(name)
+    kind = str(declared()[name]["cmd"]).split()[1]
+    assert f"data/code/{kind}.json" in declared()[name]["deps"]
 
 
-@pytest.mark.parametrize("kind", [name.removeprefix("code-") for name in declared() if name.startswith("code-")])
-def test_hashed_modules_are_those_of_the_stages_that_depend_on_them(kind: str) -> None:
-    stage = declared()[f"code-{kind}"]
-    assert stage["cmd"] == f"ldp code {kind} --quiet --output data/code/{kind}.json"
-    assert stage["outs"] == [f"data/code/{kind}.json"]
-    assert [name for name in declared() if f"data/code/{kind}.json" in declared()[name]["deps"]]
-
-
-def test_majority_depends_on_what_it_runs() -> None:
-    wanted = {"stages/train.py", "stages/learning.py", "graphldp/splits.py", "graphldp/randomness.py"}
-    assert wanted <= set(declared()["majority"]["deps"])
+def test_the_modules_of_every_kind_of_stage_are_hashed() -> None:
+    stage = declared()["code"]
+    assert stage["outs"] == [f"data/code/{kind}.json" for kind in KINDS]
+    assert stage["deps"] == ["graphldp", "stages"]
 
 
 def test_what_belongs_to_a_machine_is_no_dependency() -> None:
@@ -135,7 +99,8 @@ def test_a_command_reads_what_its_stage_depends_on(name: str) -> None:
     """Every parameter and every file that a command line names is declared, or is the stage's own output."""
     stage = declared()[name]
     named = set(re.findall(r"data/\S+", stage["cmd"]))
-    assert named <= {*stage["deps"], *(out for out in stage.get("outs", []) if isinstance(out, str))}
+    outs = [out for out in stage.get("outs", []) if isinstance(out, str)]
+    assert named <= {*stage["deps"], *outs, *(str(Path(out).parent) for out in outs)}
 
 
 # run ------------------------------------------------------------------------------------------------------------------
