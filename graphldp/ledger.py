@@ -105,6 +105,10 @@ class Ledger:
         found = {spend.per for spend in self.spends}
         return sorted(found, key=lambda per: (per != "user", per))
 
+    def of_unit(self, per: str) -> Ledger:
+        """Return what was spent of the budgets of one unit."""
+        return Ledger(spends=tuple(spend for spend in self.spends if spend.per == per))
+
     def once(self) -> Ledger:
         """Return what the people of one run spend: one draw of each release."""
         return Ledger(spends=tuple(replace(spend, draws=spend.draws[:1]) for spend in self.spends))

@@ -66,11 +66,7 @@ def card_text(
     intro = f"A {facts['model']} trained for {task.title} on locally private reports. {about['summary']}"
     parts = [title, intro, "## What it is", _table(_facts(facts, meta, task.title, task.parts))]
     parts += ["## Privacy", *_privacy(meta, reports, task.public)]
-    if "target" in about:
-        parts.append(
-            f"The number that it learned is the {about['target']}: private data, which the people of the training and "
-            "validation part are taken to have given away. No epsilon above accounts for that."
-        )
+    parts += [task.disclosed] if task.disclosed else []
     parts += ["## How good it is", *_scores(about, meta, final, task.measures, floor)]
     parts += ["## What it is for", *_uses(task.task), "## How to make it again", _commands(about, meta, params)]
     return "\n\n".join(parts) + "\n"
@@ -82,12 +78,14 @@ def _table(rows: Sequence[tuple[str, str]]) -> str:
 
 def _facts(facts: Mapping[str, Any], meta: Mapping[str, Any], title: str, parts: str) -> list[tuple[str, str]]:
     about = facts["about"]
-    options = ", ".join(f"{key} {value}" for key, value in {**facts["options"], **facts["task"]["options"]}.items())
+    options, learned = (
+        ", ".join(f"{key} {value}" for key, value in of["options"].items()) for of in (facts, facts["task"])
+    )
     inductive = about.get("split") == INDUCTIVE
     apart = ", seen alone: the people of the other parts were in graphs without a link to them" * inductive
     chosen = ", ".join(f"{key} {value}" for key, value in about["chosen"].items() if value not in ({}, None))
     return [
-        ("task", title),
+        ("task", f"{title} ({learned})" if learned else title),
         ("data set", f"{meta['dataset']}, `{meta['input']}`"),
         ("method", str(meta["method"])),
         ("mechanism", f"{meta['mechanism']}, {about['m']} of {facts['dimensions']} features of a person reported"),

@@ -43,6 +43,7 @@ __all__ = [
     "check_classes",
     "check_numbers",
     "load",
+    "load_settings",
     "read_yaml",
     "typed",
     "value_text",
@@ -353,6 +354,19 @@ def load(path: Path) -> Params:
     return params
 
 
+def load_settings(path: Path) -> Params:
+    """Read seeds, search and training of the file, for one cell; its rows are not read, and need not be sound."""
+    raw = read_yaml(path, "run where it is, or name the file with --params")
+    try:
+        if isinstance(raw, Mapping):
+            raw = {key: value for key, value in raw.items() if key not in _GRID}
+        params: Params = build(Params, raw, "")
+        check_numbers(params)
+    except OptionError as error:
+        raise OptionError(f"{path}: {error}") from None
+    return params
+
+
 def read_yaml(path: Path, remedy: str) -> Any:
     """Return what a YAML file holds; `remedy` is said where there is no such file."""
     try:
@@ -390,6 +404,8 @@ def typed(cls: type[Any], raw: Any, place: str) -> dict[str, Any]:
     return {key: _value(str(known[key].type), value, place + key) for key, value in raw.items()}
 
 
+_REFERENCES = ("structure", "nonpriv")
+_GRID = ("datasets", "epsilons", "mechanisms", "arms", "rounds", "surveys", "references")  # what makes a table
 _PEOPLE = {"rounds": "report in two rounds", "surveys": "are asked in turn"}
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 _ROWS: dict[str, type[Any]] = {cls.__name__: cls for cls in (Arm, RoundsArm, SurveyArm)}
@@ -461,6 +477,13 @@ def check(params: Params) -> None:
     for place, arm in params.rows().items():
         _check_arm(arm, place, reference=False)
     arms = (*params.references, *params.rows().values())
+    given = {arm.method for arm in params.references}
+    lacking = [method for method in _REFERENCES if params.rows() and method not in given]
+    if lacking:
+        raise OptionError(
+            f'references lacks {" and ".join(lacking)}: every table has its floor (structure, mechanism "null", '
+            "epsilon 0) and its ceiling (nonpriv, mechanism identity, epsilon inf)"
+        )
     names = ["majority", *(arm.name for arm in arms)]
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:

@@ -273,13 +273,8 @@ def _privacy(result: Result) -> str:
     marked = (
         f"<p>{DAGGER} marks mechanisms that do not keep their claim: {escape('; '.join(broken))}</p>" if broken else ""
     )
-    numbers = ""
-    if any("mae" in section.measures.names for section in result.sections):
-        numbers = (
-            "<p>The number that regression learns, the l2 norm of a person’s true features, is private data too: "
-            "these tables assume that the people of the training and validation part have given it away, and that "
-            "is outside of epsilon.</p>"
-        )
+    disclosed = dict.fromkeys(section.measures.disclosed for section in result.sections)
+    numbers = "".join(f"<p>{escape(text)}</p>" for text in disclosed if text)
     return (
         "<p>Each person’s device perturbs her own feature row and sends only the noisy report. Whatever two rows she "
         "might have had, any report is at most e<sup>epsilon</sup> times as likely under one as under the other, "

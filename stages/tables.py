@@ -104,7 +104,7 @@ class Row:
             return "features, unprotected"
         if self.role != "private":
             return "nothing"
-        return self.ledger.text().removeprefix("total epsilon per user: ")
+        return self.ledger.of_unit("user").text().removeprefix("total epsilon per user: ")
 
     @property
     def total(self) -> Spend:

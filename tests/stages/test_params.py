@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from graphldp.errors import OptionError
-from graphldp.stages.params import Cell, Params, load
+from graphldp.stages.params import Cell, Params, load, load_settings
 
 ROOT = Path(__file__).parents[2]
 SURVEY = {"teachers": 0.3, "first": 1, "narrowed": 2, "features": 50, "last": 5}
@@ -286,3 +286,20 @@ def test_a_file_that_is_not_there(tmp_path: Path) -> None:
 
 def test_an_empty_file_is_all_defaults(tmp_path: Path) -> None:
     assert load(written(tmp_path, "# nothing\n")) == Params()
+
+
+@pytest.mark.parametrize(("left", "lacking"), [([], "structure and nonpriv"), (["structure"], "nonpriv")])
+def test_a_table_without_floor_or_ceiling_is_refused_before_anything_runs(
+    left: list[str], lacking: str, tmp_path: Path
+) -> None:
+    grid = {**GRID, "references": [row for row in GRID["references"] if row["method"] in left]}
+    assert f"references lacks {lacking}: every table has its floor" in refused(tmp_path, grid)
+
+
+def test_a_cell_needs_no_sound_rows(tmp_path: Path) -> None:
+    path = written(tmp_path, changed("arms.0.method", "nosuch"))
+    with pytest.raises(OptionError, match="nosuch"):
+        load(path)
+    assert load_settings(path).search == load(written(tmp_path, GRID)).search
+    with pytest.raises(OptionError, match="unknown key 'seedz'"):
+        load_settings(written(tmp_path, {**GRID, "seedz": 1}))
