@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 from rich.console import Console
@@ -78,3 +79,33 @@ def test_methods_say_in_which_list_their_rows_stand(ldp) -> None:
         **{"majority": "every table", "structure": "references", "nonpriv": "references", "ppgnn": "arms"},
         **{"togl-sma": "rounds", "votes": "surveys", "frontier": "surveys"},
     }
+
+
+def test_data_lists_the_graphs_that_are_there(ldp, tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    empty = ldp("list", "data", "--data", data)
+    assert (empty.code, empty.out) == (0, "")
+    assert empty.line == f"no graphs in {data}; `ldp download` and `ldp import` make them"
+    assert json.loads(ldp("list", "data", "--data", data, "--json").out) == []
+    (tmp_path / "f.csv").write_text("node,x\na,1\nb,-1\nc,0\n")
+    (tmp_path / "e.csv").write_text("source,target\na,b\n")
+    own = ("--features", tmp_path / "f.csv", "--edges", tmp_path / "e.csv", "--low", "-1", "--high", "1")
+    assert ldp("import", "mine", *own, "--data", data).code == 0
+    drawn = ("--set", "nodes=1200", "--set", "seed=3", "--name", "drawn")
+    assert ldp("download", "synthetic", *drawn, "--data", data).code == 0
+    (data / "graphs" / "broken").mkdir()
+    (data / "graphs" / "broken" / "graph.json").write_text("{")
+    (data / "graphs" / ".mine.7.partial").mkdir()
+    (data / "graphs" / ".mine.7.partial" / "graph.json").write_text("{")
+    broken, first, second = json.loads(ldp("list", "data", "--data", data, "--json").out)
+    assert (broken["name"], broken["nodes"], broken["from"]) == ("broken", None, "damaged")
+    assert first == {
+        **{"name": "drawn", "nodes": 1200, "edges": 6000, "features": 128, "classes": 4, "range": "0..1"},
+        "from": "synthetic, nodes=1200, seed=3",
+    }
+    assert second == {
+        **{"name": "mine", "nodes": 3, "edges": 1, "features": 1, "classes": 0, "range": "-1..1", "from": "own files"}
+    }
+    table = ldp("list", "data", "--data", data).out
+    assert "1,200" in table
+    assert "own files" in table
