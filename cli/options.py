@@ -33,6 +33,7 @@ __all__ = [
     "Split",
     "Strategy",
     "Task",
+    "graph_names",
 ]
 
 DATA = Path("data")  # the default of `Data`: where the pipeline keeps its artifacts
@@ -48,10 +49,13 @@ def _complete(names: Callable[[], Iterable[str]]) -> Callable[[str], list[str]]:
     return complete
 
 
-def _datasets() -> Iterable[str]:
+def graph_names(ctx: typer.Context, incomplete: str) -> list[str]:
+    """Complete the name of a graph: a registered one, or one that stands in the data folder."""
     from graphldp.datasets import names
+    from graphldp.stages.paths import stored_graphs
 
-    return names()
+    known = {*names(), *stored_graphs(ctx.params.get("data") or DATA)}
+    return [name for name in sorted(known) if name.startswith(incomplete)]
 
 
 def _mechanisms() -> Iterable[str]:
@@ -83,8 +87,8 @@ Dataset: TypeAlias = Annotated[
     typer.Option(
         "--dataset",
         "-d",
-        help="Name of the graph; `ldp list datasets` shows them.",
-        autocompletion=_complete(_datasets),
+        help="Name of the graph; `ldp list datasets` and `ldp list data` show them.",
+        autocompletion=graph_names,
         show_default=False,
     ),
 ]

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from graphldp.cli import console
-from graphldp.cli.options import DATA, AsJson, Data, Epsilon, Mechanism, Seed, Seeds
+from graphldp.cli.options import DATA, AsJson, Data, Epsilon, Mechanism, Seed, Seeds, graph_names
 from graphldp.cli.settings import Settings, parse, parts
 from graphldp.errors import OptionError
 
@@ -32,7 +32,10 @@ def perturb(
     epsilon: Epsilon,
     mechanism: Mechanism = None,
     dataset: Annotated[
-        str | None, typer.Option("--dataset", "-d", help="Perturb the features of this downloaded graph.")
+        str | None,
+        typer.Option(
+            "--dataset", "-d", help="Perturb the features of this downloaded graph.", autocompletion=graph_names
+        ),
     ] = None,
     features: Annotated[
         Path | None,

@@ -14,6 +14,8 @@ import yaml
 from ldp_process import environment
 
 from graphldp.stages.code import KINDS
+from graphldp.stages.graphs import graph_hash
+from graphldp.stages.paths import graph_dir
 
 ROOT = Path(__file__).resolve().parents[2]
 GRID: dict[str, Any] = {
@@ -161,17 +163,22 @@ class Project:
 @pytest.fixture(scope="module")
 def project(tmp_path_factory: pytest.TempPathFactory) -> Project:
     """The grid, run once and committed."""
-    folder = tmp_path_factory.mktemp("project")
+    one = copy_of_the_project(tmp_path_factory.mktemp("project"))
+    one.set()
+    assert set(one.repro()) == EVERYTHING
+    one.commit()
+    return one
+
+
+def copy_of_the_project(folder: Path) -> Project:
+    """Return a repository in which nothing has been run yet."""
     for name in ("graphldp", "stages", "papers"):
         shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
     (folder / ".dvc").mkdir()
     for name in ("dvc.yaml", ".dvcignore", ".gitignore", ".dvc/config", ".dvc/.gitignore"):
         shutil.copy(ROOT / name, folder / name)
     one = Project(folder)
-    one.set()
     one.run("git", "init", "--quiet")
-    assert set(one.repro()) == EVERYTHING
-    one.commit()
     return one
 
 
@@ -282,3 +289,57 @@ def test_recomputed_from_nothing_every_byte_is_the_same(project: Project) -> Non
     assert set(project.repro()) == EVERYTHING - {"evaluate"}
     assert project.outputs() == before
     assert project.run("git", "status", "--porcelain") == ""
+
+
+OWN_CELLS = [f"{stage}-1" for stage in ("denoise@mine-row0", "denoise@drawn-row0")]
+IMPORT = ("ldp", "import", "mine", "--features", "f.csv", "--edges", "e.csv", "--low", "0", "--high", "1")
+
+
+def features(folder: Path, *, turned: bool = False) -> None:
+    rows = [f"person-{node},{int(node % 2 == turned)},1" for node in range(12)]
+    (folder / "f.csv").write_text("\n".join(["node,x,y", *rows]) + "\n", encoding="utf-8")
+
+
+@pytest.mark.slow
+def test_own_graphs_run_in_the_pipeline_and_are_never_lost(tmp_path: Path) -> None:
+    """One that was imported, and one that was drawn with options of its own."""
+    one = copy_of_the_project(tmp_path)
+    features(tmp_path)
+    (tmp_path / "e.csv").write_text("source,target\nperson-0,person-1\nperson-2,person-3\n", encoding="utf-8")
+    one.run(*IMPORT)
+    one.run("ldp", "download", "synthetic", "--set", "nodes=90", "--set", "seed=3", "--name", "drawn")
+    graphs = {name: graph_dir(tmp_path / "data", name) for name in ("mine", "drawn")}
+    made = {name: graph_hash(folder) for name, folder in graphs.items()}
+    one.set(datasets=["mine", "drawn"])
+    cells = {f"{stage}@{name}" for name in graphs for stage in ("download", "perturb", "denoise")}
+    ran = one.repro(*OWN_CELLS)
+    assert {name.removesuffix("-mb-1").removesuffix("-row0-1") for name in ran if "@" in name} == cells
+    assert {name: graph_hash(folder) for name, folder in graphs.items()} == made
+    assert one.repro(*OWN_CELLS) == []
+
+    # Other code of the parsers makes both again. They come out the same, so that nothing behind them runs.
+    parser = tmp_path / "graphldp" / "datasets" / "own.py"
+    parser.write_text(parser.read_text(encoding="utf-8") + "\n# changed\n", encoding="utf-8")
+    assert sorted(one.repro(*OWN_CELLS)) == ["download@drawn", "download@mine"]
+    assert {name: graph_hash(folder) for name, folder in graphs.items()} == made
+
+    # Other files under the same name are other people: they stay, and what was made of the former is made again.
+    features(tmp_path, turned=True)
+    one.run(*IMPORT, "--force")
+    turned = graph_hash(graphs["mine"])
+    assert turned != made["mine"]
+    assert one.repro(*OWN_CELLS) == ["download@mine", "perturb@mine-mb-1", "denoise@mine-row0-1"]
+    assert graph_hash(graphs["mine"]) == turned
+
+    # Neither without the folder nor without the files is it lost; without both it is in DVC's cache, and that is said.
+    shutil.rmtree(graphs["mine"])
+    assert one.repro("download@mine") == ["download@mine"]
+    assert graph_hash(graphs["mine"]) == turned
+    (tmp_path / "f.csv").unlink()
+    assert one.repro("--force", "--single-item", "download@mine") == ["download@mine"]
+    assert graph_hash(graphs["mine"]) == turned
+    shutil.rmtree(graphs["mine"])
+    (remedy,) = re.findall("`(dvc checkout .+)`", one.run("ldp", "download", "mine", code=2))
+    one.run(*remedy.split())
+    assert graph_hash(graphs["mine"]) == turned
+    assert one.repro(*OWN_CELLS) == []
