@@ -11,6 +11,7 @@ from typing import Any
 
 from graphldp.datasets.build import parse
 from graphldp.datasets.options import Options, ValueRange, with_settings
+from graphldp.datasets.own import OCCURRING
 from graphldp.datasets.registry import DatasetSpec, names, spec
 from graphldp.errors import ArtifactError, DataError, DownloadError, OptionError
 from graphldp.graph import Graph
@@ -36,12 +37,14 @@ class Stored:
         built: False if it was there already, whole and with the same options.
         origin: in a few words, where its bytes came from.
         sources: for every file that was read, its address and its hash.
+        notes: what is worth knowing of a person's own files.
     """
 
     path: Path
     built: bool
     origin: str
     sources: tuple[Mapping[str, str], ...] = ()
+    notes: tuple[str, ...] = ()
 
     def summary(self) -> dict[str, Any]:
         """Return what a person or a script wants to know of it."""
@@ -57,6 +60,7 @@ class Stored:
             "origin": self.origin,
             "sources": [dict(source) for source in self.sources],
             "unexpected": list(unexpected(meta)),
+            "notes": list(self.notes),
         }
 
 
@@ -111,7 +115,14 @@ def obtain(
 
 
 def import_own(
-    name: str, files: OwnFiles, data: Path = Path("data"), *, low: float, high: float, force: bool = False
+    name: str,
+    files: OwnFiles,
+    data: Path = Path("data"),
+    *,
+    low: float,
+    high: float,
+    dimensions: int | None = None,
+    force: bool = False,
 ) -> Stored:
     """Make the artifact of a person's own graph from Parquet or CSV files.
 
@@ -121,17 +132,24 @@ def import_own(
         data: folder of the artifacts.
         low: the declared public lower bound of a feature value; a value below it is an error.
         high: the declared public upper bound; a value above it is an error.
+        dimensions: how many features there are, where they are numbers.
         force: replace the graph that has this name.
     """
     called = _free_name(name, None)
     path = graph_dir(data, called)
     if path.exists() and not force:
         raise OptionError(f"{path} is there already; choose another name, or add --force to replace it")
-    graph = read_own(called, files, low=low, high=high)
+    graph = read_own(called, files, low=low, high=high, dimensions=dimensions)
     write_graph(graph, path)
     sources = [_hashed(file) for file in files.given()]
     write_json(sources_path(data, called), {"dataset": "own", "name": called, "files": sources})
-    return Stored(path=path, built=True, origin="own files", sources=tuple(sources))
+    notes: tuple[str, ...] = ()
+    if graph.provenance["vocabulary"] == OCCURRING:
+        notes = (
+            f"its {graph.dimensions:,} features are those that occur in {files.features}, enough to rehearse; for "
+            "people's own reports declare them, here as on their devices, with --features-file or --dimensions",
+        )
+    return Stored(path=path, built=True, origin="own files", sources=tuple(sources), notes=notes)
 
 
 def sources_path(data: Path, name: str) -> Path:
