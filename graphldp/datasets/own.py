@@ -57,7 +57,10 @@ class Wide:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Triples:
-    """Features as triples: what is not listed is 0. A node without features is listed with a value of 0."""
+    """Features as triples: what is not listed is 0.
+
+    A node without features is listed with a value of 0, or without feature and value.
+    """
 
     node: Column
     feature: Column
@@ -389,7 +392,7 @@ def _triples(features: Triples, bounds: _Bounds, vocabulary: Vocabulary | None) 
             f"{bounds.low:g}..{bounds.high:g}; widen the range or give the features as a table"
         )
     node = _ids(features.node, "features: node")
-    feature = (_ids if bounds.strict else _strings)(features.feature, "features: feature")
+    feature = pc.fill_null(_strings(features.feature, "features: feature"), "")
     numbers = _numbers(features.value, "features: column 'value'", bounds)
     if not len(node):
         raise DataError("features: no rows; every node needs at least one triple (its value may be 0)")
@@ -404,16 +407,20 @@ def _triples(features: Triples, bounds: _Bounds, vocabulary: Vocabulary | None) 
     if not named:
         raise DataError("features: no triple names a feature, and none is declared; declare them with --features-file")
     place = pc.index_in(feature, value_set=pa.array(named, type=pa.string()))
-    known = np.asarray(pc.is_valid(place))
-    if bounds.strict and not known.all():
-        count = int((~known).sum())
+    known, none = np.asarray(pc.is_valid(place)), np.asarray(pc.equal(feature, ""))
+    nameless = none & (np.nan_to_num(numbers) != 0)
+    if bounds.strict and nameless.any():
+        raise DataError(f"features: {where(int(nameless.argmax()))} has a value and no feature; name it")
+    unknown = ~known & ~none
+    if bounds.strict and unknown.any():
+        count = int(unknown.sum())
         raise DataError(
-            f"features: {where(int((~known).argmax()))} names a feature that the declared vocabulary does not have "
+            f"features: {where(int(unknown.argmax()))} names a feature that the declared vocabulary does not have "
             f"({count:,} such row{'s' * (count > 1)}); declare it, or leave the row out"
         )
     # What is said of unknown features is no value, whatever it is.
     rows = np.flatnonzero(known)
-    bounds.mended.unknown += int((~known & (np.asarray(pc.fill_null(feature, "")) != "")).sum())
+    bounds.mended.unknown += int((unknown | nameless).sum())
     numbers = bounds.read(numbers[rows], lambda row: where(int(rows[row])))
     owner = np.asarray(pc.index_in(node, value_set=pa.array(ids, type=pa.string()))).astype(np.int64)[rows]
     column = np.asarray(place.fill_null(0)).astype(np.int64)[rows]

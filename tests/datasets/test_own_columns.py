@@ -110,7 +110,7 @@ def wide(**columns: Any) -> Wide:
         ({"features": Triples(node=["a", "a"], feature=["x", "x"], value=[1, 0])}, "node and feature of an earlier"),
         ({"features": Triples(node=["a", "b"], feature=["x", "hiv"], value=[1, 1]), "vocabulary": ["x"]},
          r"row 2 \(node 'b'\) names a feature that the declared vocabulary does not have \(1 such row\)"),
-        ({"features": Triples(node=["a"], feature=[None], value=[1])}, "features: feature: row 1 is empty"),
+        ({"features": Triples(node=["b", "a"], feature=["x", None], value=[1, 1])}, "row 2 .* has a value and no feature"),
         ({"features": Triples(node=["a"], feature=["x"], value=[np.nan])}, r"row 1 \(node 'a'\) is NaN"),
         ({"features": Triples(node=["a"], feature=["x"], value=[9])}, "lies outside the declared range"),
         ({"features": Triples(node=[], feature=[], value=pa.array([], pa.int8()))}, "features: no rows"),
@@ -186,6 +186,12 @@ def test_a_column_of_lists_is_an_embedding(kind: pa.DataType) -> None:
     assert own_features("mine", table, low=0, high=1, vocabulary=2).declared
 
 
+def test_a_node_without_features_may_be_listed_without_any() -> None:
+    graph = own(Triples(node=["b", "a"], feature=["x", ""], value=[1, None]), (["a"], ["b"]))
+    assert (graph.node_ids, graph.feature_names) == (("a", "b"), ("x",))
+    assert graph.features.toarray().tolist() == [[0], [1]]
+
+
 def test_the_order_of_nodes_in_triples_does_not_tell_who_has_what() -> None:
     """A file that goes through the features one by one begins with whoever has the first."""
     orders = []
@@ -227,7 +233,7 @@ def test_no_triple_stops_a_device() -> None:
     assert read.graph.node_ids == ("a", "b", "c")
     assert read.graph.features.toarray().tolist() == [[0, 0.25], [0.5, 0], [0, 0]]
     mended = read.mended
-    assert (mended.unknown, mended.repeated, mended.missing, mended.outside) == (1, 1, 1, 0)
+    assert (mended.unknown, mended.repeated, mended.missing, mended.outside) == (2, 1, 1, 0)
     assert "outside the vocabulary, or of one for a second time, is left out" in read.rules
 
 
