@@ -251,8 +251,8 @@ def own_features(
 
 def at_ends(features: sp.csr_array, low: float, high: float) -> sp.csr_array:
     """Return the features with every stored value at the nearer end of the range; the middle is nearer to `low`."""
-    out = features.astype(np.float64)  # float32 may fall short of an end
-    out.data = np.where(out.data > low / 2 + high / 2, high, low)
+    out = features.copy()
+    out.data = np.where(out.data > low / 2 + high / 2, float(high), float(low))  # in float32 an end may fall short
     return out
 
 

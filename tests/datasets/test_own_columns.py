@@ -110,7 +110,7 @@ def wide(**columns: Any) -> Wide:
         ({"features": Triples(node=["a", "a"], feature=["x", "x"], value=[1, 0])}, "node and feature of an earlier"),
         ({"features": Triples(node=["a", "b"], feature=["x", "hiv"], value=[1, 1]), "vocabulary": ["x"]},
          r"row 2 \(node 'b'\) names a feature that the declared vocabulary does not have \(1 such row\)"),
-        ({"features": Triples(node=["b", "a"], feature=["x", None], value=[1, 1])}, "row 2 .* has a value and no feature"),
+        ({"features": Triples(node=["b", "a"], feature=["x", None], value=[1, 1])}, "row 2 .* has a value and no f"),
         ({"features": Triples(node=["a"], feature=["x"], value=[np.nan])}, r"row 1 \(node 'a'\) is NaN"),
         ({"features": Triples(node=["a"], feature=["x"], value=[9])}, "lies outside the declared range"),
         ({"features": Triples(node=[], feature=[], value=pa.array([], pa.int8()))}, "features: no rows"),
