@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from graphldp.cli.options import DATA, AsJson, Data, graph_names
+from graphldp.cli.options import DATA, AsJson, Data, Dimensions, FeaturesFile, graph_names
 
 if TYPE_CHECKING:
     from graphldp.cli.console import Bar
@@ -29,7 +29,9 @@ _DOWNLOAD = (
 _IMPORT = (
     "Store your own graph as a Graph artifact, which every other command then takes by its name.\n\n"
     "The range --low to --high has to be public knowledge (a scale from 1 to 5, a word is there or not): measuring it "
-    "would give away the extreme person's value. A value outside it is an error."
+    "would give away the extreme person's value. A value outside it is an error.\n\n"
+    "Which features there are has to be public, too: a table's columns say it, and of triples --features-file or "
+    "--dimensions, as on people's devices."
 )
 
 
@@ -106,7 +108,8 @@ def _import(
         Path,
         typer.Option(
             "--features",
-            help="Parquet or CSV: `node` and one numeric column per feature, or the columns node, feature, value.",
+            help="Parquet or CSV: `node` and one numeric column per feature or one of lists, or the columns node, "
+            "feature, value.",
             show_default=False,
         ),
     ],
@@ -123,6 +126,8 @@ def _import(
     labels: Annotated[
         Path | None, typer.Option("--labels", help="Parquet or CSV with the columns node, label.", show_default=False)
     ] = None,
+    features_file: FeaturesFile = None,
+    dimensions: Dimensions = None,
     data: Data = DATA,
     force: Force = False,
     as_json: AsJson = False,
@@ -130,8 +135,9 @@ def _import(
     from graphldp.stages.download import import_own
     from graphldp.stages.own import OwnFiles
 
-    files = OwnFiles(features=features, edges=edges, labels=labels)
-    _show([import_own(name, files, data, low=low, high=high, force=force).summary()], as_json)
+    files = OwnFiles(features=features, edges=edges, labels=labels, features_file=features_file)
+    stored = import_own(name, files, data, low=low, high=high, dimensions=dimensions, force=force)
+    _show([stored.summary()], as_json)
 
 
 def _check(datasets: list[str], data: Path, chosen: dict[str, str], name: str | None) -> None:
@@ -177,6 +183,9 @@ def _show(rows: list[dict[str, Any]], as_json: bool) -> None:
         for row in rows:
             made = "" if row["made_from"] == row["name"] else f", made from {row['made_from']}"
             note(f"{row['name']}: {row['path']}{made}")
+    for row in rows:
+        for text in row["notes"]:
+            note(f"note: {row['name']}: {text}")
     for row in rows:
         for difference in row["unexpected"]:
             note(f"warning: {row['name']} has {difference}; its source may have changed")

@@ -18,9 +18,11 @@ __all__ = [
     "Data",
     "Dataset",
     "Device",
+    "Dimensions",
     "Epsilon",
     "Epsilons",
     "Eta",
+    "FeaturesFile",
     "MaxMemory",
     "Mechanism",
     "Mechanisms",
@@ -143,6 +145,25 @@ Seed: TypeAlias = Annotated[int, typer.Option("--seed", help="The root of all ra
 Data: TypeAlias = Annotated[
     Path,
     typer.Option("--data", help="Folder of the artifacts.", file_okay=False),
+]
+FeaturesFile: TypeAlias = Annotated[
+    Path | None,
+    typer.Option(
+        "--features-file",
+        help="The declared features of your own data, in their order: one name per line, or a Parquet or CSV file with "
+        "the column feature. Triples need it, or --dimensions, to be collected.",
+        dir_okay=False,
+        show_default=False,
+    ),
+]
+Dimensions: TypeAlias = Annotated[
+    int | None,
+    typer.Option(
+        "--dimensions",
+        help="The declared number N of features of your own data, where they are the numbers 0 to N-1.",
+        min=1,
+        show_default=False,
+    ),
 ]
 Task: TypeAlias = Annotated[
     str | None,

@@ -9,7 +9,18 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from graphldp.cli import console
-from graphldp.cli.options import DATA, AsJson, Data, Epsilon, Mechanism, Seed, Seeds, graph_names
+from graphldp.cli.options import (
+    DATA,
+    AsJson,
+    Data,
+    Dimensions,
+    Epsilon,
+    FeaturesFile,
+    Mechanism,
+    Seed,
+    Seeds,
+    graph_names,
+)
 from graphldp.cli.settings import Settings, parse, parts
 from graphldp.errors import OptionError
 
@@ -19,6 +30,7 @@ if TYPE_CHECKING:
 __all__ = ["register"]
 
 _MECHANISM = "mb"
+OWN = "own"  # a name that says nothing: a file's may name its owner
 
 
 class Which(StrEnum):
@@ -45,9 +57,13 @@ def perturb(
         float | None, typer.Option(help="With --input: the declared lower end of every feature's range.")
     ] = None,
     high: Annotated[float | None, typer.Option(help="With --input: the declared upper end.")] = None,
-    name: Annotated[
-        str | None, typer.Option(help="With --input: what to call the data; its file's name if left out.")
+    features_file: FeaturesFile = None,
+    dimensions: Dimensions = None,
+    missing: Annotated[
+        float | None,
+        typer.Option(help="With --input: what a missing value counts as; the middle of the range if left out."),
     ] = None,
+    name: Annotated[str | None, typer.Option(help=f"With --input: what to call the data; {OWN!r} if left out.")] = None,
     seeds: Seeds = 1,
     search_seeds: Annotated[
         int, typer.Option(help="Further repetitions, for a hyper-parameter search (seeds -1, -2, ...).", min=0)
@@ -105,6 +121,8 @@ def perturb(
     """Perturb features under local differential privacy, and write exactly what would have left the devices.
 
     Each person's report spends the whole epsilon; what stands in the file protects her features and nothing else.
+    Of your own features no value stops a report, since its absence would tell: one outside the range counts as its
+    nearer end, and a feature that is not declared is left out. `--secure` never replaces a file.
     A round of a method with two (`--method togl-fda --round first`) takes its share of the budget, and the artifact's
     ledger adds up what both spent.
     """
@@ -122,9 +140,11 @@ def perturb(
         raise OptionError("give either --dataset NAME or --input FILE, and not both")
     runs = report_seeds(seeds, search_seeds)
     extras = Extras(levels=levels, scores=scores, scores_epsilon=scores_epsilon, directed=directed)
+    said: list[str] = []
     with console.progress("perturb", len(runs), "seeds") as bar:
         if dataset is not None:
-            for flag, given in (("--low", low), ("--high", high), ("--name", name)):
+            own = {"--low": low, "--high": high, "--name": name, "--features-file": features_file}
+            for flag, given in {**own, "--dimensions": dimensions, "--missing": missing}.items():
                 if given is not None:
                     raise OptionError(f"{flag} goes with --input; a data set declares its own")
             if secure:
@@ -152,10 +172,13 @@ def perturb(
             if low is None or high is None:
                 raise OptionError("--input needs --low and --high: a range read off the data would leak its extremes")
             path = stage.perturb_file(
-                features, mechanism, epsilon, low=low, high=high, name=name or features.stem, data=data, seeds=runs,
-                root=seed, options=options, extras=extras, output=output, secure=secure, progress=bar,
+                features, mechanism, epsilon, low=low, high=high, name=name or OWN, data=data, seeds=runs, root=seed,
+                features_file=features_file, dimensions=dimensions, missing=missing, options=options, extras=extras,
+                output=output, secure=secure, progress=bar, say=said.append,
             )  # fmt: skip
     _show(path, as_json=as_json)
+    for text in said:
+        console.note(f"note: {text}")
     if features is not None and not secure:
         console.note("note: drawn from a seeded generator, for experiments; use --secure to collect real people's data")
 

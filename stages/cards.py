@@ -208,7 +208,8 @@ def _graph_command(about: Mapping[str, Any], dataset: str) -> str:
     name = quote(dataset)
     if origin.get("dataset") == "own":
         files = " ".join(f"--{role} {quote(one['name'])}" for role, one in sorted(origin["files"].items()))
-        return f"ldp import {name} {files} --low {about['low']:g} --high {about['high']:g}"
+        count = f" --dimensions {origin['dimensions']}" if "dimensions" in origin else ""
+        return f"ldp import {name} {files} --low {about['low']:g} --high {about['high']:g}{count}"
     source = str(origin.get("dataset", dataset))
     given = {key: value for key, value in sorted(origin.get("options", {}).items()) if value is not None}
     changes = [f"--set {quote(f'{key}={value}')}" for key, value in given.items()]

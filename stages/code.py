@@ -1,7 +1,7 @@
 """Stage code: for each kind of stage a hash of every module that it imports, in one small file on which it depends.
 
-Nobody keeps a list: a stage runs what it imports, itself or through other modules, and of a package all modules, since
-some register themselves. A changed comment or docstring changes no hash, so that it runs nothing again. And DVC reads
+Nobody keeps a list: a stage runs what it imports, itself or through other modules. Of a package that imports its
+modules by name, all of them count. A changed comment or docstring changes no hash, so that it runs nothing again. And DVC reads
 and writes its lock file at every stage: one dependency instead of fifty keeps that short.
 """
 
@@ -53,7 +53,7 @@ def hashes(kind: str, homes: Mapping[str, Path]) -> dict[str, str]:
         if path is None:
             continue
         out[name] = "sha256:" + hashlib.sha256(ast.dump(bare(path)).encode()).hexdigest()
-        if path.name == "__init__.py" and name not in homes:
+        if path.name == "__init__.py" and "import_module" in path.read_text(encoding="utf-8"):
             todo += [f"{name}.{one.stem}" for one in sorted(path.parent.glob("[!_]*.py"))]
             todo += [f"{name}.{one.parent.name}" for one in sorted(path.parent.glob("*/__init__.py"))]
         todo += _imports(path)

@@ -11,6 +11,7 @@ from typing import Any
 
 from graphldp.datasets.build import parse
 from graphldp.datasets.options import Options, ValueRange, with_settings
+from graphldp.datasets.own import OCCURRING
 from graphldp.datasets.registry import DatasetSpec, PinnedFile, Wheel, names, spec
 from graphldp.errors import ArtifactError, DataError, DownloadError, OptionError, unknown_name
 from graphldp.graph import Graph
@@ -37,12 +38,14 @@ class Stored:
         built: False if it was there already, whole and with the same options.
         origin: in a few words, where its bytes came from.
         sources: for every file that was read, its address and its hash.
+        notes: what is worth knowing of a person's own files.
     """
 
     path: Path
     built: bool
     origin: str
     sources: tuple[Mapping[str, str], ...] = ()
+    notes: tuple[str, ...] = ()
 
     def summary(self) -> dict[str, Any]:
         """Return what a person or a script wants to know of it."""
@@ -59,6 +62,7 @@ class Stored:
             "made_from": made_from(meta),
             "sources": [dict(source) for source in self.sources],
             "unexpected": list(unexpected(meta)),
+            "notes": list(self.notes),
         }
 
 
@@ -155,7 +159,14 @@ def _with_options(dataset: str, settings: Mapping[str, Any], called: str) -> Wis
 
 
 def import_own(
-    name: str, files: OwnFiles, data: Path = Path("data"), *, low: float, high: float, force: bool = False
+    name: str,
+    files: OwnFiles,
+    data: Path = Path("data"),
+    *,
+    low: float,
+    high: float,
+    dimensions: int | None = None,
+    force: bool = False,
 ) -> Stored:
     """Make the artifact of a person's own graph from Parquet or CSV files.
 
@@ -165,19 +176,27 @@ def import_own(
         data: folder of the artifacts.
         low: the declared public lower bound of a feature value; a value below it is an error.
         high: the declared public upper bound; a value above it is an error.
+        dimensions: how many features there are, where they are numbers.
         force: replace the graph that has this name.
     """
     called = _free_name(name, None)
     path = graph_dir(data, called)
     if path.exists() and not force:
         raise OptionError(f"{path} is there already; choose another name, or add --force to replace it")
-    graph = read_own(called, files, low=low, high=high)
+    graph = read_own(called, files, low=low, high=high, dimensions=dimensions)
     write_graph(graph, path)
     sources = [_hashed(file) for file in files.given()]
     roles = {role: str(file) for role, file in asdict(files).items() if file is not None}
-    record = {"dataset": OWN, "name": called, "import": {"files": roles, "low": low, "high": high}, "files": sources}
+    how = {"files": roles, "low": low, "high": high, "dimensions": dimensions}
+    record = {"dataset": OWN, "name": called, "import": how, "files": sources}
     write_json(sources_path(data, called), {**record, "graph": graph_hash(path)})
-    return Stored(path=path, built=True, origin="own files", sources=tuple(sources))
+    notes: tuple[str, ...] = ()
+    if graph.provenance["vocabulary"] == OCCURRING:
+        notes = (
+            f"its {graph.dimensions:,} features are those that occur in {files.features}, enough to rehearse; for "
+            "people's own reports declare them, here as on their devices, with --features-file or --dimensions",
+        )
+    return Stored(path=path, built=True, origin="own files", sources=tuple(sources), notes=notes)
 
 
 def _own_again(name: str, data: Path, *, force: bool) -> Stored:
@@ -193,7 +212,8 @@ def _own_again(name: str, data: Path, *, force: bool) -> Stored:
     if reason is None:
         how = record["import"]
         files = OwnFiles(**{role: Path(file) for role, file in how["files"].items()})
-        return import_own(name, files, data, low=how["low"], high=how["high"], force=True)
+        limits = {key: how[key] for key in ("low", "high", "dimensions")}
+        return import_own(name, files, data, **limits, force=True)
     if meta is not None:
         return Stored(path=path, built=False, origin=f"already there ({reason})", sources=sources)
     state = "is damaged" if path.exists() else "is not there"

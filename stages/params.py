@@ -325,6 +325,10 @@ def value_text(value: Any) -> str:
     return f"{value:.12g}" if isinstance(value, float) else str(value)
 
 
+class _TwiceError(yaml.constructor.ConstructorError):
+    """A key stands twice."""
+
+
 class _Loader(yaml.SafeLoader):
     """YAML in which no key stands twice: the last one would win without a word."""
 
@@ -333,7 +337,7 @@ class _Loader(yaml.SafeLoader):
         names = [str(key.value) for key, _ in node.value]
         twice = [name for name in names if names.count(name) > 1]
         if twice:
-            raise yaml.constructor.ConstructorError(None, None, f"the key {twice[0]!r} stands twice", node.start_mark)
+            raise _TwiceError(None, None, f"the key {twice[0]!r} stands twice", node.start_mark)
         out: dict[Any, Any] = super().construct_mapping(node, deep)
         return out
 
@@ -373,9 +377,18 @@ def read_yaml(path: Path, remedy: str) -> Any:
         return yaml.load(path.read_text(encoding="utf-8"), _Loader) or {}
     except FileNotFoundError:
         raise OptionError(f"{path} does not exist; {remedy}") from None
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        reason = " ".join(str(error).split())
-        raise OptionError(f"{path} is not YAML: {reason}") from None
+    except UnicodeDecodeError:
+        raise OptionError(f"{path} is not YAML: it is not UTF-8") from None
+    except yaml.YAMLError as error:
+        raise OptionError(f"{path} is not YAML: {_yaml_reason(error)}") from None
+
+
+def _yaml_reason(error: yaml.YAMLError) -> str:
+    """Return what is wrong, and in which line, without the piece of the file that the reader would quote."""
+    mark = getattr(error, "problem_mark", None)
+    place = "" if mark is None else f" in line {mark.line + 1}"
+    told = (yaml.scanner.ScannerError, yaml.parser.ParserError, _TwiceError)
+    return f"{error.problem if isinstance(error, told) else 'it cannot be read'}{place}"
 
 
 def build(cls: type[Any], raw: Any, place: str) -> Any:
@@ -394,7 +407,9 @@ def build(cls: type[Any], raw: Any, place: str) -> Any:
 def typed(cls: type[Any], raw: Any, place: str) -> dict[str, Any]:
     """Return those of a dataclass's fields that a mapping gives, each with its field's type."""
     if not isinstance(raw, Mapping):
-        raise OptionError(f"{place.rstrip('.') or 'the file'} must be a mapping, got {raw!r}")
+        # Whoever names the wrong file may have named people's data: none of a whole file is printed.
+        got = f"got {raw!r}" if place else "and it is not; name a file of parameters"
+        raise OptionError(f"{place.rstrip('.') or 'the file'} must be a mapping, {got}")
     known = {item.name: item for item in dataclasses.fields(cls)}
     for key in raw:
         if key not in known:

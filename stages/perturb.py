@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
@@ -15,17 +15,19 @@ from numpy.typing import NDArray
 from graphldp import __version__
 from graphldp.client import Reports, VectorMechanism, protocol
 from graphldp.client.directed import DirectedMechanism, first_round, second_round
+from graphldp.client.sets import SetValued
+from graphldp.datasets.own import OwnFeatures, at_ends
 from graphldp.errors import ArtifactError, OptionError
 from graphldp.graph import Graph
 from graphldp.ledger import ledger_from_meta, release_of
 from graphldp.methods import Rounds
 from graphldp.randomness import SecureSource, Source, generator
-from graphldp.stages.artifacts import file_hash, plain
+from graphldp.stages.artifacts import file_hash, plain, read_meta
 from graphldp.stages.extras import Extras, read_levels, read_rankings, read_scores
 from graphldp.stages.graphs import graph_hash, read_graph
-from graphldp.stages.own import read_features
+from graphldp.stages.own import read_features, read_vocabulary
 from graphldp.stages.paths import directed_name, epsilon_text, graph_dir, reports_path
-from graphldp.stages.reports import write_reports
+from graphldp.stages.reports import hash_of_names, write_reports
 
 __all__ = [
     "Round",
@@ -45,6 +47,7 @@ __all__ = [
 ]
 
 Progress = Callable[[int, int, str], None]
+Say = Callable[[str], None]
 PUBLIC_LEVELS = ("ppm-public", "pldp")
 _FIXED = ("name", "epsilon", "dimensions", "low", "high")
 
@@ -106,10 +109,7 @@ def source_of(root: int, dataset: str, device: VectorMechanism, seed: int, *, di
 
 def nodes_hash(graph: Graph) -> str:
     """Return a hash of the nodes' names in their order: reports belong to a graph whose nodes are the same."""
-    digest = hashlib.sha256(str(graph.nodes).encode())
-    for name in graph.node_ids or ():
-        digest.update(b"\0" + name.encode())
-    return "sha256:" + digest.hexdigest()
+    return hash_of_names(graph.nodes, graph.node_ids or ())
 
 
 def check_nodes(path: Path, meta: Mapping[str, Any], graph: Graph, remedy: str) -> None:
@@ -160,6 +160,7 @@ def perturb_graph(
         facts["rounds"] = part.facts()
     name = directed_name(mechanism, given.facts["selection"]["score_by"]) if directed else mechanism
     path = output or reports_path(data, dataset, name, device.epsilon)
+    _keep_real(path)
     return write(path, graph.features, given, sources, facts, progress)
 
 
@@ -183,13 +184,21 @@ def perturb_file(
     data: Path,
     seeds: Sequence[int],
     root: int = 0,
+    features_file: Path | None = None,
+    dimensions: int | None = None,
+    missing: float | None = None,
     options: Mapping[str, Any] | None = None,
     extras: Extras | None = None,
     output: Path | None = None,
     secure: bool = False,
     progress: Progress | None = None,
+    say: Say | None = None,
 ) -> Path:
-    """Perturb a person's own features, from a seeded generator for experiments or the system's for real data."""
+    """Perturb people's own features, from a seeded generator for experiments or the system's for real data.
+
+    Nothing in the file but its reports depends on a value, and no value stops a report. What `say` is told of the
+    values that were read otherwise than they stand there is for the device's own screen.
+    """
     if secure and len(seeds) != 1:
         raise OptionError(
             "--secure collects real reports, and every further one of the same person spends epsilon again: --seeds "
@@ -200,7 +209,14 @@ def perturb_file(
             "--directed goes with --dataset: its rankings are of an experiment's seeds and labels; on a person's own "
             "device use graphldp.client.directed"
         )
-    own = read_features(name, features, low=low, high=high)
+    vocabulary = read_vocabulary(features_file, dimensions)
+    read = read_features(name, features, low=low, high=high, vocabulary=vocabulary, missing=missing)
+    own = read.graph
+    if secure and not read.declared:
+        raise OptionError(
+            "--secure needs the features declared, with --features-file FILE or --dimensions N: read off the file, "
+            "their number and order would tell what people have"
+        )
     given = _given(own, mechanism, epsilon, options or {}, extras or Extras())
     device = given.device
     if secure and not device.claim.keeps:
@@ -208,15 +224,55 @@ def perturb_file(
             f"--secure collects from people, and {mechanism} does not keep its claim: {device.claim.reason}; take "
             "another mechanism (`ldp list mechanisms` marks those whose claim fails)"
         )
+    path = output or reports_path(data, name, mechanism, device.epsilon)
+    _keep_real(path, secure=secure, device=device)
     sources: dict[int, Source] = {
         seed: SecureSource() if secure else source_of(root, name, device, seed) for seed in seeds
     }
     random = {"generator": "operating system", "reproducible": False} if secure else addressed(root)
     # A hash of real people's features is not theirs to send: it would confirm a right guess of them.
     source = None if secure else file_hash(features)
-    facts = {"dataset": name, "input": source, "nodes_hash": nodes_hash(own), "random": random}
-    path = output or reports_path(data, name, mechanism, device.epsilon)
-    return write(path, own.features, given, sources, facts, progress)
+    facts = {"dataset": name, "input": source, "random": random, "claim": _claim(device, read)}
+    values = at_ends(own.features, low, high) if isinstance(device, SetValued) else own.features
+    write(path, values, given, sources, facts, progress, ids=own.node_ids)
+    if say is not None:
+        if not read.declared:
+            say(
+                f"the {own.dimensions:,} features are those that occur in {features}, which tells of people: enough to "
+                "rehearse; to collect, declare them with --features-file or --dimensions"
+            )
+        if read.mended.words():
+            say(f"{read.mended.words()} (said here, and nowhere in the file)")
+    return path
+
+
+def _claim(device: VectorMechanism, read: OwnFeatures) -> dict[str, Any]:
+    """Return the mechanism's claim, with what was done with values that break the declaration."""
+    rules = read.rules
+    if isinstance(device, SetValued):
+        rules += "; one between the ends counts as the nearer end, the middle as low"
+    return {**asdict(device.claim), "outside": rules}
+
+
+def _keep_real(path: Path, *, secure: bool = False, device: VectorMechanism | None = None) -> None:
+    """Refuse to replace real reports, and to collect on top of any file: who has reported has spent."""
+    if not path.exists():
+        return
+    try:
+        meta = read_meta(path, "ldp perturb")
+    except ArtifactError:
+        meta = {}
+    real = meta.get("kind") == "reports" and not meta["random"]["reproducible"]
+    if real and secure and device is not None:
+        spent, more = float(meta["claim"]["epsilon"]), device.claim.epsilon
+        raise OptionError(
+            f"{path} has spent epsilon {spent:g} of everybody in it; a second collection spends {more:g} more, "
+            f"{spent + more:g} in all: name another --output if that is meant"
+        )
+    if real:
+        raise OptionError(f"{path} holds real reports, which nobody can draw again: name another --output")
+    if secure:
+        raise OptionError(f"{path} is there already, and --secure replaces nothing: name another --output")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -397,8 +453,9 @@ def write(
     sources: Mapping[int, Source],
     facts: Mapping[str, Any],
     progress: Progress | None,
+    ids: Sequence[str] | None = None,
 ) -> Path:
-    """Write the artifact, one seed after another."""
+    """Write the artifact, one seed after another; `ids` are the names of those who report, where it carries them."""
     device = given.device
     meta = _meta(given, int(features.shape[0]), list(sources), facts)
     stored = meta["seeds"]
@@ -409,5 +466,5 @@ def write(
             if progress:
                 progress(count, len(stored), f"{device.name} at epsilon {epsilon_text(device.epsilon)}")
 
-    write_reports(path, runs(), meta)
+    write_reports(path, runs(), meta, ids)
     return path

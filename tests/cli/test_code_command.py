@@ -10,13 +10,14 @@ from cell_factory import files
 
 from graphldp.stages.code import KINDS, code_hash
 
+BY_NAME = "import importlib\n\nimportlib.import_module(f'{__name__}.registered')\n"
 MODULE = '"""What it does."""\n\n\ndef twice(x):\n    """Return it twice."""\n    return 2 * x\n'
 TREE = {
     "graphldp/__init__.py": "",
     "graphldp/far.py": "FAR = 1\n",
     "graphldp/unused.py": "NOTHING = 1\n",
-    "graphldp/learn/__init__.py": "",
-    "graphldp/learn/models/__init__.py": "",
+    "graphldp/learn/__init__.py": "import graphldp.learn.models\n",
+    "graphldp/learn/models/__init__.py": BY_NAME,
     "graphldp/learn/models/registered.py": "MODEL = 1\n",
     "graphldp/near.py": f"import graphldp.far\n\n{MODULE}",
     "stages/__init__.py": "",

@@ -318,9 +318,9 @@ def test_own_graphs_run_in_the_pipeline_and_are_never_lost(tmp_path: Path) -> No
     assert one.repro(*OWN_CELLS) == []
 
     # Other code of the parsers makes both again. They come out the same, so that nothing behind them runs.
-    parser = tmp_path / "graphldp" / "datasets" / "own.py"
-    parser.write_text(parser.read_text(encoding="utf-8") + "\n# changed\n", encoding="utf-8")
-    assert sorted(one.repro(*OWN_CELLS)) == ["download@drawn", "download@mine"]
+    parser = tmp_path / "graphldp" / "datasets" / "musae.py"
+    parser.write_text(parser.read_text(encoding="utf-8") + "\nCHANGED = 1\n", encoding="utf-8")
+    assert sorted(one.repro(*OWN_CELLS)) == ["code", "download@drawn", "download@mine"]
     assert {name: graph_hash(folder) for name, folder in graphs.items()} == made
 
     # Other files under the same name are other people: they stay, and what was made of the former is made again.

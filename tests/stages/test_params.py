@@ -272,7 +272,9 @@ def test_a_key_that_stands_twice(tmp_path: Path) -> None:
 def test_what_is_no_yaml(tmp_path: Path) -> None:
     assert "is not YAML" in refused(tmp_path, "seeds: [1, 2\nx: 1")
     assert "is not YAML" in refused(tmp_path, "seeds: !!python/object:os.system x")
-    assert "the file must be a mapping, got ['a', 'b']" in refused(tmp_path, "- a\n- b\n")
+    assert "the file must be a mapping, and it is not" in refused(tmp_path, "- a\n- b\n")
+    for text in ("node,x\n1,98765\n", "node,x\n1,98765: 1: 2\n", "a: *98765\n", "x: !98765 y\n", "x: '98765\n"):
+        assert "98765" not in refused(tmp_path, text)
     path = tmp_path / "params.yaml"
     path.write_bytes(b"seeds: \xff\xfe")
     with pytest.raises(OptionError, match="is not YAML"):
