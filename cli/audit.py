@@ -46,7 +46,7 @@ def audit(
         int | None, typer.Option("--dimensions", help="Features of a node.", show_default="8, or 1 with --module")
     ] = None,
     samples: Annotated[
-        int | None, typer.Option("--samples", help="Reports per test.", show_default="60000, or 20000 with --module")
+        int | None, typer.Option("--samples", help="Reports per test.", show_default="60000, or 40000 with --module")
     ] = None,
     seed: Seed = 0,
     output: Annotated[
@@ -71,6 +71,9 @@ def audit(
     ] = None,
     low: Annotated[float, typer.Option("--low", help="With --module: lower end of an input's range.")] = -1.0,
     high: Annotated[float, typer.Option("--high", help="With --module: upper end of an input's range.")] = 1.0,
+    people: Annotated[
+        int, typer.Option("--people", help="With --module: how many people's records one call is given, a row each.")
+    ] = 1,
     inputs: Annotated[
         str | None,
         typer.Option("--inputs", help="With --module: the inputs to try, as JSON, for example '[1, 2, 3]'."),
@@ -82,7 +85,7 @@ def audit(
     Exit code 1 if a claim fails that the mechanism itself does not mark as failing; every `--module` claim counts.
     """
     if module is None:
-        _refuse_stray(property=prop, inputs=inputs)
+        _refuse_stray(property=prop, inputs=inputs, people=people if people != 1 else None)
         _ours(list(mechanisms or []), list(epsilon or []), dimensions, samples, seed, output, as_json=as_json)
         return
     from graphldp.audit import BlackBoxOptions
@@ -93,6 +96,7 @@ def audit(
     options = BlackBoxOptions(
         low=low,
         high=high,
+        people=people,
         seed=seed,
         inputs=_inputs(inputs),
         **{key: value for key, value in given.items() if value is not None},
