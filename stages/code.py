@@ -1,8 +1,8 @@
 """Stage code: for each kind of stage a hash of every module that it imports, in one small file on which it depends.
 
 Nobody keeps a list: a stage runs what it imports, itself or through other modules. Of a package that imports its
-modules by name, all of them count. A changed comment or docstring changes no hash, so that it runs nothing again. And DVC reads
-and writes its lock file at every stage: one dependency instead of fifty keeps that short.
+modules by name, all of them count. A changed comment or docstring changes no hash, so that it runs nothing again. And
+DVC reads and writes its lock file at every stage: one dependency instead of fifty keeps that short.
 """
 
 from __future__ import annotations
