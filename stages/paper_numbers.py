@@ -188,6 +188,8 @@ def changes_of(cell: Cell) -> dict[str, Any]:
 
 def _changes(recipe: methods.Method, key: str, value: Any) -> bool:
     """Whether a part of a recipe is another one with that value."""
+    if key in recipe.round_options():
+        return bool(getattr(recipe.rounds or recipe.survey, key) != value)
     try:
         return recipe.but({key: value}) != recipe
     except OptionError:  # it needs a change beside it, such as another filter

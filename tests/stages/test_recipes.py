@@ -99,7 +99,8 @@ def test_flexprop_weighs_by_the_reported_level(data: Path) -> None:
     assert estimate.weights is not None
     np.testing.assert_array_equal(estimate.weights, reports.level)
     found = filtered_inputs(graph, estimate, calibration, 3.0).dense()
-    adjacency = graph.adjacency().toarray().astype(float) * reports.level[None, :]
+    themselves = np.eye(graph.nodes)
+    adjacency = (graph.adjacency().toarray().astype(float) + themselves) * reports.level[None, :]
     sums = adjacency.sum(axis=1, keepdims=True)
     mean = np.divide(adjacency, sums, out=np.zeros_like(adjacency), where=sums > 0)
     np.testing.assert_allclose(found, 3 * (mean @ mean @ rectify(reports).dense()), rtol=1e-3, atol=1e-3)
