@@ -88,7 +88,7 @@ def _section(section: Section, finding: Finding, result: Result, picture: Pictur
             f'<div class="{kind}">{budget_figure(picture, width=width, standalone=False)}</div>'
             for kind, width in _WIDTHS.items()
         )
-        caption = f"<figcaption>{_caption(result)}</figcaption>"
+        caption = f"<figcaption>{_caption(result)}{_idle(picture)}</figcaption>"
         figure = f'<div class="framed"><figure>{drawings}{caption}</figure></div>\n'
     return (
         f'<section class="finding" id="{escape(section.slug)}">\n<h2>{escape(finding.headline)}</h2>\n'
@@ -127,6 +127,18 @@ def _caption(result: Result) -> str:
         "structure, the floor. Dashed line: nonpriv, the ceiling. Grey bands are their intervals. The axis does not "
         "start at zero. Whether a point is above the floor is judged by paired differences (in the table), not by "
         "whether two intervals in this picture overlap."
+    )
+
+
+def _idle(picture: Picture) -> str:
+    """Return which of a picture's methods are drawn where a part of them does nothing."""
+    found: dict[str, dict[str, list[bool]]] = {}
+    for name, points in picture.series().items():
+        for said in {row.degenerate for _, row in points if row.degenerate}:
+            found.setdefault(said, {})[name] = [row.degenerate == said for _, row in points]
+    return "".join(
+        f" {_listed(names)}: {escape(said)}{'' if all(map(all, names.values())) else ', at some of the places'}."
+        for said, names in found.items()
     )
 
 
