@@ -141,7 +141,9 @@ def test_a_row_says_whose_runs_it_repeats_in_every_form(tmp_path: Path) -> None:
     }
     assert {row["remark"] for row in read_csv(csv_text(result))} == {"", *found.values()}
     for remark in found.values():
-        assert [line.strip("| ").endswith(f"| {remark}") for line in markdown_text(result).splitlines()].count(True) == 1
+        assert [line.strip("| ").endswith(f"| {remark}") for line in markdown_text(result).splitlines()].count(
+            True
+        ) == 1
         assert latex_text(result).count(f"\\quad {remark}}} \\\\") == 1
         assert report_page(result).count(f"K 16, {remark}</span>") == 1
     finding = find(result.sections[0])
