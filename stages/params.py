@@ -56,7 +56,9 @@ Axes: TypeAlias = tuple[tuple[str, Any], ...]
 HALF = "half"  # of train_fraction
 INDUCTIVE = "inductive"
 SPLITS = ("random", INDUCTIVE)
-LINK_LOSSES = ("pairwise", "cross-entropy")  # torch, which their tasks need, is not needed to read a grid
+# torch, which has these, is not needed to read a grid.
+LINK_LOSSES = ("pairwise", "cross-entropy")
+ACTIVATIONS = ("selu", "relu", "tanh")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,7 +92,8 @@ class RoundsArm:
     Attributes:
         name: the row's.
         method, mechanism: by their registered names.
-        first, m_from, score_by, score_steps, rho, reuse: as `graphldp.methods.Rounds` has them.
+        first, m_from, score_by, score_steps, rho, reuse: as `graphldp.methods.Rounds` has them; its printed
+            `rectification` is for experiments.
     """
 
     name: str
@@ -134,7 +137,8 @@ class SurveyArm:
 
 def _written(row: RoundsArm | SurveyArm, plan: type[Any]) -> Arm:
     """Return a row as experiments write it: the parts of its plan stand under `set`."""
-    changes = {f"denoise.{part.name}": getattr(row, part.name) for part in dataclasses.fields(plan)}
+    own = {part.name for part in dataclasses.fields(row)}
+    changes = {f"denoise.{part.name}": getattr(row, part.name) for part in dataclasses.fields(plan) if part.name in own}
     return Arm(name=row.name, method=row.method, mechanism=row.mechanism, set=changes)
 
 
@@ -205,6 +209,7 @@ class TrainParams:
     Attributes:
         model: the backbone; the method's own if empty.
         hidden, epochs, patience: its width, the updates at most, and how many without improvement end a run.
+        activation: between its layers, of a backbone that has one; the backbone's own if empty.
         batch_size: training nodes of one update; 0 is all of them, and an epoch one update.
         neighbors: in batches of a backbone whose layers pass messages: how many a node hears in each while training.
         standardize: whether inputs are centred on the fill and brought to one scale.
@@ -230,6 +235,7 @@ class TrainParams:
     task: str = "node-classification"
     link_width: int = 64
     link_loss: str = "pairwise"
+    activation: str = ""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "task", canonical_task(self.task))
@@ -528,6 +534,11 @@ def check_numbers(params: Params) -> None:
     search, train, evaluate = params.search, params.train, params.evaluate
     if train.link_loss not in LINK_LOSSES:
         raise OptionError(f"train.link_loss must be one of {', '.join(LINK_LOSSES)}, got {train.link_loss!r}")
+    if train.activation and train.activation not in ACTIVATIONS:
+        raise OptionError(
+            f"train.activation must be one of {', '.join(ACTIVATIONS)}, or empty for the backbone's own; got "
+            f"{train.activation!r}"
+        )
     rules: list[tuple[str, Any, bool, str]] = [
         (f"{place}.{name}", getattr(part, name), getattr(part, name) >= 1, "at least 1")
         for place, part, names in (

@@ -123,6 +123,11 @@ def train(
         check_selection(source.path, source.meta["selection"], params, _begin_of(recipe))
         if models is not None and source.meta["rounds"].get("reuse"):
             raise OptionError("a model of both rounds cannot be given reports of one; to keep it, leave reuse out")
+        if models is not None and source.meta["rounds"].get("rectification", "inclusion") != "inclusion":
+            raise OptionError(
+                "a model keeps no printed rectification, so that reports given to it later would be other inputs; to "
+                "keep it, leave rectification out"
+            )
     stored: Stored | Answered
     if isinstance(source, SurveyFile):
         stored = Answered(graph=graph, file=source, params=params)

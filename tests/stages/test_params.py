@@ -162,6 +162,11 @@ def test_a_wrong_key_or_kind(place: str, value: Any, words: str, tmp_path: Path)
         ("search.options", {"denoise.rh": [1]}, "search.options has 'denoise.rh', which no row of the table has"),
         ("search.steps", [2, 2], "search.steps must be distinct values, at least one, got [2, 2]"),
         ("train.hidden", 0, "train.hidden must be at least 1, got 0"),
+        (
+            "train.activation",
+            "gelu",
+            "train.activation must be one of selu, relu, tanh, or empty for the backbone's own",
+        ),
         ("train.epochs", 0, "train.epochs must be at least 1, got 0"),
         ("train.patience", 0, "train.patience must be at least 1, got 0"),
         ("train.train_fraction", 0, "train.train_fraction must be > 0, got 0.0"),

@@ -246,10 +246,26 @@ def test_the_estimate_is_unbiased_for_a_given_ranking(reuse: bool, mechanism: st
     directed = both.second((5, 2, 0, 7, 1))
     assert 0 < directed.fixed_count() < both.last.m < d
     rng = np.random.default_rng(3)
-    estimate = joined(both.device.perturb(rows, rng), directed.perturb(rows, rng), reuse=reuse).dense()
+    pair = both.device.perturb(rows, rng), directed.perturb(rows, rng)
+    estimate = joined(*pair, rounds=Rounds(score_by="fda", reuse=reuse)).dense()
     error = estimate.std(axis=0) / np.sqrt(copies)
     assert (np.abs(estimate.mean(axis=0) - values) < 5 * error).all()
     assert (error < 0.02).all()
+
+
+def test_the_printed_rectification_inflates_what_everybody_reports_and_shrinks_the_rest() -> None:
+    copies, d = 20_000, 8
+    rows = sp.csr_array(np.full((copies, d), 1.0, dtype=np.float32))
+    both = rounds_of(small_graph(dimensions=d), 14.0, rectification="paper")
+    directed, rng = both.second((5, 2, 0, 7, 1)), np.random.default_rng(4)
+    pair = both.device.perturb(rows, rng), directed.perturb(rows, rng)
+    fill, m = directed.device.fill_value, both.last.m
+    away = joined(*pair, rounds=both.rounds).dense().mean(axis=0) - fill
+    right = joined(*pair, rounds=Rounds(score_by="fda")).dense().mean(axis=0) - fill
+    np.testing.assert_allclose(right, 1.0 - fill, atol=0.03)
+    factor = directed.inclusion() * d / m
+    assert factor.max() == d / m > 1.0 > factor.min()
+    np.testing.assert_allclose(away, right * factor, rtol=1e-4)
 
 
 def test_a_ranking_flatters_the_round_that_it_was_made_from_and_no_other() -> None:
@@ -271,7 +287,9 @@ def test_a_ranking_flatters_the_round_that_it_was_made_from_and_no_other() -> No
 
         sign = np.sign(apart(rectify(first).dense()))
         for reuse, found in gaps.items():
-            found.append(sign * (apart(joined(first, second, reuse=reuse).dense()) - apart(noise)))
+            found.append(
+                sign * (apart(joined(first, second, rounds=Rounds(score_by="fda", reuse=reuse)).dense()) - apart(noise))
+            )
     error = {reuse: np.std(found) / np.sqrt(len(found)) for reuse, found in gaps.items()}
     assert abs(np.mean(gaps[False])) < 4 * error[False]
     assert np.mean(gaps[True]) > 4 * error[True]
@@ -283,7 +301,10 @@ def test_a_reused_round_lowers_the_variance_of_every_feature() -> None:
     both = rounds_of(small_graph(dimensions=d), 14.0)
     directed, rng = both.second((5, 2, 0, 7, 1)), np.random.default_rng(4)
     one, two = both.device.perturb(rows, rng), directed.perturb(rows, rng)
-    spread = {reuse: joined(one, two, reuse=reuse).dense().var(axis=0) for reuse in (False, True)}
+    spread = {
+        reuse: joined(one, two, rounds=Rounds(score_by="fda", reuse=reuse)).dense().var(axis=0)
+        for reuse in (False, True)
+    }
     random = [j for j in range(d) if j not in directed.fixed()]
     assert (spread[True][random] < 0.75 * spread[False][random]).all()
     assert (spread[True] < spread[False]).all()
@@ -390,6 +411,8 @@ def test_a_model_of_both_rounds_is_not_kept(data: Path, tmp_path: Path) -> None:
         ({"score_by": "fdaa"}, "unknown score_by 'fdaa'; did you mean 'fda'"),
         ({"score_steps": -1}, "score_steps must be a whole number of at least 0, got -1"),
         ({"m_from": "half"}, "m_from must be one of round, total; got 'half'"),
+        ({"rectification": "none"}, "rectification must be one of inclusion, paper; got 'none'"),
+        ({"rectification": "paper", "reuse": True}, "leave one of them out"),
         ({"before": 0.5}, "no one threshold fits both"),
         ({"tau": 0.5}, "togl-fda' has none; say before"),
         ({"steps": 3}, "--steps, or search.steps"),
