@@ -98,13 +98,13 @@ class VectorMechanism(ABC):
         """Return one report per node. `features` is n x d, dense or CSR; values are clamped to the range.
 
         Args:
-            features: the nodes' feature vectors.
+            features: the nodes' feature vectors; what a CSR matrix stores twice for a place is summed.
             rng: a numpy Generator, or the secure source for real people's data.
             level: each node's privacy level, 1 to the number of levels, for personalised mechanisms; None draws them
                 from the mechanism's public distribution.
         """
-        nodes, _ = check_features(features, self.dimensions)
-        return self._perturb(features, nodes, rng, level)
+        features = check_features(features, self.dimensions)
+        return self._perturb(features, int(features.shape[0]), rng, level)
 
     @abstractmethod
     def _perturb(self, features: Any, nodes: int, rng: UniformSource, level: ArrayLike | None) -> Reports: ...

@@ -112,7 +112,8 @@ class Vote:
 
     def chosen(self, features: Any) -> NDArray[np.int32]:
         """Return each person's class before it is hidden: it never leaves the device."""
-        nodes, _ = check_features(features, self.dimensions)
+        features = check_features(features, self.dimensions)
+        nodes = int(features.shape[0])
         out = np.empty(nodes, dtype=np.int32)
         step = max(1, _BLOCK // self.dimensions)
         for start in range(0, nodes, step):
