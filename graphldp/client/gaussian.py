@@ -63,7 +63,7 @@ class Gaussian(Additive):
 
     def __post_init__(self) -> None:
         Additive.__post_init__(self)
-        check_number(self.name, "delta", self.delta)
+        object.__setattr__(self, "delta", check_number(self.name, "delta", self.delta))
         if not 0 < self.delta < 1:
             raise OptionError(f"{self.name}: delta must be > 0 and < 1, got {self.delta}; without a delta use 'lp'")
         if isinstance(self.coordinates, bool) or not isinstance(self.coordinates, int) or self.coordinates < 1:

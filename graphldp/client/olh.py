@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from graphldp.client.randomiser import Floats
+from graphldp.client.randomiser import Floats, settled
 from graphldp.client.registry import register
 from graphldp.client.reports import Reports
 from graphldp.client.sets import Membership, OneItem
@@ -83,7 +83,7 @@ class OptimalLocalHashing(OneItem):
     def privacy_loss(self) -> float:
         """Return the exact loss of the whole report: that of the bucket, from the probabilities that are used."""
         kept, missed = self.choice.log_law([1.0, 0.0], 0.0)
-        return float(kept - (missed - math.log(self.buckets - 1)))
+        return settled(float(kept - (missed - math.log(self.buckets - 1))), self.epsilon)
 
     def _send(self, drawn: NDArray[Any], rng: UniformSource) -> Any:
         seeds = rng.integers(0, _SEEDS, len(drawn))

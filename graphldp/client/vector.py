@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from graphldp.client.randomiser import Floats, Randomiser
+from graphldp.client.randomiser import Floats, Randomiser, check_budget, check_number
 from graphldp.client.registry import Claim
 from graphldp.client.reports import Reports
 from graphldp.client.sampling import check_features
@@ -45,6 +45,12 @@ class VectorMechanism(ABC):
     name: ClassVar[str]
     kind: ClassVar[str] = "vector"
     option_names: ClassVar[tuple[str, ...]] = ()
+
+    def __post_init__(self) -> None:
+        for number in ("epsilon", "low", "high"):
+            object.__setattr__(self, number, check_number(self.name, number, getattr(self, number)))
+        if 0 < self.epsilon < math.inf:  # `null` and `identity` have none
+            check_budget(self.name, self.epsilon)
 
     @property
     @abstractmethod

@@ -73,7 +73,7 @@ def test_the_estimate_is_unbiased_by_the_law_written_out(name: str, epsilon: flo
 
 
 @pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize("epsilon", [1e-6, 0.01, 1.0, 10.0, 100.0, 1000.0])
+@pytest.mark.parametrize("epsilon", [1e-6, 0.01, 1.0, 10.0, 100.0, 500.0])
 def test_no_budget_overflows(name: str, epsilon: float) -> None:
     built = protocol(name, epsilon, 50, 0.0, 1.0)
     assert 0 < built.privacy_loss() <= epsilon * (1 + 1e-9)
