@@ -136,7 +136,7 @@ def test_what_is_stored_in_parts_is_their_sum(name: str) -> None:
     # Features 2 and 4 of every node are stored in two parts, apart from each other.
     built, x = device(name, **RANGE.get(name, {})), features(two_valued=name in SETS)
     x[:, [2, 4]] = 1.0
-    parts = np.full((len(x), 4), 0.5) if name not in SETS else np.tile([1.0, 0.0, 1.0, 0.0], (len(x), 1))
+    parts = np.full((len(x), 4), 0.5) if name not in SETS else np.ones((len(x), 4))
     index = np.concatenate([np.tile([4, 2], (len(x), 1)), np.tile([0, 1, 3, 5], (len(x), 1)), [[2, 4]] * len(x)], 1)
     data = np.concatenate([parts[:, :2], x[:, [0, 1, 3, 5]], parts[:, 2:]], axis=1)
     twice = stored(data.reshape(-1), index.reshape(-1), np.arange(len(x) + 1) * 8, x.shape)
