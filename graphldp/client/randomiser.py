@@ -29,6 +29,7 @@ __all__ = [
     "build",
     "check_budget",
     "check_number",
+    "check_range",
     "plain",
     "settled",
     "uniform",
@@ -40,6 +41,8 @@ LOSS_INPUTS = 41  # grid points of the input range over which the loss is maximi
 # 1e-16, which at the lowest budget is a millionth of it; at the highest the rarest report has e^-540, which `uniform`
 # can still draw.
 LOWEST, HIGHEST = 1e-10, 500.0
+_RESOLVED = 2**14  # float32 numbers that a range must have
+_FARTHEST = 1e20  # the reports of the smallest budgets go 1e17 times as far
 _ROUNDING = 4e-15  # the error of a loss, which is a difference of logarithms; and that relative to it
 
 
@@ -79,6 +82,27 @@ def check_budget(name: str, epsilon: Any) -> float:
             "float64, and the loss be infinite; spend less, or use mechanism 'identity' (epsilon inf)"
         )
     return budget
+
+
+def check_range(name: str, low: float, high: float) -> None:
+    """Refuse a range that is none, and one of which float32, in which reports and estimates are, tells too few values.
+
+    What float32 moves is then less than a 2^-15th of the range, far below any noise, and no report overflows.
+    """
+    if not (math.isfinite(low) and math.isfinite(high) and low < high):
+        raise OptionError(f"{name}: needs finite low < high, got low {low} and high {high}")
+    farthest = max(abs(low), abs(high))
+    if farthest > _FARTHEST:
+        raise OptionError(
+            f"{name}: the range {low} to {high} goes beyond {_FARTHEST:g}, where noisy reports leave float32; map your "
+            "values to [0, 1]"
+        )
+    count = (high - low) / float(np.spacing(np.float32(farthest)))
+    if count < _RESOLVED:
+        raise OptionError(
+            f"{name}: the range {low} to {high} has only {max(1, int(count))} float32 numbers, in which reports are "
+            "sent; shift your values to [0, 1]"
+        )
 
 
 def settled(loss: float, epsilon: float) -> float:
@@ -123,8 +147,7 @@ class Randomiser(ABC):
         for number in ("epsilon", "low", "high"):
             # Numpy's shorter floats would make the arithmetic that follows as coarse as they are.
             object.__setattr__(self, number, check_number(self.name, number, getattr(self, number)))
-        if not (math.isfinite(self.low) and math.isfinite(self.high) and self.low < self.high):
-            raise OptionError(f"{self.name}: needs finite low < high, got low {self.low} and high {self.high}")
+        check_range(self.name, self.low, self.high)
 
     def _check_epsilon(self) -> None:
         check_budget(self.name, self.epsilon)

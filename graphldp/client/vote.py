@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphldp.client.coded import check_count
-from graphldp.client.randomiser import Floats, Randomiser, check_budget, settled
+from graphldp.client.randomiser import Floats, Randomiser, check_budget, check_range, settled
 from graphldp.client.registry import Claim
 from graphldp.client.reports import Reports
 from graphldp.client.sampling import check_features, rows
@@ -67,6 +67,7 @@ class Vote:
             )
         if not (np.isfinite(weights).all() and np.isfinite(offsets).all()):
             raise OptionError("vote: weights and offsets must be finite; some are not")
+        check_range("vote", float(low), float(high))
         classes = weights.shape[1]
         if m is None:
             m = best_size(epsilon, classes, 1, 1, classes - 1)[1]

@@ -202,6 +202,42 @@ def test_three_outputs_have_their_variance_at_every_budget(epsilon: float) -> No
             assert float(law.variance(z)) == pytest.approx(float(true), rel=1e-12, abs=0)
 
 
+# ranges ---------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", WITH_BUDGET)
+@pytest.mark.parametrize(
+    ("low", "high", "message"),
+    [
+        (1e6, 1e6 + 1, "the range 1000000.0 to 1000001.0 has only 16 float32 numbers.*; shift your values to"),
+        (1e8, 1e8 + 1, "only 1 float32 numbers"),
+        (3.0, 3.0001, "only 419 float32 numbers"),
+        (0.0, 1e-42, "only 713 float32 numbers"),
+        (0.0, 1e30, r"goes beyond 1e\+20"),
+    ],
+)
+def test_a_range_that_float32_does_not_tell_is_refused(name: str, low: float, high: float, message: str) -> None:
+    with pytest.raises(OptionError, match=message) as caught:
+        protocol(name, 1.0, 3, low, high)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("ends", [(-1.0, 1.0), (0.0, 1.0), (1000.0, 1001.0), (-5.0, 2.0), (0.0, 1e20), (0.0, 1e-30)])
+@pytest.mark.parametrize("name", [name for name in names("scalar") if lookup(name).scaled and name != "identity"])
+@pytest.mark.parametrize("epsilon", [2 * LOWEST, 1.0, 8.0])
+def test_what_is_sent_is_the_laws_report_in_float32(name: str, ends: tuple[float, float], epsilon: float) -> None:
+    law = mechanism(name, epsilon, *ends)
+    steps = 0 if law.finite else min(law.steps, 5000)
+    ideal = law.support(ends[0]) if law.finite else law._shift + law._scale * law.step * np.arange(-steps, steps + 1.0)
+    sent = ideal.astype(law.dtype).astype(np.float64)
+    # Within 2^-15 of the range, or of the report where that is farther out than the range: never at the noise's scale.
+    allowed = 2.0**-15 * (ends[1] - ends[0]) + 2.0**-24 * np.abs(ideal)
+    assert (np.abs(sent - ideal) <= allowed).all()
+    assert len(np.unique(sent)) == len(ideal) or not law.finite
+    farthest = law._shift + law._scale * (law._size if law.finite else law.steps * law.step)
+    assert np.isfinite(np.float32(farthest))
+
+
 def test_a_set_of_the_largest_budget_is_told() -> None:
     for name in (name for name in names() if issubclass(lookup(name), SetValued)):
         assert protocol(name, HIGHEST, 12, 0.0, 1.0).privacy_loss() <= HIGHEST

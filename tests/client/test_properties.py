@@ -17,7 +17,11 @@ from graphldp.server import rectify
 SCALARS = [n for n in names("scalar") if n not in ("identity", "null", "gm")]
 VECTORS = [n for n in SCALARS if not lookup(n).every_dimension]
 BUDGETS = st.floats(1e-6, HIGHEST, allow_nan=False)
-ENDS = st.tuples(st.floats(-1e6, 1e6), st.floats(1e-3, 1e6)).map(lambda pair: (pair[0], pair[0] + pair[1]))
+ENDS = (
+    st.tuples(st.floats(-1e6, 1e6), st.floats(1e-3, 1e6))
+    .map(lambda pair: (pair[0], pair[0] + pair[1]))
+    .filter(lambda ends: ends[1] - ends[0] > 2e-3 * max(map(abs, ends)))
+)
 VALUES = st.floats(allow_nan=False, allow_infinity=True, width=32)
 CALM = settings(max_examples=120, derandomize=True, deadline=None, database=None)
 
