@@ -289,18 +289,22 @@ def items(features: Any, low: float, high: float, name: str) -> tuple[NDArray[np
 def _padded(
     indptr: NDArray[np.int64], owned: NDArray[np.int32], pad: int, dimensions: int, rng: UniformSource
 ) -> NDArray[np.int32]:
-    """Return n x pad different items: the person's own, at random where there are more, and dummies for the rest."""
-    nodes = len(indptr) - 1
-    mine = owned[indptr[0] : indptr[-1]]
-    lengths = np.diff(indptr)
-    owners = np.repeat(np.arange(nodes), lengths)
-    place = np.arange(len(mine)) - np.repeat(indptr[:-1] - indptr[0], lengths)
-    if len(lengths) and lengths.max() > pad:
-        mine = mine[np.lexsort((rng.random(len(mine)), owners))]
-    out = np.tile(dimensions + np.arange(pad, dtype=np.int32), (nodes, 1))
-    kept = place < pad
-    out[owners[kept], place[kept]] = mine[kept]
-    return out
+    """Return n x pad different items: the person's own, at random where there are more, and dummies for the rest.
+
+    Everybody draws as many numbers and takes the same steps whatever she has (Floyd's sampling of `pad` of so many), so
+    that neither anybody else's draws nor the time tell of it.
+    """
+    nodes, lengths = len(indptr) - 1, np.diff(indptr)[:, None]
+    u = rng.random((nodes, pad))
+    ranks = np.empty((nodes, pad), dtype=np.int64)
+    for k in range(pad):
+        last = np.maximum(lengths[:, 0], pad) - pad + k
+        pick = (u[:, k] * (last + 1)).astype(np.int64)
+        ranks[:, k] = np.where((ranks[:, :k] == pick[:, None]).any(axis=1), last, pick)
+    own = ranks < lengths
+    place = np.where(own, indptr[:-1, None] + ranks, 0)
+    mine = owned[place] if len(owned) else np.zeros_like(place)
+    return np.where(own, mine, dimensions + ranks).astype(np.int32)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
