@@ -21,7 +21,8 @@ from graphldp.errors import ArtifactError, OptionError
 from graphldp.graph import Graph
 from graphldp.ledger import ledger_from_meta, release_of
 from graphldp.methods import Rounds
-from graphldp.randomness import SecureSource, Source, generator
+from graphldp.randomness import SecureSource, Source
+from graphldp.stages.addresses import addressed, source_of
 from graphldp.stages.artifacts import file_hash, plain, read_meta
 from graphldp.stages.extras import Extras, read_levels, read_rankings, read_scores
 from graphldp.stages.graphs import graph_hash, read_graph
@@ -98,15 +99,6 @@ def refuse_parts(plan: type[Any], options: Mapping[str, Any]) -> None:
             raise OptionError(f"{part.name} is a part of the method: --set denoise.{part.name}={options[part.name]}")
 
 
-def source_of(root: int, dataset: str, device: VectorMechanism, seed: int, *, directed: bool = False) -> Source:
-    """Return the generator of one seed's reports: a function of its address alone.
-
-    A directed round has an address of its own: with the draws of the round before, which has the same mechanism and
-    often the same budget, the two rounds' noise would be one.
-    """
-    return generator(root, "perturb", dataset, device.name, device.epsilon, seed, *(["directed"] if directed else []))
-
-
 def nodes_hash(graph: Graph) -> str:
     """Return a hash of the nodes' names in their order: reports belong to a graph whose nodes are the same."""
     return hash_of_names(graph.nodes, graph.node_ids or ())
@@ -154,8 +146,8 @@ def perturb_graph(
     graph: Graph = read_graph(folder)
     given = _given(graph, mechanism, epsilon, options or {}, extras or Extras(), seeds, part)
     device, directed = given.device, given.directed is not None
-    sources = {seed: source_of(root, dataset, device, seed, directed=directed) for seed in seeds}
-    facts = {**_facts(graph, folder, root, directed=directed), **given.facts}
+    sources = {seed: source_of(root, dataset, given.of(seed), seed, given.level) for seed in seeds}
+    facts = {**_facts(graph, folder, root), **given.facts}
     if part is not None:
         facts["rounds"] = part.facts()
     name = directed_name(mechanism, given.facts["selection"]["score_by"]) if directed else mechanism
@@ -164,12 +156,12 @@ def perturb_graph(
     return write(path, graph.features, given, sources, facts, progress)
 
 
-def _facts(graph: Graph, folder: Path, root: int, *, directed: bool) -> dict[str, Any]:
+def _facts(graph: Graph, folder: Path, root: int) -> dict[str, Any]:
     return {
         "dataset": graph.name,
         "input": graph_hash(folder),
         "nodes_hash": nodes_hash(graph),
-        "random": addressed(root, *(["directed"] if directed else [])),
+        "random": addressed(root),
     }
 
 
@@ -227,7 +219,7 @@ def perturb_file(
     path = output or reports_path(data, name, mechanism, device.epsilon)
     _keep_real(path, secure=secure, device=device)
     sources: dict[int, Source] = {
-        seed: SecureSource() if secure else source_of(root, name, device, seed) for seed in seeds
+        seed: SecureSource() if secure else source_of(root, name, device, seed, given.level) for seed in seeds
     }
     random = {"generator": "operating system", "reproducible": False} if secure else addressed(root)
     # A hash of real people's features is not theirs to send: it would confirm a right guess of them.
@@ -284,6 +276,10 @@ class _Given:
     ledger: tuple[Mapping[str, Any], ...] = ()
     directed: Mapping[int, DirectedMechanism] | None = None
     facts: Mapping[str, Any] = field(default_factory=dict)
+
+    def of(self, seed: int) -> VectorMechanism | DirectedMechanism:
+        """Return what a seed's devices run."""
+        return self.directed[seed] if self.directed else self.device
 
     def meta(self) -> dict[str, Any]:
         """Return the mechanism's metadata; of a directed round with every seed's ranking among its options."""
@@ -379,17 +375,6 @@ def _directed(
     return _Given(device=device, level=level, ledger=tuple(rankings.ledger), directed=directed, facts=facts)
 
 
-def addressed(root: int, *further: str) -> dict[str, Any]:
-    """Return what metadata says of seeded draws; `further` is what their address has behind the seed."""
-    return {
-        "generator": "PCG64DXSM",
-        "address": ["perturb", "dataset", "mechanism", "epsilon", "seed", *further],
-        "root": root,
-        "reproducible": True,
-        "note": "for experiments: whoever knows the root can draw the same noise again",
-    }
-
-
 def _release(meta: Mapping[str, Any], level: NDArray[np.int32] | None) -> str:
     """Return what identifies a release: what shaped its draws, and, of real reports, a number that nobody else has.
 
@@ -416,9 +401,8 @@ def reports_meta(
     `after` is the same of the round before, for the second of two. `further` are facts in which a release differs from
     an ordinary one; they are a part of what identifies it.
     """
-    directed = after is not None
     ledger = () if after is None else tuple(after["ledger"])
-    facts = {**_facts(graph, folder, root, directed=directed), **(further or {})}
+    facts = {**_facts(graph, folder, root), **(further or {})}
     return _meta(_Given(device=device, ledger=ledger), graph.nodes, seeds, facts)
 
 

@@ -202,8 +202,8 @@ class TwoRounds:
     def directed(self, first: Reports, scores: Scores, seed: int) -> Reports:
         """Return what leaves them in the second, once the first has been scored."""
         graph, directed = self.graph, self.second([int(j) for j in scores.ranking()])
-        source = source_of(self.params.seed, graph.name, directed.device, seed, directed=True)
         level = first.level if isinstance(self.device, PublicLevels) else None
+        source = source_of(self.params.seed, graph.name, directed, seed, level)
         return directed.perturb(graph.features, source, level)
 
     def reports(self, seed: int) -> tuple[Reports, Reports]:

@@ -14,7 +14,7 @@ from graphldp.client.levels import Personalised, padded, probabilities, refuse_m
 from graphldp.client.m_rules import best_m
 from graphldp.client.mb import MultiBit
 from graphldp.client.ppm import check_gamma, level_randomiser
-from graphldp.client.randomiser import Floats
+from graphldp.client.randomiser import Floats, settled
 from graphldp.client.registry import Claim, check_options, register
 from graphldp.client.reports import Reports
 from graphldp.client.sampling import choose, gather
@@ -69,6 +69,7 @@ class SafePersonalised(Personalised):
             raise OptionError(f"ppm-safe: weights must be one of {', '.join(WEIGHTS)}; got {options['weights']!r}")
         out = cls(epsilon=float(epsilon), dimensions=dimensions, m=1, low=low, high=high, **options)
         out.check()
+        MultiBit(epsilon=out._features(1) / int(out._channel()[1].max()))  # the smallest budget of a value is checked
         widest = max(out.m_of(level) for level in range(1, out.levels + 1))
         refuse_m("ppm-safe", m, widest)
         return cls(epsilon=float(epsilon), dimensions=dimensions, m=widest, low=low, high=high, **options)
@@ -130,7 +131,7 @@ class SafePersonalised(Personalised):
 
     def privacy_loss(self) -> float:
         """Return the exact loss of level, indices and signs together, over all pairs of levels."""
-        return max(self.budgets)
+        return settled(max(self.budgets), self.claim.epsilon)
 
     def _gain(self) -> tuple[Floats, Floats]:
         """Return P[t' | t] m/d, and that times the mean sign of a value at the end of the range."""

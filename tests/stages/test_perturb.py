@@ -22,7 +22,7 @@ from graphldp.stages.download import import_own
 from graphldp.stages.graphs import graph_hash, read_graph
 from graphldp.stages.own import OwnFiles
 from graphldp.stages.paths import graph_dir, reports_path
-from graphldp.stages.perturb import check_nodes, device_for, nodes_hash, perturb_file, perturb_graph
+from graphldp.stages.perturb import check_nodes, device_for, nodes_hash, perturb_file, perturb_graph, source_of
 from graphldp.stages.reports import ReportsFile
 
 MAKE = "ldp perturb"
@@ -71,7 +71,7 @@ def test_every_part_of_the_address_counts(data: Path) -> None:
 def test_reports_are_those_of_the_addressed_generator(data: Path) -> None:
     graph = read_graph(graph_dir(data, NAME))
     device = protocol("mb", 2.0, graph.dimensions, graph.low, graph.high)
-    expected = device.perturb(graph.features, generator(7, "perturb", NAME, "mb", 2.0, -1))
+    expected = device.perturb(graph.features, source_of(7, NAME, device, -1))
     found = ReportsFile(perturb(data, epsilon=2.0, seeds=(0, -1), root=7), MAKE).load(-1)
     np.testing.assert_array_equal(found.value, expected.value)
     np.testing.assert_array_equal(found.index, expected.index)
@@ -201,7 +201,8 @@ def perturb_own(path: Path, mechanism: str = "mb", epsilon: float = 1.0, **optio
 def test_every_form_of_a_file_gives_the_same_reports(form: Any, suffix: str, tmp_path: Path) -> None:
     path = perturb_own(own(tmp_path / f"features.{suffix}", form()), "pm", 2.0)
     assert path == reports_path(tmp_path, "mine", "pm", 2.0)
-    expected = protocol("pm", 2.0, 3, 0.0, 1.0).perturb(FEATURES, generator(0, "perturb", "mine", "pm", 2.0, 1))
+    device = protocol("pm", 2.0, 3, 0.0, 1.0)
+    expected = device.perturb(FEATURES, source_of(0, "mine", device, 1))
     found = ReportsFile(path, MAKE).load(1)
     np.testing.assert_array_equal(found.value, expected.value)
     np.testing.assert_array_equal(found.index, expected.index)

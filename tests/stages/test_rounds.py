@@ -535,7 +535,7 @@ def test_scores_that_do_not_fit_are_refused(data: Path, tmp_path: Path) -> None:
 def test_one_round_s_files_are_as_they_were(data: Path) -> None:
     calibrate(data, small_params(), "lpgnn", "pm", 8.0)
     meta = read_meta(reports_path(data, NAME, "pm", 8.0), "make")
-    assert meta["random"]["address"] == ["perturb", "dataset", "mechanism", "epsilon", "seed"]
+    assert meta["random"]["address"] == ["perturb", "dataset", "mechanism", "epsilon", "seed", "shape"]
     assert "selection" not in meta
 
 
