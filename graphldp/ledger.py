@@ -21,6 +21,7 @@ import json
 import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from decimal import ROUND_CEILING, Context
 from typing import Any
 
 from graphldp.errors import ArtifactError, OptionError
@@ -156,7 +157,8 @@ class Ledger:
         if total.delta:
             text += f", delta {total.delta:.6g}"
         if not total.uniform:
-            text += f" (nominal; {per}s: mean {number(_value(total.mean))}, maximum {number(_value(total.max))})"
+            mean = number(_at_least(_value(total.mean)))
+            text += f" (nominal; {per}s: mean {mean}, maximum {number(_value(total.max))})"
         return text
 
     def as_json(self) -> list[dict[str, Any]]:
@@ -261,6 +263,11 @@ def number(value: float) -> str:
         return "inf"
     text = f"{value:.6g}"
     return text if any(mark in text for mark in ".e") else f"{text}.0"
+
+
+def _at_least(value: float) -> float:
+    """Return four digits of a budget, rounded up: what is printed is never less than what was spent."""
+    return float(Context(prec=4, rounding=ROUND_CEILING).create_decimal(repr(value)))
 
 
 def _hash(value: Any) -> str:

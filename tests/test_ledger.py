@@ -105,6 +105,11 @@ def test_personalised_budgets_show_mean_and_maximum() -> None:
     )
 
 
+def test_a_mean_is_rounded_up() -> None:
+    one = Spend(what="features", epsilon=1.0, mean=8.31022, max=8.5)
+    assert Ledger(spends=(one,)).text().endswith("(nominal; users: mean 8.311, maximum 8.5)")
+
+
 def test_deltas_add_up_and_stay_probabilities() -> None:
     spends = tuple(Spend(what="features", epsilon=1.0, delta=0.4) for _ in range(3))
     assert Ledger(spends=spends[:2]).total().delta == pytest.approx(0.8)
