@@ -68,7 +68,7 @@ def _show(path: Path, *, as_json: bool) -> None:
     console.out.print(
         f"{path}: {meta['nodes']:,} people asked once{f' x {seeds} seeds' if seeds > 1 else ''}: "
         f"{100 * rounds['teachers']:g} % report features with {meta['mechanism']}, the others vote; epsilon "
-        f"{meta['epsilon']:g} claimed, {float(meta['epsilon_exact']):.6g} exact",
+        f"{float(meta['claim']['epsilon']):g} claimed, {float(meta['epsilon_exact']):.6g} exact",
         soft_wrap=True,
     )
     console.note(Ledger.from_json(meta["ledger"]).text())

@@ -126,7 +126,9 @@ def train(
     """
     from graphldp import methods
     from graphldp.stages import train as stage
+    from graphldp.stages.params import SearchParams, with_axes
     from graphldp.stages.resources import Resources, memory_bytes
+    from graphldp.stages.space import Row, check_axes
 
     with joined(processes, device) as team:
         if epsilon is None:
@@ -140,6 +142,11 @@ def train(
             epochs=epochs, hidden=hidden, patience=patience, batch_size=batch_size, model=model, task=task,
             split=split,
         )  # fmt: skip
+        recipe = methods.method(method)
+        if search and recipe.model:
+            # The file's axes may be other rows'; what was asked for here is this row's, or a slip.
+            row = Row(recipe=recipe, mechanism=recipe.choose(mechanism), model=chosen.train.model)
+            check_axes(with_axes(SearchParams(), axes(search)), [row])
         resources = Resources(max_memory=memory_bytes(max_memory), team=team, scratch=data, note=console.note)
         with console.progress(f"train {dataset} {method}", None, "epochs") as bar:
             path = stage.train(

@@ -47,6 +47,19 @@ def test_json_is_the_metadata_and_the_accuracies(ldp) -> None:
     assert found == read_meta(MADE, "x")
 
 
+@pytest.mark.parametrize("slip", ["learning_rates=5", "foo=1,2", "train.hidde=5", "gamma=0.7"])
+def test_an_axis_that_the_row_does_not_have_is_refused(slip: str, ldp) -> None:
+    answer = ldp(*GIVEN, "--search", slip)
+    assert answer.code == 2
+    assert f"search.options has {slip.split('=')[0]!r}, which no row of the table has" in answer.line
+    assert not MADE.exists()
+
+
+def test_an_axis_that_it_has_is_searched(ldp) -> None:
+    assert ldp(*GIVEN, "--search", "train.hidden=4,8").code == 0
+    assert read_meta(MADE, "x")["search"]["options"] == {"train.hidden": [4, 8]}
+
+
 def test_a_kept_model_is_named(ldp, here: Path) -> None:
     answer = ldp(*GIVEN, "--save-model", "kept")
     assert answer.out.splitlines()[1] == "kept: the best final model, for `ldp predict`"
