@@ -112,9 +112,10 @@ class Mutation:
 
     def planted(self, root: Path) -> str:
         """Return the text of its file below a folder, with the fault."""
+        for file in (self.file, *(test.partition("::")[0] for test in self.tests)):
+            if not (root / file).exists():
+                raise Unfit(f"{self.name}: there is no file {file}")
         path = root / self.file
-        if not path.is_file():
-            raise Unfit(f"{self.name}: there is no file {self.file}")
         return self.apply(path.read_text(encoding="utf-8"))
 
 
