@@ -107,7 +107,9 @@ class Mutation:
             try:
                 compile(broken, self.file, "exec")
             except SyntaxError as error:
-                raise Unfit(f"{self.name}: {self.file} is no Python any more: line {error.lineno}, {error.msg}") from None
+                raise Unfit(
+                    f"{self.name}: {self.file} is no Python any more: line {error.lineno}, {error.msg}"
+                ) from None
         return broken
 
     def planted(self, root: Path) -> str:
@@ -188,7 +190,9 @@ class Copy:
         before = [os.environ["PYTHONPATH"]] if os.environ.get("PYTHONPATH") else []
         path = os.pathsep.join([str(self._imports), *before])
         self._environment = {"OMP_NUM_THREADS": "1", **os.environ, "PYTHONPATH": path, "COLUMNS": "200"}
-        program = f"import importlib; print(*(importlib.import_module(n).__file__ for n in {list(places)!r}), sep='\\n')"
+        program = (
+            f"import importlib; print(*(importlib.import_module(n).__file__ for n in {list(places)!r}), sep='\\n')"
+        )
         done = self.python("-c", program)
         for name, place in zip(places, [*done.stdout.splitlines(), *[""] * len(places)], strict=False):
             if not place.startswith(places[name] + os.sep):
@@ -232,10 +236,11 @@ class Copy:
             try:
                 done = self.python("-m", "pytest", "-x", "-q", "--tb=short", *mutation.tests)
             except subprocess.TimeoutExpired:
-                verdict, noticed, reason = f"its tests do not end within {LIMIT} s", (), ""
+                found: tuple[str, tuple[str, ...], str] = (f"its tests do not end within {LIMIT} s", (), "")
             else:
-                verdict, noticed, reason = _read(done)
-            finding = Finding(
+                found = _read(done)
+            verdict, noticed, reason = found
+            return Finding(
                 mutation=mutation,
                 verdict=verdict,
                 seconds=time.monotonic() - begin,
@@ -243,7 +248,6 @@ class Copy:
                 reason=reason,
                 audit=self._audit(mutation) if audit and mutation.audit else "",
             )
-        return finding
 
     def _audit(self, mutation: Mutation) -> str:
         with tempfile.TemporaryDirectory(prefix="mutations-audit-") as folder:
