@@ -189,7 +189,9 @@ class Copy:
         (self._imports / "sitecustomize.py").write_text(REDIRECT.format(places=places), encoding="utf-8")
         before = [os.environ["PYTHONPATH"]] if os.environ.get("PYTHONPATH") else []
         path = os.pathsep.join([str(self._imports), *before])
-        self._environment = {"OMP_NUM_THREADS": "1", **os.environ, "PYTHONPATH": path, "COLUMNS": "200"}
+        # What else is installed for pytest takes longer to import than most of the tests here take.
+        plain = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PYTHONPATH": path, "COLUMNS": "200"}
+        self._environment = {"OMP_NUM_THREADS": "1", **os.environ, **plain}
         program = (
             f"import importlib; print(*(importlib.import_module(n).__file__ for n in {list(places)!r}), sep='\\n')"
         )
