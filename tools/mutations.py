@@ -114,9 +114,11 @@ class Mutation:
 
     def planted(self, root: Path) -> str:
         """Return the text of its file below a folder, with the fault."""
-        for file in (self.file, *(test.partition("::")[0] for test in self.tests)):
+        for file, _, test in (named.partition("::") for named in (self.file, *self.tests)):
             if not (root / file).exists():
                 raise Unfit(f"{self.name}: there is no file {file}")
+            if test and f"def {test.partition('[')[0]}(" not in (root / file).read_text(encoding="utf-8"):
+                raise Unfit(f"{self.name}: {file} has no test {test}")
         path = root / self.file
         return self.apply(path.read_text(encoding="utf-8"))
 
