@@ -21,6 +21,7 @@ import json
 import os
 import queue
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -28,13 +29,15 @@ import time
 import tomllib
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass, replace
 from importlib.util import cache_from_source
 from pathlib import Path
+from typing import Self
 
 ROOT = Path(__file__).resolve().parent.parent
 LIST = ROOT / "tools" / "mutations"
+WARM = LIST / "warm.py"
 LIMIT = 900  # seconds that a fault's tests may take
 ROTATION = 90  # seconds that --rotate takes, about
 CAUGHT, MISSED = "caught", "NOT CAUGHT"
@@ -175,10 +178,10 @@ def read_list(paths: Sequence[Path]) -> list[Mutation]:
 
 
 class Copy:
-    """A copy of the tree, and an environment in which Python imports from it."""
+    """A copy of the tree, and an environment in which Python imports from it. Use as a context."""
 
     def __init__(self, folder: Path):
-        self.root, self._imports = folder / "tree", folder / "imports"
+        self.root, self._imports, self._output = folder / "tree", folder / "imports", folder / "output"
         listed = _git("ls-files", "-z", "--cached", "--others", "--exclude-standard")
         for name in listed.split("\0"):
             if name and (ROOT / name).is_file():
@@ -201,6 +204,35 @@ class Copy:
         for name, place in zip(places, [*done.stdout.splitlines(), *[""] * len(places)], strict=False):
             if not place.startswith(places[name] + os.sep):
                 raise RuntimeError(f"{name} is imported from {place or done.stderr}, not from the copy")
+        self._warm = subprocess.Popen(
+            [sys.executable, WARM],
+            cwd=self.root,
+            env=self._environment,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+
+    def __enter__(self) -> Self:
+        """Return itself."""
+        return self
+
+    def __exit__(self, *failure: object) -> None:
+        """End the process that runs its tests."""
+        self._warm.kill()
+        self._warm.wait()
+
+    def pytest(self, *arguments: str) -> tuple[int, list[str]]:
+        """Run pytest in the copy; return its exit code (-9 if it did not end) and the lines that it printed."""
+        self._output.unlink(missing_ok=True)
+        asked = {"arguments": arguments, "output": str(self._output), "seconds": LIMIT}
+        assert self._warm.stdin is not None
+        assert self._warm.stdout is not None
+        print(json.dumps(asked), file=self._warm.stdin, flush=True)
+        code = self._warm.stdout.readline()
+        if not code:
+            raise RuntimeError(f"{WARM.name} has ended; run it by itself to see why")
+        return int(code), self._output.read_text(encoding="utf-8", errors="replace").splitlines()
 
     def python(self, *arguments: str) -> subprocess.CompletedProcess[str]:
         """Run Python in the copy; raises `subprocess.TimeoutExpired` where it does not end."""
@@ -237,13 +269,7 @@ class Copy:
         """Plant a fault, run its tests, and say what came of it."""
         begin = time.monotonic()
         with self.planted(mutation):
-            try:
-                done = self.python("-m", "pytest", "-x", "-q", "--tb=short", *mutation.tests)
-            except subprocess.TimeoutExpired:
-                found: tuple[str, tuple[str, ...], str] = (f"its tests do not end within {LIMIT} s", (), "")
-            else:
-                found = _read(done)
-            verdict, noticed, reason = found
+            verdict, noticed, reason = _read(*self.pytest("-x", "--tb=short", *mutation.tests))
             return Finding(
                 mutation=mutation,
                 verdict=verdict,
@@ -264,23 +290,20 @@ class Copy:
 
     def failing(self, tests: Sequence[str]) -> set[str]:
         """Return which of these tests fail without any fault."""
-        done = self.python("-m", "pytest", "-q", "--tb=no", *tests)
-        if done.returncode == 0:
-            return set()
-        _, failed, _ = _read(done)
-        return set(failed) or set(tests)
+        code, lines = self.pytest("--tb=no", *tests)
+        return set(_read(code, lines)[1] or tests) if code else set()
 
 
-def _read(done: subprocess.CompletedProcess[str]) -> tuple[str, tuple[str, ...], str]:
+def _read(code: int, lines: Sequence[str]) -> tuple[str, tuple[str, ...], str]:
     """Return the verdict of a run of pytest, the tests that failed, and what the first of them said."""
-    lines = done.stdout.splitlines()
     told = [line.partition(" ")[2] for line in lines if line.startswith(("FAILED ", "ERROR "))]
     failed = tuple(dict.fromkeys(line.partition(" - ")[0] for line in told))
-    if done.returncode == 0:
+    if code == 0:
         return MISSED, (), ""
-    if done.returncode not in (1, 2) or not failed:
-        said = [line for line in [*done.stderr.splitlines(), *lines] if line.strip()]
-        return f"pytest ends with {done.returncode}", (), " / ".join(said[-3:])
+    if code == -signal.SIGKILL:
+        return f"its tests do not end within {LIMIT} s", (), ""
+    if code not in (1, 2) or not failed:
+        return f"pytest ends with {code}", (), " / ".join([line for line in lines if line.strip()][-3:])
     said = [line.removeprefix("E").strip() for line in lines if line.startswith("E ")]
     return CAUGHT, failed, said[0] if said else ""
 
@@ -306,11 +329,11 @@ def rotated(mutations: Sequence[Mutation], commit: str) -> list[Mutation]:
 def run(mutations: Sequence[Mutation], *, jobs: int, audit: bool, seconds: float | None) -> Iterator[Finding]:
     """Yield what becomes of each fault, as it is known; with `seconds`, begin none after that time."""
     begin = time.monotonic()
-    with tempfile.TemporaryDirectory(prefix="mutations-") as folder:
+    with tempfile.TemporaryDirectory(prefix="mutations-") as folder, ExitStack() as stack:
         copies: queue.SimpleQueue[Copy] = queue.SimpleQueue()
         jobs = min(jobs, len(mutations))
         for number in range(jobs):
-            copies.put(Copy(Path(folder) / str(number)))
+            copies.put(stack.enter_context(Copy(Path(folder) / str(number))))
 
         def one(mutation: Mutation) -> Finding | None:
             if seconds is not None and time.monotonic() - begin > seconds:
