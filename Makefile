@@ -13,7 +13,7 @@ export PIP_NO_INPUT := 1
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export DVC_NO_ANALYTICS := 1
 
-.PHONY: help install demo test test-elsewhere check types docs clean
+.PHONY: help install demo test test-elsewhere mutations check types docs clean
 
 help: ## say what there is
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/make \1\t\2/' | expand -t 24
@@ -39,6 +39,9 @@ test: $(STAMP) ## run the whole test suite, slow tests included
 
 test-elsewhere: $(STAMP) ## run the numerical tests as other machines would: other instructions, threads, locales, folders
 	@python tools/elsewhere.py $(VARIATIONS)
+
+mutations: $(STAMP) ## plant every fault of tools/mutations/ in a copy, and see that the tests notice it
+	@python tools/mutations.py $(FAULTS)
 
 check: $(STAMP) ## lint, format, types, import arrows, fast tests, and whether the pipeline is well formed
 	@ruff format --check .

@@ -227,7 +227,8 @@ def ci(clone: Path) -> subprocess.CompletedProcess[str]:
 
 
 ELSEWHERE = "make test-elsewhere VARIATIONS=mkl-intel+threads-1 mkl-compatible+aten-default+hash-1"
-CALLS = ["make install", "make test", ELSEWHERE, "dvc repro", "ldp tables --check"]
+MUTATIONS = "make mutations FAULTS=--rotate"
+CALLS = ["make install", "make test", ELSEWHERE, MUTATIONS, "dvc repro", "ldp tables --check"]
 
 
 def test_ci_tests_then_runs_the_pipeline_then_compares_the_tables(rehearsal: Path) -> None:

@@ -141,6 +141,23 @@ def test_the_telling_features_are_found_and_people_are_sorted_by_them() -> None:
     assert (scores.argmax(axis=1) == fresh).mean() > 0.6
 
 
+def test_a_ballot_is_fair_to_classes_that_have_more_of_everything() -> None:
+    mean = np.array([0.5, 0.2, 0.1])
+    found = ClassMeans(
+        mean=mean,
+        spread=mean * (1 - mean),
+        difference=np.array([[0.3, -0.1], [0.1, -0.1], [0.05, 0.0]]),
+        square=np.ones(3),
+        sizes=np.ones(1),
+        power=1.0,
+    )
+    weights, offsets = found.ballot()
+    np.testing.assert_allclose(mean @ weights - offsets, 0.0, atol=1e-12)  # the average person's scores
+    np.testing.assert_allclose(found.spread @ weights**2, 1.0)
+    assert offsets[0] > 0.5
+    assert offsets[1] < -0.1
+
+
 def test_people_of_one_class_tell_nothing_and_do_not_fail() -> None:
     own = np.zeros(50, dtype=int)
     found = class_means([wave(own, np.tile(np.eye(CLASSES)[0], (50, 1)), 3.0)], D)

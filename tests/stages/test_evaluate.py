@@ -82,6 +82,15 @@ def test_every_row_says_what_was_spent_and_on_what(tmp_path: Path) -> None:
     assert _row(result, "lpgnn").steps == (16,)
 
 
+def test_where_users_spend_unlike_budgets_their_mean_and_the_largest_stand_beside_the_nominal_one(
+    tmp_path: Path,
+) -> None:
+    write_grid(tmp_path, ONE)
+    write_runs(tmp_path, _cell(ONE, "lpgnn"), seeds=10, meta={"epsilon_mean": 3.6, "epsilon_max": 8.5})
+    row = _row(measure(ONE, tmp_path, PAPERS), "lpgnn")
+    assert (row.epsilon, row.mean_epsilon, row.max_epsilon) == (1.0, 3.6, 8.5)
+
+
 def test_runs_are_chosen_by_what_they_say_not_by_their_names(tmp_path: Path) -> None:
     write_grid(tmp_path, ONE)
     lpgnn, base = _cell(ONE, "lpgnn"), _cell(ONE, "base")
@@ -255,6 +264,16 @@ def test_finding_when_one_beats_the_floor(tmp_path: Path) -> None:
     assert text.startswith("On Cora only 1 of 4 private results is measurably better")
     assert "The best private result is lpgnn at epsilon 1 with 85." in text
     assert "of what the features are worth" in text
+
+
+def test_finding_names_no_row_as_the_best_that_spends_more_than_it_says(tmp_path: Path) -> None:
+    write_grid(tmp_path, ONE, LOW)
+    broken = {"mechanism_claim": {"claimed": 1.0, "exact": 2.0, "text": "twice"}}
+    write_runs(tmp_path, _cell(ONE, "lpgnn"), seeds=10, mean=0.857, meta=broken)
+    found = find(measure(ONE, tmp_path, PAPERS).sections[0])
+    assert found.best is not None
+    assert found.best.name != "lpgnn"
+    assert any("Rows marked † use mb" in sentence for sentence in found.sentences)
 
 
 def test_finding_when_all_beat_the_floor(tmp_path: Path) -> None:

@@ -6,13 +6,14 @@ import dataclasses
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from cell_factory import NAME, files, small_params, store
 
 from graphldp import methods
 from graphldp.errors import OptionError
 from graphldp.stages import learning, trials
-from graphldp.stages.artifacts import read_meta, read_table
+from graphldp.stages.artifacts import read_meta, read_table, write_table
 from graphldp.stages.params import Params, SearchParams
 from graphldp.stages.run import run
 from graphldp.stages.space import Row
@@ -79,6 +80,20 @@ def test_those_that_went_furthest_are_ranked_first(data: Path) -> None:
         losses = [one["validation_loss"] for one in part]
         assert losses == sorted(losses)
     assert found[0]["train.hidden"] == read_meta(path, "x")["chosen_point"]["options"]["train.hidden"]
+
+
+def test_a_low_loss_after_fewer_epochs_ranks_below_a_point_that_went_further(tmp_path: Path) -> None:
+    trial = {"role": "search", **dict.fromkeys(("learning_rate", "weight_decay", "dropout"), 0.1), "steps": 1}
+    tried = [(0, 0, 0.1), (1, 0, 0.2), (1, 1, 0.5)]  # point, rung, validation loss
+    rows = [
+        {**trial, "point": point, "rung": rung, "options": "{}", "validation_loss": loss, "validation_accuracy": 0.5}
+        for point, rung, loss in tried
+    ]
+    rungs = [{"points": 2, "epochs": 6}, {"points": 1, "epochs": 18}]
+    meta = {"kind": "trials", "task": "node-classification", "search": {"rungs": rungs}}
+    write_table(tmp_path / "trials.parquet", pa.Table.from_pylist(rows), meta)
+    found = [(one["point"], one["epochs"]) for one in ranking(tmp_path / "trials.parquet")]
+    assert found == [(1, 18), (0, 6)]
 
 
 def test_learners_with_fewer_points_were_all_trained_to_the_end(data: Path) -> None:
