@@ -402,7 +402,8 @@ def reports_meta(
     an ordinary one; they are a part of what identifies it.
     """
     ledger = () if after is None else tuple(after["ledger"])
-    facts = {**_facts(graph, folder, root), **(further or {})}
+    rounds = {} if after is None else {"after": after["release"]}
+    facts = {**_facts(graph, folder, root), **rounds, **(further or {})}
     return _meta(_Given(device=device, ledger=ledger), graph.nodes, seeds, facts)
 
 

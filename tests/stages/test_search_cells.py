@@ -250,7 +250,7 @@ def test_what_is_behind_the_estimates_is_not_searched_from_artifacts(name: str, 
 
 def test_a_changed_recipe_is_searched_as_it_was_changed(tmp_path: Path) -> None:
     store(tmp_path)
-    params = params_of({"denoise.after": [0.1, 0.3]}, points=4, steps=(3,))
+    params = dataclasses.replace(params_of({"denoise.after": [0.1, 0.3]}, points=4, steps=(3,)), seed=1)
     calibrate(tmp_path, params)
     path = denoise(NAME, "lpgnn", "mb", 1.0, data=tmp_path, steps=params.search.steps, changes={"filter": "hoa"})
     found = train(NAME, "lpgnn", None, 1.0, data=tmp_path, params=params, calibrated=path)

@@ -105,13 +105,13 @@ def test_who_is_asked_by_everybody_is_exposed_more_than_at_random_and_never_beyo
 
 def test_a_budget_without_noise_selects_what_clean_data_select(data: Path) -> None:
     found = measure_selection(
-        NAME, ["mb"], [2000.0], ["fda"], data=data, params=PARAMS, options={"m": 24}, top=5, others=3
+        NAME, ["mb"], [500.0], ["fda"], data=data, params=PARAMS, options={"m": 24}, top=5, others=3
     )
     row, clean = found.rows
     assert row.hits == 5.0
     assert row.jaccard == clean.jaccard
     (asked,) = [group for group in found.groups if group.group == "asked"]
-    assert asked.law == pytest.approx(1.0)
+    assert asked.law == pytest.approx(1.0, abs=1e-3)
     assert asked.success.value == 1.0
 
 
