@@ -241,7 +241,7 @@ def ledger_from_meta(metas: Iterable[Mapping[str, Any]]) -> Ledger:
     seen: dict[str, int] = {}
     for meta in metas:
         for spend in spends_of(meta):
-            place = seen.get(spend.source) if spend.source else None
+            place = seen.get(spend.source)
             if place is None:
                 if spend.source:
                     seen[spend.source] = len(spends)

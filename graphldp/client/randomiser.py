@@ -38,7 +38,7 @@ __all__ = [
 Floats: TypeAlias = NDArray[np.float64]
 LOSS_INPUTS = 41  # grid points of the input range over which the loss is maximised; the ends are among them
 # The budgets, of a whole report and of each reported value, that float64 can keep. A probability near 1/2 is known to
-# 1e-16, which at the lowest budget is a millionth of it; at the highest the rarest report has e^-540, which `uniform`
+# 1e-16, about a hundred-thousandth of the lowest budget; at the highest the rarest report has e^-540, which `uniform`
 # can still draw.
 LOWEST, HIGHEST = 1e-10, 500.0
 _RESOLVED = 2**14  # float32 numbers that a range must have
