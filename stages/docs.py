@@ -11,7 +11,7 @@ from typing import Any
 
 from graphldp.audit import AuditOptions, audit_rows
 from graphldp.audit.mechanisms import budgets
-from graphldp.audit.subject import subject_of
+from graphldp.audit.subject import subject_names, subject_of
 from graphldp.client import Randomiser, lookup, names
 from graphldp.client.sets import SetValued
 from graphldp.client.vector import VectorMechanism
@@ -55,7 +55,7 @@ def write_docs(docs: Path, *, audit: bool = True, progress: Progress = None) -> 
         if progress:
             progress(len(every) + 1, total, "audit")
         options = AuditOptions()
-        found = audit_rows(every, EPSILONS, options)
+        found = audit_rows(subject_names(), EPSILONS, options)
         written.append(_write(docs / "privacy.md", privacy_page(table_json(found, options))))
     if progress:
         progress(total, total, "")
@@ -90,10 +90,10 @@ def _outdated_privacy(path: Path) -> list[tuple[Path, str]]:
     rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in lines if line.startswith("| ")]
     there = {(*row[:4], row[10]) for row in rows if len(row) > 10}
     problems = []
-    for name in names():
+    for name in subject_names():
         for epsilon in budgets(name, EPSILONS):
             try:
-                subject = subject_of(name, epsilon, AuditOptions().dimensions)
+                subject = subject_of(name, epsilon, AuditOptions().setting)
             except OptionError:
                 continue
             claimed = f"{subject.epsilon:.6g}" + (f", {subject.delta:.6g}" if subject.delta else "")

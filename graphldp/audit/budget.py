@@ -15,6 +15,7 @@ __all__ = [
     "CONVICTION_ALPHA",
     "FALSE_ALARMS",
     "FAMILIES",
+    "FEASIBLE",
     "LOSS_TOLERANCE",
     "MAX_ROWS",
     "MIN_EXPECTED",
@@ -27,9 +28,10 @@ __all__ = [
 
 FALSE_ALARMS = 1e-3  # an honest program may be accused in one of a thousand audits
 ALPHA = 1e-8  # per row and family of tests
-FAMILIES = ("cells", "chi-square", "indices", "joint", "ks", "empirical")
+FAMILIES = ("cells", "chi-square", "indices", "ks", "pooled", "calls", "empirical")
 MAX_ROWS = 1000  # mechanisms x budgets of one run
 CHI_SQUARE_INFLATION = 10.0  # by how much the chi-square approximation may understate a tail of 1e-8
+FEASIBLE = 1e9  # reports that anybody would compare
 MIN_EXPECTED = 400.0  # smaller cells are pooled: a Poisson of 400 is close enough to normal 6 deviations out
 
 CONFIDENCE = 0.95  # that all printed lower bounds of a table hold at once
