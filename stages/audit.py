@@ -201,7 +201,10 @@ def privacy_page(data: Mapping[str, Any]) -> str:
     lines.append("")
     if unseen:
         lines += ["## No power: what it would take", ""]
-        lines += [f"- `{row['mechanism']}` at {_g(row['nominal'])}: {row['open'].removeprefix('no power: ')}." for row in unseen]
+        lines += [
+            f"- `{row['mechanism']}` at {_g(row['nominal'])}: {row['open'].removeprefix('no power: ')}."
+            for row in unseen
+        ]
         lines.append("")
     if failing:
         lines += ["## Marked: the claim fails", ""]

@@ -57,8 +57,8 @@ class Calls:
         rows: people in a call.
     """
 
-    ordinary: int = 8
-    ends: int = 4
+    ordinary: int = 4
+    ends: int = 2
     equal: int | None = None
     rows: int = _ROWS
 
@@ -109,7 +109,9 @@ class Conduct:
             place = int(np.argmin(tails))
             if tails[place] < self._lowest:
                 self._lowest = float(tails[place])
-                self.where = names(int(far[place])) + f", {k[place]:.0f} of {n[place]:.0f}, {n[place] * p[place]:.4g} expected"
+                self.where = (
+                    names(int(far[place])) + f", {k[place]:.0f} of {n[place]:.0f}, {n[place] * p[place]:.4g} expected"
+                )
         self.p = min(1.0, self._lowest * max(1, self.tests))
 
 
@@ -448,7 +450,7 @@ def _look(reports: Reports, rows: int, found: Conduct, looks: dict[str, Any], wh
     for name, now in seen.items():
         before = looks.setdefault(name, now)
         if before != now:
-            was, is_now = (("", "") if name == "meta" else (f" {_plain(v)}" for v in (before, now)))
+            was, is_now = ("", "") if name == "meta" else (f" {_plain(v)}" for v in (before, now))
             found.tell(f"{where}: the {name} depends on the data: first{was}, then{is_now or ' another'}")
 
 
@@ -550,7 +552,9 @@ def _equal(probe: Probe, calls: Calls, rng: np.random.Generator, found: Conduct,
     twice = np.flatnonzero(np.diff(seal[order]) == 0)
     if twice.size:
         one, two = sorted(int(r) for r in order[twice[0] : twice[0] + 2])
-        found.tell(f"{probe.label}rows {one} and {two} of {calls.rows} have the same noise in every one of {turn + 1} calls")
+        found.tell(
+            f"{probe.label}rows {one} and {two} of {calls.rows} have the same noise in every one of {turn + 1} calls"
+        )
 
 
 def _sealed(seal: NDArray[np.uint64], same: NDArray[Any], turn: int) -> NDArray[np.uint64]:
@@ -594,7 +598,9 @@ def _pairs(u: Floats, probe: Probe, where: str, found: Conduct) -> None:
     for lag in sorted({1, 2, columns // 2, columns - 1} - {0}):
         if lag < columns:
             left = [a for a in range(columns - lag) if a % (2 * lag) < lag]
-            _pair(code[:, left], code[:, [a + lag for a in left]], found, f"{probe.label}{where} two values of a report")
+            _pair(
+                code[:, left], code[:, [a + lag for a in left]], found, f"{probe.label}{where} two values of a report"
+            )
     for lag in (1, 2, rows // 2, rows - 1):
         people = np.arange(rows - lag)
         people = people[people % (2 * lag) < lag]
@@ -612,7 +618,9 @@ def uniforms_of(base: Any, sent: Floats, x: Floats, inner: Floats) -> Floats:
     """Return the distribution function of a real-valued report at what was sent, and at random inside its grid cell."""
     unit = (sent - base._shift) / base._scale
     steps = np.rint(unit / base.step)
-    on_grid = np.abs(unit / base.step - steps) <= 1e-3 + 1e-6 * (np.abs(steps) + abs(base._shift / base._scale / base.step))
+    on_grid = np.abs(unit / base.step - steps) <= 1e-3 + 1e-6 * (
+        np.abs(steps) + abs(base._shift / base._scale / base.step)
+    )
     z = 2 * ((x - base.low) / (base.high - base.low)) - 1
     left, right = base._cell_of(steps * base.step)
     low, high = base._cdf(left, z), base._cdf(right, z)

@@ -24,11 +24,13 @@ __all__ = [
     "Power",
     "Sampler",
     "fit",
+    "moved",
     "pooled",
     "power",
     "probe_records",
     "reports_needed",
     "resolution",
+    "scaled",
     "untouched_last",
 ]
 
@@ -165,44 +167,62 @@ def power(
     return Power(wrong_budget=all(noticed), untouched_last=skipped.p < ALPHA)
 
 
-def resolution(base: Randomiser, reports: float) -> float:
+def scaled(base: Randomiser) -> Callable[[float], Randomiser]:
+    """Return the randomiser with a factor on its budget."""
+
+    def law_of(factor: float) -> Randomiser:
+        try:
+            return replace(base, epsilon=base.epsilon * factor)
+        except OptionError:  # a budget that the mechanism refuses; the same factor the other way is as far
+            return replace(base, epsilon=base.epsilon / factor)
+
+    return law_of
+
+
+def resolution(law_of: Callable[[float], Randomiser], reports: float) -> float:
     """Return from which factor on the budget this many reports about the ends of the range notice it.
 
     By the event whose probability moves the most, at a level of ALPHA over all events and with a chance of 9 in 10.
     """
-    if reports * _shift(base, _LARGEST_FACTOR) ** 2 < _NOTICED:
-        return math.inf
+
+    def noticed(factor: float) -> bool:
+        return reports * moved(law_of(1.0), law_of(factor)) ** 2 >= _NOTICED
+
     low, high = 1.0, _LARGEST_FACTOR
-    for _ in range(40):
+    if not noticed(high):
+        return math.inf
+    for _ in range(30):
         middle = math.sqrt(low * high)
-        low, high = (low, middle) if reports * _shift(base, middle) ** 2 >= _NOTICED else (middle, high)
+        low, high = (low, middle) if noticed(middle) else (middle, high)
     return high
 
 
-def reports_needed(base: Randomiser, factor: float = 2.0) -> float:
+def reports_needed(law_of: Callable[[float], Randomiser], factor: float = 2.0) -> float:
     """Return about how many reports notice this factor on the budget."""
-    moved = _shift(base, factor)
-    return _NOTICED / moved**2 if moved > 0 else math.inf
+    shift = moved(law_of(1.0), law_of(factor))
+    return _NOTICED / shift**2 if shift > 0 else math.inf
 
 
-def _shift(base: Randomiser, factor: float) -> float:
+def moved(law: Randomiser, other: Randomiser) -> float:
     """Return by how many deviations of a single report an event's probability moves: the most, over all events."""
-    try:
-        other = replace(base, epsilon=base.epsilon * factor)
-    except OptionError:
-        return 0.0
-    if isinstance(base, Density):
-        reach = max(base._reach, other._reach)  # type: ignore[attr-defined]
-        y = np.concatenate([np.linspace(-reach, reach, 4001), base._breaks(np.ones(())).reshape(-1)])
-        one, two = (np.asarray(law._cdf(y, np.ones_like(y))) for law in (base, other))  # type: ignore[attr-defined]
+    if isinstance(law, Density):
+        assert isinstance(other, Density)
+        reach = max(law._reach, other._reach)
+        y = np.concatenate([np.linspace(-reach, reach, 2001), law._breaks(np.ones(())).reshape(-1)])
+        pairs = [tuple(np.asarray(one._cdf(y, np.ones_like(y))) for one in (law, other))]
     else:
-        tables = [outcomes(law, base.high).mass[0] for law in (base, other)]
-        if len(tables[0]) != len(tables[1]):
+        ends = [law.low, law.high]
+        tables = [outcomes(one, ends).mass for one in (law, other)]
+        if tables[0].shape != tables[1].shape:
             return 1.0
-        one, two = (np.concatenate([mass, np.cumsum(mass)]) for mass in tables)
-    spread = np.sqrt(np.maximum(one * (1 - one), two * (1 - two)))
-    seen = spread > 1e-12
-    return float(np.max(np.abs(one - two)[seen] / spread[seen], initial=0.0))
+        pairs = [tuple(np.concatenate([table[k], np.cumsum(table[k])]) for table in tables) for k in (0, 1)]
+    largest = 0.0
+    for one, two in pairs:
+        one, two = np.clip(one, 0.0, 1.0), np.clip(two, 0.0, 1.0)
+        spread = np.sqrt(np.maximum(one * (1 - one), two * (1 - two)))
+        seen = spread > 1e-12
+        largest = max(largest, float(np.max(np.abs(one - two)[seen] / spread[seen], initial=0.0)))
+    return largest
 
 
 def pooled(probe: ValueProbe, reports: Sequence[tuple[Reports, NDArray[np.int64]]], rng: np.random.Generator) -> float:

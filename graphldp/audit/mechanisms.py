@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict, dataclass, field, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -14,7 +16,7 @@ from graphldp.audit.budget import ALPHA, FEASIBLE, LOSS_TOLERANCE, MAX_ROWS
 from graphldp.audit.conduct import Calls, Conduct, ValueProbe, conduct, source_conduct
 from graphldp.audit.empirical import Bound, bound_of_scores, log_likelihood_ratio
 from graphldp.audit.exact import Loss, joint_loss, scalar_loss
-from graphldp.audit.fit import WRONG_BUDGET, Fit, Power, fit, pooled, power, reports_needed, resolution
+from graphldp.audit.fit import Fit, Power, fit, pooled, power, reports_needed, resolution, scaled
 from graphldp.audit.gaussian import gaussian_delta, gaussian_epsilon, loss_distribution, numerical_epsilon
 from graphldp.audit.law import outcomes
 from graphldp.audit.quantiles import map_distance
@@ -36,7 +38,7 @@ _NUMERICAL_TOLERANCE = 5e-3  # the same for a privacy-loss distribution on a lat
 _POWER_SAMPLES = 20_000
 _VALUES = 2**22  # of one test's reports at most: with very many dimensions fewer people are asked
 _WIDE_VALUES = 2**19  # of a call with all dimensions
-_LIGHT = Calls(ordinary=2, ends=2, equal=0, rows=20_000)  # where the law is checked once more, elsewhere
+_LIGHT = Calls(ordinary=2, ends=1, equal=0, rows=20_000)  # where the law is checked once more, elsewhere
 _OTHER_RANGE, _USUAL_RANGE = (0.0, 5.0), (-1.0, 1.0)
 
 # Options whose code is not run by the options that a row has.
@@ -184,31 +186,48 @@ def audit_rows(
     epsilons: Iterable[float],
     options: AuditOptions,
     progress: Callable[[int, int, str], None] | None = None,
+    processes: int = 1,
 ) -> Audit:
-    """Return a row for each mechanism and budget, in that order."""
+    """Return a row for each mechanism and budget, in that order; `processes` of them share the work."""
     given = list(epsilons)
     cells = [(name, epsilon) for name in names for epsilon in budgets(name, given)]
     if len(cells) > MAX_ROWS:
         raise OptionError(
             f"audit: {len(cells)} rows exceed the {MAX_ROWS} that its false-alarm budget covers; audit fewer at a time"
         )
-    rows, refused = [], []
-    for done, (name, epsilon) in enumerate(cells):
-        if progress:
-            progress(done, len(cells), f"{name} at {epsilon:g}")
+    for _, epsilon in cells:
         if math.isnan(epsilon) or epsilon < 0:
             raise OptionError(f"audit: epsilon must be a number of at least 0, got {epsilon}")
-        try:
-            subject = subject_of(name, epsilon, options.setting)
-        except OptionError as error:
-            if len(cells) == 1:
-                raise
-            refused.append((name, epsilon, str(error)))
-            continue
-        rows.append(audit_subject(subject, epsilon, options))
-    if progress:
-        progress(len(cells), len(cells), "")
+    if len(cells) == 1:
+        return Audit(rows=(audit_mechanism(*cells[0], options),))
+    rows, refused = [], []
+    for done, ((name, epsilon), found) in enumerate(
+        zip(cells, _spread(cells, options, processes), strict=True), start=1
+    ):
+        if isinstance(found, Row):
+            rows.append(found)
+        else:
+            refused.append((name, epsilon, found))
+        if progress:
+            progress(done, len(cells), f"{name} at {epsilon:g}" if done < len(cells) else "")
     return Audit(rows=tuple(rows), refused=tuple(refused))
+
+
+def _spread(cells: list[tuple[str, float]], options: AuditOptions, processes: int) -> Iterator[Row | str]:
+    if processes == 1:
+        yield from (_cell(cell, options) for cell in cells)
+        return
+    with ProcessPoolExecutor(min(processes, len(cells))) as pool:
+        yield from pool.map(partial(_cell, options=options), cells)
+
+
+def _cell(cell: tuple[str, float], options: AuditOptions) -> Row | str:
+    """Return the row, or why the mechanism refuses it."""
+    try:
+        subject = subject_of(*cell, options.setting)
+    except OptionError as error:
+        return str(error)
+    return audit_subject(subject, cell[1], options)
 
 
 def audit_mechanism(name: str, epsilon: float, options: AuditOptions) -> Row:
@@ -288,7 +307,6 @@ def _whole_row(subject: Subject, nominal: float, options: AuditOptions) -> Row:
     source_conduct(calls)
     elsewhere, also = _elsewhere(subject, nominal, options, rng)
     problems += [f"the sampler does not follow the law ({calls.text})"] if not calls.follows else []
-    choice = getattr(found.case.device, "choice", None)
     return _row(
         subject,
         nominal,
@@ -305,7 +323,7 @@ def _whole_row(subject: Subject, nominal: float, options: AuditOptions) -> Row:
         variance_worst=found.variance_worst,
         variance_mean=found.variance_mean,
         bias=found.bias,
-        noticed=_noticed_whole(found.case, samples, choice),
+        noticed=max(resolution(law_of, 2 * samples) for law_of in found.laws_of),
     )
 
 
@@ -399,7 +417,7 @@ def _calls(
     for piece in few.pieces:
         label = f"{piece.label}: " if piece.label else ""
         # All levels go through the same code: one of them is called as often as it takes to tell two rows apart.
-        calls = Calls() if piece is few.pieces[0] else Calls(ordinary=4, ends=4, equal=0)
+        calls = Calls() if piece is few.pieces[0] else Calls(ordinary=2, ends=2, equal=0)
         found.append(conduct(_probe(piece, label), calls, rng(f"calls {piece.label}")))
     source_conduct(found[0])
     if few.dimensions < subject.dimensions:
@@ -443,9 +461,7 @@ def _elsewhere(
     return problems, lowest
 
 
-def _once_more(
-    subject: Subject, nominal: float, setting: Setting, rng: np.random.Generator
-) -> tuple[list[str], float]:
+def _once_more(subject: Subject, nominal: float, setting: Setting, rng: np.random.Generator) -> tuple[list[str], float]:
     """Check the claim, the law and the sampler once more, in few dimensions and with fewer calls."""
     try:
         small = subject_of(subject.name, nominal, setting.few(FEW))
@@ -633,7 +649,7 @@ def _open(subject: Subject, shown: Power | None, samples: int, base: Any, piece:
         return ""
     parts = []
     if not shown.wrong_budget:
-        parts.append(_too_close(reports_needed(base) / piece.m, samples))
+        parts.append(_too_close(reports_needed(scaled(base)) / piece.m, samples))
     if shown.untouched_last is False:
         parts.append("an untouched last coordinate looks like the law here: " + _more(samples, piece))
     return "no power: " + "; ".join(parts)
@@ -658,7 +674,7 @@ def _open_whole(found: WholeFinding, samples: int) -> str:
         return ""
     parts = []
     if not found.power.wrong_budget:
-        parts.append(f"a budget {WRONG_BUDGET:g} times as large moves no probability by what fixed numbers can show")
+        parts.append(_too_close(max(reports_needed(law_of) for law_of in found.laws_of), samples))
     if found.power.untouched_last is False:
         parts.append(f"an untouched last coordinate looks like the law here: more --samples (now {samples})")
     return "no power: " + "; ".join(parts)
@@ -667,12 +683,7 @@ def _open_whole(found: WholeFinding, samples: int) -> str:
 def _noticed(base: Any, reports: float) -> float:
     if base.deterministic or not 0 < base.epsilon < math.inf:
         return math.inf
-    return resolution(base, reports)
-
-
-def _noticed_whole(case: Case, samples: int, choice: Any) -> float:
-    """Return from which factor on the budget the counts of whole reports notice it."""
-    return math.nan
+    return resolution(scaled(base), reports)
 
 
 def _slack(epsilon: float) -> float:

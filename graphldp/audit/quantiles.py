@@ -64,15 +64,27 @@ def _distance(law: Randomiser, sampler: Randomiser, x: float) -> float:
     if law.draws > 1:
         return _several_draws(law, sampler, table, x)
     even = np.asarray(sampler.sample(np.full(QUANTILES, x), EvenSource()), dtype=np.float64)
-    bulk = _error(law, table, even, np.full(QUANTILES, 1 / QUANTILES))
+    bulk = _error(law, table, _renamed(law, sampler, x, even), np.full(QUANTILES, 1 / QUANTILES))
     points, weights = _with_tails()
     mapped = np.asarray(sampler.invert(np.full(len(points), x), points), dtype=np.float64)
-    return max(bulk, _error(law, table, mapped, weights, rare=True))
+    return max(bulk, _error(law, table, _renamed(law, sampler, x, mapped), weights, rare=True))
+
+
+def _renamed(law: Randomiser, sampler: Randomiser, x: float, values: Floats) -> Floats:
+    """Return another sampler's outputs by their rank: that its numbers have other sizes does not give it away."""
+    if sampler is law or not law.finite:
+        return values
+    own, other = np.unique(law.support(x)), np.unique(sampler.support(x))
+    if len(own) != len(other) or (own == other).all():
+        return values
+    return np.asarray(own[np.argmin(np.abs(values[:, None] - other), axis=1)])
 
 
 def _error(law: Randomiser, table: Outcomes, values: Floats, weights: Floats, *, rare: bool = False) -> float:
     got = np.bincount(table.place(values), weights, minlength=len(table.y) + 1)
     p = np.append(table.mass[0], 0.0)
+    if got[-1] > 0 and (law.finite or len(table.y) == law.outputs):
+        return np.inf
     if not law.finite:
         return float(np.max(np.abs(np.cumsum(got) - np.cumsum(p)))) / QUANTILE_TOLERANCE
     error = np.abs(got - p)

@@ -32,6 +32,7 @@ Floats: TypeAlias = NDArray[np.float64]
 
 _DIMENSIONS = 3
 _PAD = 2
+_DRAWN_TOLERANCE = 1e-9  # relative, between two ways to compute a log probability
 _POWER_SAMPLES = 20_000
 
 
@@ -71,22 +72,25 @@ def _sets(device: Any, secret: set[int], overlap: int) -> Floats:
 
 def _oue(device: Any, secret: tuple[int, ...]) -> Floats:
     off = 1 / (1 + math.exp(device.epsilon))
-    return _mean(_bits(device.dimensions, {item: 0.5}, off) for item in secret)
+    return _mean(_bits(device.dimensions, {item: (0.5, 0.5)}, (off, 1 - off)) for item in secret)
 
 
 def _olh(device: Any, secret: tuple[int, ...]) -> Floats:
     g = device.buckets
-    kept = 1 / (1 + (g - 1) * math.exp(-device.epsilon))
+    # Both probabilities by themselves: at a large budget one of them is 1 to the last bit.
+    others = (g - 1) * math.exp(-device.epsilon)
+    told = (1 / (1 + others), others / (1 + others))
     # Over the random function any other item shares the bucket that is told with probability 1/g.
-    return _mean(_bits(_items(device), {item: kept}, 1 / g) for item in secret)
+    return _mean(_bits(_items(device), {item: told}, (1 / g, 1 - 1 / g)) for item in secret)
 
 
-def _bits(items: int, special: dict[int, float], rest: float) -> Floats:
+def _bits(items: int, special: dict[int, tuple[float, float]], rest: tuple[float, float]) -> Floats:
+    """Return the law of bits of which some have their own probabilities of 1 and 0."""
     law = np.ones(2**items)
     for mask in range(2**items):
         for j in range(items):
-            one = special.get(j, rest)
-            law[mask] *= one if mask >> j & 1 else 1 - one
+            one, zero = special.get(j, rest)
+            law[mask] *= one if mask >> j & 1 else zero
     return law
 
 
@@ -97,6 +101,45 @@ def _items(device: Any) -> int:
 
 def _mean(laws: Iterable[Floats]) -> Floats:
     return np.asarray(np.mean(list(laws), axis=0))
+
+
+def drawn_law(device: Any) -> list[tuple[float, float, float]]:
+    """Return what the budget decides: for each value and outcome of the device's `choice`, the log probability.
+
+    Written out here, however rare: a report that is never sent is one that tells.
+    """
+    if device.name == "oue":
+        off = -math.log1p(math.exp(-device.epsilon))
+        return [(1.0, 1.0, math.log(0.5)), (-1.0, 1.0, off - device.epsilon), (-1.0, 0.0, off)]
+    if device.name == "olh":
+        others = math.log(device.buckets - 1) - device.epsilon
+        total = math.log1p(math.exp(others))
+        return [(1.0, 1.0, -total), (1.0, 0.0, others - total)]
+    secret, overlap = (device.pad, device.overlap) if device.name == "privset" else (1, 1)
+    logs = {
+        met: _log_sets(secret, met)
+        + _log_sets(device.domain - secret, device.m - met)
+        - (0.0 if met >= overlap else device.epsilon)
+        for met in range(max(0, device.m - device.domain + secret), min(secret, device.m) + 1)
+    }
+    total = float(np.logaddexp.reduce(list(logs.values())))
+    return [(0.0, float(met), log - total) for met, log in logs.items()]
+
+
+def _log_sets(items: int, chosen: int) -> float:
+    return math.log(math.comb(items, chosen))
+
+
+def _drawn_problems(device: Any) -> list[str]:
+    found = []
+    for x, outcome, log in drawn_law(device):
+        used = float(device.choice.log_law(outcome, x))
+        if not abs(used - log) <= _DRAWN_TOLERANCE * (1 + abs(log)):
+            found.append(
+                f"outcome {outcome:g} of what the budget decides is drawn with probability e^{used:.6g}, by the law "
+                f"with e^{log:.6g}"
+            )
+    return found[:1]
 
 
 _LAWS: dict[str, Callable[[Any, tuple[int, ...]], Floats]] = {
@@ -155,8 +198,12 @@ def audit_sets(subject: Any, nominal: float, setting: Setting, samples: int, see
         variance_worst=float(variance.max()),
         variance_mean=float(variance.mean()),
         bias=_bias(case),
-        problems=whole_problems(small.claim.epsilon, loss, small.privacy_loss(), found, bound),
+        problems=[
+            *whole_problems(small.claim.epsilon, loss, small.privacy_loss(), found, bound),
+            *_drawn_problems(device),
+        ],
         case=case,
+        laws_of=(lambda factor: replace(device, epsilon=device.epsilon * factor).choice,),
     )
 
 

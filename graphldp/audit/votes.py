@@ -90,7 +90,10 @@ def audit_vote(subject: Any, nominal: float, setting: Setting, samples: int, see
 
     found = case.fit(samples, rng("fit"))
     skipped = case.fit(_POWER_SAMPLES, rng("power"), lambda ids, reports: _untouched(case, ids, reports))
-    wrong = Vote.of(small.epsilon * WRONG_BUDGET, small.weights, small.offsets, small.low, small.high, small.m)
+
+    def with_budget(factor: float) -> Vote:
+        return Vote.of(small.epsilon * factor, small.weights, small.offsets, small.low, small.high, small.m)
+
     own = _case(device)
     first = int(np.argmax(own.laws.max(axis=1)))
     apart = np.abs(own.laws - own.laws[first]).sum(axis=1)
@@ -104,7 +107,8 @@ def audit_vote(subject: Any, nominal: float, setting: Setting, samples: int, see
         bound=bound,
         fit=replace(found, distance=map_distance(small.choice, small.choice)),
         power=Power(
-            wrong_budget=map_distance(small.choice, wrong.choice) > 1.0, untouched_last=skipped.p < ALPHA
+            wrong_budget=map_distance(small.choice, with_budget(WRONG_BUDGET).choice) > 1.0,
+            untouched_last=skipped.p < ALPHA,
         ),
         enumerated=loss.value,
         stated=small.privacy_loss(),
@@ -114,6 +118,7 @@ def audit_vote(subject: Any, nominal: float, setting: Setting, samples: int, see
         bias=math.nan,
         problems=whole_problems(small.claim.epsilon, loss, small.privacy_loss(), found, bound),
         case=case,
+        laws_of=(lambda factor: with_budget(factor).choice,),
     )
 
 

@@ -20,11 +20,11 @@ from graphldp.audit.budget import ALPHA, LOSS_TOLERANCE
 from graphldp.audit.empirical import Bound, bound_from
 from graphldp.audit.exact import Loss, short, vector, worst
 from graphldp.audit.conduct import WholeProbe
-from graphldp.audit.fit import WRONG_BUDGET, Fit, Power, fit_counts
+from graphldp.audit.fit import WRONG_BUDGET, Fit, Power, fit_counts, scaled
 from graphldp.audit.quantiles import map_distance
 from graphldp.audit.reports import Table
 from graphldp.audit.subject import Setting
-from graphldp.client import Reports, mechanism, protocol
+from graphldp.client import Randomiser, Reports, mechanism, protocol
 from graphldp.errors import OptionError
 from graphldp.randomness import generator
 
@@ -99,7 +99,10 @@ class Case:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WholeFinding:
-    """What was found about a report as a whole; the fields are those of a row."""
+    """What was found about a report as a whole; the fields are those of a row.
+
+    `laws_of` are the randomisers that the budget goes to, with a factor on it.
+    """
 
     bound: Bound
     fit: Fit
@@ -112,6 +115,7 @@ class WholeFinding:
     bias: float
     problems: list[str]
     case: Case
+    laws_of: tuple[Callable[[float], Randomiser], ...]
 
 
 def whole_law(device: Any, record: Record) -> Law:
@@ -244,6 +248,7 @@ def audit_whole(subject: Any, nominal: float, setting: Setting, samples: int, se
         bias=float(np.abs(device.bias(inputs)).max()),
         problems=whole_problems(small.claim.epsilon, loss, small.privacy_loss(), sampled, bound),
         case=case,
+        laws_of=tuple(scaled(law) for law in _parts(small)),
     )
 
 
@@ -309,17 +314,17 @@ def _untouched(case: Case, ids: NDArray[np.int64], reports: Reports) -> Reports:
     return Reports(index=reports.index, value=value.astype(reports.value.dtype), level=reports.level)
 
 
+def _parts(device: Any) -> list[Randomiser]:
+    """Return the randomisers that the protocol is made of: of the level, and of one sign at the lowest level."""
+    signs = mechanism("mb", (1 - device.gamma) * device.epsilon / device.m_of(1))
+    return [signs, *([mechanism("esw", device.gamma * device.epsilon, 1, device.levels)] if device.levels > 1 else [])]
+
+
 def _wrong_budget_shows(device: Any) -> bool:
     """Return whether a larger budget is noticed in both randomisers that the protocol is made of."""
-    level = device.gamma * device.epsilon
-    signs = (1 - device.gamma) * device.epsilon / device.m_of(1)
-    pairs = [
-        (mechanism(name, budget, *ends), mechanism(name, budget * WRONG_BUDGET, *ends))
-        for name, budget, ends in (("esw", level, (1, device.levels)), ("mb", signs, (-1, 1)))
-        if device.levels > 1 or name == "mb"
-    ]
     noticed: list[bool] = []
-    for right, wrong in pairs:
+    for right in _parts(device):
+        wrong = scaled(right)(WRONG_BUDGET)
         same_outputs = len(np.unique(right.support(1))) == len(np.unique(wrong.support(1)))
         noticed.append(not same_outputs or map_distance(right, wrong) > 1.0)
     return all(noticed)
