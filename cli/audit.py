@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -85,6 +86,12 @@ def audit(
         str | None,
         typer.Option("--inputs", help="With --module: the inputs to try, as JSON, for example '[1, 2, 3]'."),
     ] = None,
+    processes: Annotated[
+        int | None,
+        typer.Option(
+            "--processes", help="Share the rows between so many processes.", min=1, show_default="one for each core"
+        ),
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Check privacy claims: exact loss, goodness of fit, a lower bound from samples, and a verdict.
@@ -104,11 +111,11 @@ def audit(
             options=parse(settings),
             **{key: value for key, value in given.items() if value is not None},
         )
-        _ours(list(mechanisms or []), list(epsilon or []), ours, output, as_json=as_json)
+        _ours(list(mechanisms or []), list(epsilon or []), ours, output, processes, as_json=as_json)
         return
     from graphldp.audit import BlackBoxOptions
 
-    _refuse_stray("a registered mechanism: leave --module out", set=settings, output=output)
+    _refuse_stray("a registered mechanism: leave --module out", set=settings, output=output, processes=processes)
     if mechanisms or (epsilon and len(epsilon) > 1):
         raise typer.BadParameter("--module audits one file at one --epsilon, and no registered mechanism")
     given = {"dimensions": dimensions, "samples": samples}
@@ -127,6 +134,7 @@ def _ours(
     epsilons: list[float],
     options: AuditOptions,
     output: Path | None,
+    processes: int | None,
     *,
     as_json: bool,
 ) -> None:
@@ -136,7 +144,7 @@ def _ours(
     if options.options and len(mechanisms) != 1:
         raise typer.BadParameter("--set goes with one mechanism: each has options of its own")
     with progress("audit", None, "rows") as bar:
-        found = audit_mechanisms(mechanisms, epsilons, options, bar)
+        found = audit_mechanisms(mechanisms, epsilons, options, bar, processes or os.cpu_count() or 1)
     files = write_audit(found, options, output) if output is not None else []
     data = plain(table_json(found, options))
     if as_json:

@@ -69,10 +69,14 @@ _HEADER = (
 
 
 def audit_mechanisms(
-    mechanisms: Iterable[str], epsilons: Iterable[float], options: AuditOptions, progress: Progress = None
+    mechanisms: Iterable[str],
+    epsilons: Iterable[float],
+    options: AuditOptions,
+    progress: Progress = None,
+    processes: int = 1,
 ) -> Audit:
     """Return the audit of these mechanisms; of everything that is registered if none is named."""
-    return audit_rows(list(mechanisms) or subject_names(), list(epsilons) or EPSILONS, options, progress)
+    return audit_rows(list(mechanisms) or subject_names(), list(epsilons) or EPSILONS, options, progress, processes)
 
 
 def table_json(audit: Audit, options: AuditOptions) -> dict[str, Any]:
@@ -187,9 +191,9 @@ def privacy_page(data: Mapping[str, Any]) -> str:
         "- **noticed**: from which factor on the budget this many reports of the shipped sampler show it, nine times",
         "  in ten. The map from uniform numbers to reports is compared with the law without luck, and notices 1.5",
         "  wherever a row keeps its claim.",
-        "- **verdict**: `no power` is neither kept nor failed: nothing speaks against the claim, but a sampler with 1.5",
-        "  times the budget or an untouched last coordinate would have looked the same to the tests. Where a law itself",
-        "  leaves nearly every value as it is (large budgets), the untouched coordinate is not asked for.",
+        "- **verdict**: `no power` is neither kept nor failed: nothing speaks against the claim, but a sampler with",
+        "  1.5 times the budget or an untouched last coordinate would have looked the same to the tests. Where a law",
+        "  itself leaves nearly every value as it is (large budgets), the untouched coordinate is not asked for.",
         "- `rounds`: both rounds of a directed collection, half of the budget each; `survey`: whatever question of a",
         "  survey somebody is asked; `vote`: a vote for one of four classes.",
         "",
@@ -201,10 +205,9 @@ def privacy_page(data: Mapping[str, Any]) -> str:
     lines.append("")
     if unseen:
         lines += ["## No power: what it would take", ""]
-        lines += [
-            f"- `{row['mechanism']}` at {_g(row['nominal'])}: {row['open'].removeprefix('no power: ')}."
-            for row in unseen
-        ]
+        for row in unseen:
+            words = row["open"].removeprefix("no power: ")
+            lines += [f"- `{row['mechanism']}` at {_g(row['nominal'])}: {words}."]
         lines.append("")
     if failing:
         lines += ["## Marked: the claim fails", ""]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
+import os
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -55,7 +56,7 @@ def write_docs(docs: Path, *, audit: bool = True, progress: Progress = None) -> 
         if progress:
             progress(len(every) + 1, total, "audit")
         options = AuditOptions()
-        found = audit_rows(subject_names(), EPSILONS, options)
+        found = audit_rows(subject_names(), EPSILONS, options, processes=os.cpu_count() or 1)
         written.append(_write(docs / "privacy.md", privacy_page(table_json(found, options))))
     if progress:
         progress(total, total, "")

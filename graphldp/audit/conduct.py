@@ -28,7 +28,7 @@ from graphldp.audit.law import outcomes
 from graphldp.client import Randomiser, Reports, draws
 from graphldp.client.density import Density
 
-__all__ = ["Calls", "Conduct", "ValueProbe", "WholeProbe", "conduct", "edges", "source_conduct", "uniforms_of"]
+__all__ = ["Calls", "Conduct", "Probe", "ValueProbe", "WholeProbe", "conduct", "edges", "source_conduct", "uniforms_of"]
 
 Floats: TypeAlias = NDArray[np.float64]
 Whole: TypeAlias = NDArray[np.int64]
@@ -231,10 +231,7 @@ class ValueProbe(Probe):
         """Return the distribution function at each value, and at random inside its step."""
         index = self._places(reports)
         sent = np.asarray(reports.value, dtype=np.float64)
-        if index is None:
-            which = ids
-        else:
-            which = np.take_along_axis(ids, np.clip(index, 0, len(self.bases) - 1), axis=1)
+        which = ids if index is None else np.take_along_axis(ids, np.clip(index, 0, len(self.bases) - 1), axis=1)
         inner = rng.random(sent.shape)
         if len(set(self.bases)) == 1:
             return self._uniforms(self.bases[0], sent, which, inner)
@@ -302,7 +299,7 @@ class ValueProbe(Probe):
             for chance in np.unique(self.chances):
                 rows = np.flatnonzero(self.chances[place] == chance)
                 words = f"{self.label}{where}: how often a person's {name} value is reported"
-                found.count(there[rows, place[rows]].sum(), len(rows), chance, lambda _, words=words: words)
+                found.count(there[rows, place[rows]].sum(), len(rows), chance, _always(words))
 
 
 class WholeProbe(Probe):
@@ -415,6 +412,9 @@ class _Coarse:
     def random(self, size: Any) -> Floats:
         return np.asarray(np.floor(self._rng.random(size) / _COARSE) * _COARSE)
 
+    def integers(self, low: int, high: int, size: Any) -> Whole:
+        return self._rng.integers(low, high, size)
+
 
 def _call(
     probe: Probe, ids: Whole, turn: int, rng: np.random.Generator, found: Conduct, looks: dict[str, Any]
@@ -439,7 +439,7 @@ def _call(
 def _look(reports: Reports, rows: int, found: Conduct, looks: dict[str, Any], where: str) -> None:
     """Compare what can be seen of a report beside its numbers with the calls before."""
     parts = {name: getattr(reports, name) for name in ("value", "index", "level")}
-    seen = {
+    seen: dict[str, Any] = {
         name: None if part is None else (type(part).__name__, str(part.dtype), part.shape[1:])
         for name, part in parts.items()
     }
@@ -461,7 +461,6 @@ def _plain(seen: Any) -> str:
 def _ordinary(probe: Probe, calls: Calls, rng: np.random.Generator, found: Conduct, looks: dict[str, Any]) -> None:
     by_group: dict[str, Floats] = {}
     totals: dict[str, Floats] = {}
-    rows = np.arange(calls.rows)
     special: dict[str, list[Floats]] = {"the first row": [], "the last row": [], "rows beyond 65,536": []}
     for turn in range(calls.ordinary):
         ids = probe.ordinary(calls.rows, turn)
@@ -489,16 +488,21 @@ def _ordinary(probe: Probe, calls: Calls, rng: np.random.Generator, found: Condu
             found.count(*edges(np.concatenate(parts)), _names(f"{probe.label}{name}"))
     for name, counts in by_group.items():
         total = totals[name]
-        found.count(
-            counts.reshape(-1),
-            np.repeat(total, len(_EDGES)),
-            np.tile(_EDGES, len(total)),
-            lambda k, name=name: f"{probe.label}{name} {_worded(probe, name, k // len(_EDGES))}",
-        )
+        edges_of_all = np.tile(_EDGES, len(total))
+        found.count(counts.reshape(-1), np.repeat(total, len(_EDGES)), edges_of_all, _group_names(probe, name))
 
 
-def _worded(probe: Probe, name: str, place: int) -> str:
-    return f"{probe.values[place]:.6g}" if name == "value" and isinstance(probe, ValueProbe) else str(place)
+def _group_names(probe: Probe, name: str) -> Callable[[int], str]:
+    def words(place: int) -> str:
+        group = place // len(_EDGES)
+        which = f"{probe.values[group]:.6g}" if name == "value" and isinstance(probe, ValueProbe) else str(group)
+        return f"{probe.label}{name} {which}"
+
+    return words
+
+
+def _always(words: str) -> Callable[[int], str]:
+    return lambda _: words
 
 
 def _which(probe: Probe, reports: Reports, ids: Whole) -> Whole:
@@ -538,7 +542,7 @@ def _equal(probe: Probe, calls: Calls, rng: np.random.Generator, found: Conduct,
     first: NDArray[Any] | None = None
     still = np.ones(calls.rows, dtype=bool)
     for turn in range(max(2, wanted)):
-        reports, where = _call(probe, ids, turn, rng, found, looks)
+        reports, _ = _call(probe, ids, turn, rng, found, looks)
         same = np.ascontiguousarray(probe.same(reports))
         if len(same) != calls.rows:
             return
@@ -611,7 +615,7 @@ def _pair(one: Whole, two: Whole, found: Conduct, words: str) -> None:
     width = len(_PAIR_EDGES) + 1
     share = np.diff(np.concatenate([[0.0], _PAIR_EDGES, [1.0]]))
     counts = np.bincount((one * width + two).reshape(-1), minlength=width**2)
-    found.count(counts, one.size, np.outer(share, share).reshape(-1), lambda _: words)
+    found.count(counts, one.size, np.outer(share, share).reshape(-1), _always(words))
 
 
 def uniforms_of(base: Any, sent: Floats, x: Floats, inner: Floats) -> Floats:

@@ -11,7 +11,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from graphldp.audit.law import Outcomes, loss_outcomes, outcomes
+from graphldp.audit.law import Outcomes, loss_outcomes
 from graphldp.client import Randomiser
 from graphldp.errors import OptionError
 

@@ -158,14 +158,14 @@ def _cell_masses(base: Any, k: NDArray[np.int64], x: float) -> Floats:
     )
     left = np.where(k == -steps, low, np.clip((k - 0.5) * step, low, high))
     right = np.where(k == steps, high, np.clip((k + 0.5) * step, low, high))
-    mass = _integrate(base, left, right, z)
-    corners = np.unique(np.clip(base._breaks(z).reshape(-1), low, high))
     narrow = _narrow(base, z, low, high)
     if narrow is not None:
         # What the thin level leaves to 1 lies in the cell that holds the window.
         mass = np.maximum(right - left, 0.0) * narrow[1]
         mass[k == int(np.clip(np.rint(narrow[0] / step), -steps, steps))] += 1 - narrow[1] * (high - low)
-        return mass
+        return np.asarray(mass)
+    mass = _integrate(base, left, right, z)
+    corners = np.unique(np.clip(base._breaks(z).reshape(-1), low, high))
     split = [i for c in corners for i in np.flatnonzero((left < c) & (c < right))]
     for i in sorted(set(split)):
         inner = corners[(left[i] < corners) & (corners < right[i])]
@@ -179,7 +179,7 @@ def _cell_masses(base: Any, k: NDArray[np.int64], x: float) -> Floats:
         cells = np.rint((np.ravel(places) - base._shift) / base._scale / step).astype(np.int64)
         for cell, weight in zip(cells, np.ravel(weights), strict=True):
             mass[k == cell] += weight
-    return mass
+    return np.asarray(mass, dtype=np.float64)
 
 
 def _narrow(base: Any, z: Floats, low: float, high: float) -> tuple[float, float] | None:

@@ -13,7 +13,7 @@ import numpy as np
 
 from graphldp.audit.accuracy import accuracy
 from graphldp.audit.budget import ALPHA, FEASIBLE, LOSS_TOLERANCE, MAX_ROWS
-from graphldp.audit.conduct import Calls, Conduct, ValueProbe, conduct, source_conduct
+from graphldp.audit.conduct import Calls, Conduct, Probe, ValueProbe, conduct, source_conduct
 from graphldp.audit.empirical import Bound, bound_of_scores, log_likelihood_ratio
 from graphldp.audit.exact import Loss, joint_loss, scalar_loss
 from graphldp.audit.fit import Fit, Power, fit, pooled, power, reports_needed, resolution, scaled
@@ -442,9 +442,7 @@ def _elsewhere(
     subject: Subject, nominal: float, options: AuditOptions, rng: Callable[[str], np.random.Generator]
 ) -> tuple[list[str], float]:
     """Return what is wrong on another range, and with options that run other code; and the smallest p-value there."""
-    if subject.name not in subject_names() or subject.device is None or getattr(subject.device, "deterministic", False):
-        return [], 1.0
-    if isinstance(nominal, float) and not 0 < nominal < math.inf:
+    if subject.device is None or isinstance(subject.device, DirectedMechanism) or not 0 < nominal < math.inf:
         return [], 1.0
     setting = options.setting
     other = _USUAL_RANGE if setting.ends == _OTHER_RANGE else _OTHER_RANGE
@@ -468,15 +466,12 @@ def _once_more(subject: Subject, nominal: float, setting: Setting, rng: np.rando
     except OptionError:  # a mechanism may refuse a range or a budget
         return [], 1.0
     found = _loss_problems(small, small.stated, 0.0) if small.keeps else []
+    probes: list[Probe]
     if small.pieces:
-        least = min(small.pieces[0].m, 2)
         probes = [_probe(piece, f"{piece.label}: " if piece.label else "") for piece in small.pieces[:2]]
-        if not small.delta:
-            loss = max(joint_loss(piece.bases[:3], min(piece.m, 3 if piece.m == FEW else least)).value
-                       / min(piece.m, 3 if piece.m == FEW else least) * piece.m
-                       if len(set(piece.bases)) == 1 else scalar_sum(piece) for piece in small.pieces)  # fmt: skip
-            if loss > small.epsilon + _slack(small.epsilon) + _CROSS_TOLERANCE * (1 + small.epsilon):
-                found.append(f"enumerated loss {_times(loss, small.epsilon)}")
+        loss = 0.0 if small.delta else max(_sum_of_losses(piece) for piece in small.pieces)
+        if loss > small.epsilon + _CROSS_TOLERANCE * (1 + small.epsilon):
+            found.append(f"enumerated loss {_times(loss, small.epsilon)}")
         distance = max(map_distance(base, base, few=True) for piece in small.pieces[-1:] for base in set(piece.bases))
         if distance > 1:
             found.append(f"the sampler's map is {distance:.2g} of what is allowed away from the law")
@@ -494,9 +489,10 @@ def _once_more(subject: Subject, nominal: float, setting: Setting, rng: np.rando
     return found, lowest
 
 
-def scalar_sum(piece: Piece) -> float:
-    """Return the loss of independent values by laws of their own: the sum of theirs."""
-    return math.fsum(scalar_loss(base).value for base in piece.bases)
+def _sum_of_losses(piece: Piece) -> float:
+    """Return the loss of m independent values, of those dimensions that lose the most."""
+    losses = {base: scalar_loss(base).value for base in dict.fromkeys(piece.bases)}
+    return math.fsum(sorted(losses[base] for base in piece.bases)[-piece.m :])
 
 
 def _shared(subject: Subject, nominal: float) -> dict[str, Any]:
@@ -656,6 +652,8 @@ def _open(subject: Subject, shown: Power | None, samples: int, base: Any, piece:
 
 
 def _too_close(needed: float, samples: int) -> str:
+    if math.isinf(needed):
+        return "a doubled budget moves no probability by what any number of reports can show"
     words = f"a doubled budget moves probabilities so little that about {needed:.1g} reports would have to be compared"
     if needed > FEASIBLE:
         return words + ", more than is feasible"

@@ -242,7 +242,7 @@ def _directed_subject(device: DirectedMechanism) -> Subject:
             inclusion=tuple(device.inclusion().tolist()),
         ),
     )
-    return replace(base, stated=device.privacy_loss(), pieces=pieces)
+    return replace(base, stated=device.privacy_loss(), pieces=pieces, device=device)
 
 
 def small_directed(device: DirectedMechanism, few: int) -> Subject:

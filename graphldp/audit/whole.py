@@ -17,9 +17,9 @@ from numpy.typing import NDArray
 
 from graphldp.audit.blackbox import choose_event
 from graphldp.audit.budget import ALPHA, LOSS_TOLERANCE
+from graphldp.audit.conduct import WholeProbe
 from graphldp.audit.empirical import Bound, bound_from
 from graphldp.audit.exact import Loss, short, vector, worst
-from graphldp.audit.conduct import WholeProbe
 from graphldp.audit.fit import WRONG_BUDGET, Fit, Power, fit_counts, scaled
 from graphldp.audit.quantiles import map_distance
 from graphldp.audit.reports import Table
@@ -37,6 +37,7 @@ Law: TypeAlias = dict[Report, float]
 
 _DIMENSIONS = 2
 _POWER_SAMPLES = 20_000
+_SAME = 1e-6  # relative: what is sent may be a float32
 _ABSENT = 1e30  # stands for a dimension that is not reported
 
 
@@ -197,11 +198,13 @@ def level_case(name: str, nominal: float, setting: Setting) -> Case:
     laws = [whole_law(small, record) for record in records]
     reports = sorted(set().union(*laws))
     levels = np.array([level for _, level in records])
-    known = _codes(np.array([_row(report, small.dimensions) for report in reports]))
+    rows = np.array([_row(report, small.dimensions) for report in reports])
+    numbers = np.unique(rows)
+    known = _codes(rows, numbers)
     order = np.argsort(known, kind="stable")
 
     def place(sent: Reports) -> NDArray[np.int64]:
-        codes = _codes(_matrix(small, sent))
+        codes = _codes(_matrix(small, sent), numbers)
         nearest = np.minimum(np.searchsorted(known[order], codes), len(known) - 1)
         return np.where(known[order][nearest] == codes, order[nearest], len(known))
 
@@ -291,16 +294,17 @@ def _matrix(device: Any, reports: Reports) -> Floats:
     return rows
 
 
-def _codes(rows: Floats) -> Floats:
-    """Return one number for each row, equal for rows that are equal in five digits."""
-    size = np.where(rows == 0, 1.0, np.abs(rows))
-    scale = 10.0 ** (4 - np.floor(np.log10(size)))
-    rounded = np.rint(rows * scale) / scale
-    # A fixed order of sums, so that equal rows give equal bits.
-    total = np.zeros(len(rows))
+def _codes(rows: Floats, known: Floats) -> NDArray[np.int64]:
+    """Return one number for each row, from which of the known numbers each of its entries is; -1 for an unknown one."""
+    apart = np.diff(known) > _SAME * (1 + np.abs(known[1:]))
+    names = np.concatenate([[0], np.cumsum(apart)])
+    right = np.clip(np.searchsorted(known, rows), 1, len(known) - 1)
+    nearest = np.where(np.abs(rows - known[right - 1]) <= np.abs(rows - known[right]), right - 1, right)
+    found = np.abs(rows - known[nearest]) <= _SAME * (1 + np.abs(known[nearest]))
+    code = np.zeros(len(rows), dtype=np.int64)
     for column in range(rows.shape[1]):
-        total = total * 0.7548776662466927 + np.sin(rounded[:, column] % 1e6 + 0.1 * column)
-    return total
+        code = code * (names[-1] + 1) + names[nearest[:, column]]
+    return np.where(found.all(axis=1), code, -1)
 
 
 def _untouched(case: Case, ids: NDArray[np.int64], reports: Reports) -> Reports:
