@@ -19,6 +19,7 @@ from graphldp.client.density import Density
 from graphldp.errors import OptionError
 
 __all__ = [
+    "FEWEST_TOUCHED",
     "WRONG_BUDGET",
     "Fit",
     "Power",
@@ -41,7 +42,7 @@ Sampler: TypeAlias = Callable[[Any, Any], Reports]
 WRONG_BUDGET = 1.5  # the factor on epsilon that every test of a sampler must notice
 _LARGEST_FACTOR = 1000.0  # on the budget, up to which it is asked which one is noticed
 _NOTICED = (6.4 + 1.3) ** 2  # squared deviations: the two-sided quantile of ALPHA over 40 events, and that of 9 in 10
-_FEWEST_TOUCHED = 60  # reports that differ from the value, for a test at ALPHA to miss them
+FEWEST_TOUCHED = 60  # reports that differ from the value, for a test at ALPHA to miss them
 _MOST_PAIRS = 64  # dimensions up to which pairs of reported positions are counted
 
 
@@ -161,7 +162,7 @@ def power(
     if last.kind != "level":
         # A value between the ends is one that even a large budget does not leave alone.
         records = [np.append(records[0][:-1], last.low + 0.3 * (last.high - last.low))]
-    if _touched(last, records) * samples < _FEWEST_TOUCHED:
+    if _touched(last, records) * samples < FEWEST_TOUCHED:
         return Power(wrong_budget=all(noticed), untouched_last=None)
     skipped = fit(bases, untouched_last(bases, sampler), samples, rng, records, chances)
     return Power(wrong_budget=all(noticed), untouched_last=skipped.p < ALPHA)

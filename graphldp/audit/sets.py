@@ -158,14 +158,15 @@ def sets_case(name: str, nominal: float, setting: Setting) -> Case:
         options["overlap"] = min(options["overlap"], options["pad"])
     small: Any = protocol(name, nominal, _DIMENSIONS, *setting.ends, **options)
     records = list(itertools.product((0, 1), repeat=_DIMENSIONS))
-    laws = np.array([support_law(small, record) for record in records])
-    members = [[j for j in range(_items(small)) if output >> j & 1] for output in range(laws.shape[1])]
+    with np.errstate(divide="ignore"):
+        logs = np.log([support_law(small, record) for record in records])
+    members = [[j for j in range(_items(small)) if output >> j & 1] for output in range(logs.shape[1])]
     return Case(
         device=small,
         records=[f"the features {vector(np.array(record))}" for record in records],
         outputs=[f"that supports {vector(np.array(own))}" for own in members],
         features=np.where(np.array(records) == 1, small.high, small.low).astype(np.float64),
-        laws=laws,
+        logs=logs,
         place=lambda reports: _supported(small, reports),
         perturb=lambda features, ids, source: small.perturb(features, source),
         sparse=small.low == 0,

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from graphldp.audit.budget import ALPHA
 from graphldp.audit.empirical import bound_of_scores
 from graphldp.audit.exact import vector
-from graphldp.audit.fit import WRONG_BUDGET, Power
+from graphldp.audit.fit import FEWEST_TOUCHED, WRONG_BUDGET, Power
 from graphldp.audit.quantiles import map_distance
 from graphldp.audit.subject import FEW, Setting, subject_of
 from graphldp.audit.whole import Case, WholeFinding, whole_problems
@@ -41,7 +41,7 @@ def _case(device: Any) -> Case:
     own = [_own(device, x) for x in features]
     keep = [k for k, c in enumerate(own) if own[:k].count(c) < 2]
     sets = list(itertools.combinations(range(device.classes), device.m))
-    laws = np.array([_law(device, sets, own[k]) for k in keep])
+    logs = np.array([_log_law(device, sets, own[k]) for k in keep])
     codes = np.array([sum(1 << c for c in chosen) for chosen in sets])
     table = np.full(2**device.classes, len(sets))
     table[codes] = np.arange(len(sets))
@@ -56,7 +56,7 @@ def _case(device: Any) -> Case:
         records=[f"features {vector(features[k])}" for k in keep],
         outputs=[f"that names the classes {vector(np.array(chosen))}" for chosen in sets],
         features=features[keep],
-        laws=laws,
+        logs=logs,
         place=place,
         perturb=lambda rows, ids, source: device.perturb(rows, source),
         sparse=True,
@@ -74,9 +74,9 @@ def _score(device: Vote, x: Floats, c: int) -> float:
     )
 
 
-def _law(device: Vote, sets: list[tuple[int, ...]], own: int) -> Floats:
-    odds = np.array([1.0 if own in chosen else math.exp(-device.epsilon) for chosen in sets])
-    return np.asarray(odds / math.fsum(odds))
+def _log_law(device: Vote, sets: list[tuple[int, ...]], own: int) -> Floats:
+    odds = np.array([0.0 if own in chosen else -device.epsilon for chosen in sets])
+    return np.asarray(odds - np.logaddexp.reduce(odds))
 
 
 def audit_vote(subject: Any, nominal: float, setting: Setting, samples: int, seed: int) -> WholeFinding:
@@ -98,7 +98,7 @@ def audit_vote(subject: Any, nominal: float, setting: Setting, samples: int, see
     first = int(np.argmax(own.laws.max(axis=1)))
     apart = np.abs(own.laws - own.laws[first]).sum(axis=1)
     other = (first, int(np.argmax(apart)))
-    ratio = np.append(np.log(own.laws[other[0]]) - np.log(own.laws[other[1]]), 0.0)
+    ratio = np.append(own.logs[other[0]] - own.logs[other[1]], 0.0)
     scores = [
         ratio[own.place(device.perturb(np.tile(own.features[k], (samples, 1)), rng(f"empirical {k}")))] for k in other
     ]
@@ -108,7 +108,7 @@ def audit_vote(subject: Any, nominal: float, setting: Setting, samples: int, see
         fit=replace(found, distance=map_distance(small.choice, small.choice)),
         power=Power(
             wrong_budget=map_distance(small.choice, with_budget(WRONG_BUDGET).choice) > 1.0,
-            untouched_last=skipped.p < ALPHA,
+            untouched_last=skipped.p < ALPHA if _touched(small) else None,
         ),
         enumerated=loss.value,
         stated=small.privacy_loss(),
@@ -120,6 +120,11 @@ def audit_vote(subject: Any, nominal: float, setting: Setting, samples: int, see
         case=case,
         laws_of=(lambda factor: with_budget(factor).choice,),
     )
+
+
+def _touched(device: Vote) -> bool:
+    """Return whether the law names the last class often enough, of those whose class it is not, to tell if it does."""
+    return device.chances()[1] * _POWER_SAMPLES / 6 >= FEWEST_TOUCHED
 
 
 def _untouched(case: Case, ids: NDArray[np.int64], reports: Reports) -> Reports:

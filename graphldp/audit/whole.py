@@ -37,7 +37,7 @@ Law: TypeAlias = dict[Report, float]
 
 _DIMENSIONS = 2
 _POWER_SAMPLES = 20_000
-_SAME = 1e-6  # relative: what is sent may be a float32
+_SAME = 3e-7  # relative: what is sent may be a float32
 _ABSENT = 1e30  # stands for a dimension that is not reported
 
 
@@ -50,7 +50,7 @@ class Case:
         records: what people have, in words.
         outputs: what they may send, in words.
         features: what the device is given, records x dimensions.
-        laws: the probability of every output, records x outputs.
+        logs: the log probability of every output, records x outputs; `laws` are the probabilities.
         place: the number of the output that each report is; as many as there are outputs for none of them.
         perturb: the shipped sampler, for features and the numbers of their records.
         sparse: whether it takes CSR features.
@@ -60,16 +60,20 @@ class Case:
     records: list[str]
     outputs: list[str]
     features: Floats
-    laws: Floats
+    logs: Floats
     place: Callable[[Reports], NDArray[np.int64]]
     perturb: Callable[[Any, NDArray[np.int64], Any], Reports]
     sparse: bool
 
     @property
+    def laws(self) -> Floats:
+        """The probability of every output, records x outputs."""
+        return np.asarray(np.exp(self.logs))
+
+    @property
     def loss(self) -> Loss:
         """The largest log ratio over all pairs of records and all outputs."""
-        with np.errstate(divide="ignore"):
-            value, first, second, output = worst(np.log(self.laws))
+        value, first, second, output = worst(self.logs)
         return Loss(value=value, first=self.records[first], second=self.records[second], output=self.outputs[output])
 
     def probe(self, label: str = "") -> WholeProbe:
@@ -199,14 +203,18 @@ def level_case(name: str, nominal: float, setting: Setting) -> Case:
     reports = sorted(set().union(*laws))
     levels = np.array([level for _, level in records])
     rows = np.array([_row(report, small.dimensions) for report in reports])
-    numbers = np.unique(rows)
-    known = _codes(rows, numbers)
-    order = np.argsort(known, kind="stable")
+    numbers, slack = np.unique(rows), _SAME * max(abs(small.low), abs(small.high))
+    # Reports that differ by less than a float32 tells are one output.
+    known, first, which = np.unique(_codes(rows, numbers, slack), return_index=True, return_inverse=True)
+    logs = np.full((len(records), len(known)), -np.inf)
+    for number, law in enumerate(laws):
+        for report, column in zip(reports, which, strict=True):
+            logs[number, column] = np.logaddexp(logs[number, column], law.get(report, -math.inf))
 
     def place(sent: Reports) -> NDArray[np.int64]:
-        codes = _codes(_matrix(small, sent), numbers)
-        nearest = np.minimum(np.searchsorted(known[order], codes), len(known) - 1)
-        return np.where(known[order][nearest] == codes, order[nearest], len(known))
+        codes = _codes(_matrix(small, sent), numbers, slack)
+        nearest = np.minimum(np.searchsorted(known, codes), len(known) - 1)
+        return np.where(known[nearest] == codes, nearest, len(known))
 
     def perturb(features: Any, ids: NDArray[np.int64], source: Any) -> Reports:
         reports: Reports = small.perturb(features, source, level=levels[ids])
@@ -215,9 +223,9 @@ def level_case(name: str, nominal: float, setting: Setting) -> Case:
     return Case(
         device=small,
         records=[_pair(record) for record in records],
-        outputs=[_report(report) for report in reports],
+        outputs=[_report(reports[place]) for place in first],
         features=np.array([features for features, _ in records]),
-        laws=np.exp([[law.get(report, -math.inf) for report in reports] for law in laws]),
+        logs=logs,
         place=place,
         perturb=perturb,
         sparse=True,
@@ -294,13 +302,12 @@ def _matrix(device: Any, reports: Reports) -> Floats:
     return rows
 
 
-def _codes(rows: Floats, known: Floats) -> NDArray[np.int64]:
+def _codes(rows: Floats, known: Floats, slack: float) -> NDArray[np.int64]:
     """Return one number for each row, from which of the known numbers each of its entries is; -1 for an unknown one."""
-    apart = np.diff(known) > _SAME * (1 + np.abs(known[1:]))
-    names = np.concatenate([[0], np.cumsum(apart)])
+    names = np.concatenate([[0], np.cumsum(np.diff(known) > slack + _SAME * np.abs(known[1:]))])
     right = np.clip(np.searchsorted(known, rows), 1, len(known) - 1)
     nearest = np.where(np.abs(rows - known[right - 1]) <= np.abs(rows - known[right]), right - 1, right)
-    found = np.abs(rows - known[nearest]) <= _SAME * (1 + np.abs(known[nearest]))
+    found = np.abs(rows - known[nearest]) <= slack + _SAME * np.abs(known[nearest])
     code = np.zeros(len(rows), dtype=np.int64)
     for column in range(rows.shape[1]):
         code = code * (names[-1] + 1) + names[nearest[:, column]]

@@ -252,7 +252,12 @@ MUTANTS: dict[str, tuple[Callable[[Patch], None], list[tuple[str, float]], str]]
     "two strangers with one noise": (lambda p: same_noise(p, 17, 4001), [("pm", 1.0)], "rows 17 and 4001 of"),
     "last row in clear": (changed(in_clear(lambda n: slice(n - 1, n))), [("mb", 1.0), ("1b", 5.0)], "row 69999 of"),
     "one in 1000 in clear": (changed(in_clear(lambda n: slice(500, n, 1000))), [("mb", 1.0)], "sends the same"),
-    "more budget beyond 65,536": (changed(beyond_a_block), [("mb", 1.0), ("pm", 5.0), ("lp", 1.0)], "beyond 65,536"),
+    "more budget beyond 65,536": (changed(beyond_a_block), [("mb", 1.0), ("1b", 5.0)], "beyond 65,536"),
+    "more noise beyond 65,536": (
+        changed(beyond_a_block),
+        [("pm", 5.0), ("lp", 1.0)],
+        "follow the law ((dense): row 65536",
+    ),
     "0.123 in clear": (changed(an_ordinary_value), [("mb", 1.0), ("mb", 5.0)], "value 0.123"),
     "more budget near a half": (changed(near_a_half), [("mb", 1.0), ("mb", 5.0)], "twentieth of the range"),
     "int16 for large values": (changed(wider), [("mb", 1.0)], "the value depends on the data"),
