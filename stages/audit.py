@@ -35,6 +35,7 @@ from graphldp.stages.artifacts import write_json, write_text
 
 __all__ = [
     "EPSILONS",
+    "FURTHER",
     "audit_file",
     "audit_mechanisms",
     "finding_json",
@@ -48,6 +49,7 @@ __all__ = [
 ]
 
 EPSILONS = (0.01, 0.1, 1.0, 5.0, 10.0)  # the budgets of the docs' table
+FURTHER = (1e-6, 1e-3, 50.0, 100.0)  # at which the docs tell the verdict alone
 
 Progress = Callable[[int, int, str], None] | None
 
@@ -162,11 +164,15 @@ def _range(rows: list[Mapping[str, Any]]) -> str:
     return "; ".join(words)
 
 
-def privacy_page(data: Mapping[str, Any]) -> str:
-    """Return docs/privacy.md: the table, what its columns mean, and the rows that fail."""
+def privacy_page(data: Mapping[str, Any], further: Mapping[str, Any] | None = None) -> str:
+    """Return docs/privacy.md: the table, what its columns mean, and the rows that fail.
+
+    `further` is an audit at other budgets, of which only the verdicts are told.
+    """
+    beyond = further["rows"] if further else []
     options = data["options"]
     failing = {row["mechanism"]: row for row in reversed(data["rows"]) if not row["keeps"] and not row["open"]}
-    unseen = [row for row in data["rows"] if row["open"]]
+    unseen = [row for row in [*data["rows"], *beyond] if row["open"]]
     lines = [
         "# Privacy of every mechanism",
         "",
@@ -200,8 +206,11 @@ def privacy_page(data: Mapping[str, Any]) -> str:
         markdown_table(data).rstrip(),
         "",
     ]
-    lines += ["## Budgets for which each claim is shown", "", "| mechanism | budgets |", "| --- | --- |"]
-    lines += [f"| {name} | {words} |" for name, words in proven(data["rows"]).items()]
+    lines += ["## Budgets for which each claim is shown", ""]
+    if further:
+        lines += [f"With {further['options']['samples']} reports per test at budgets outside of the table.", ""]
+    lines += ["| mechanism | budgets |", "| --- | --- |"]
+    lines += [f"| {name} | {words} |" for name, words in proven([*data["rows"], *beyond]).items()]
     lines.append("")
     if unseen:
         lines += ["## No power: what it would take", ""]

@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphldp import randomness
-from graphldp.audit.budget import ALPHA
+from graphldp.audit.budget import ALPHA, PROBES
 from graphldp.audit.law import outcomes
 from graphldp.client import Randomiser, Reports, draws
 from graphldp.client.density import Density
@@ -68,7 +68,7 @@ class Conduct:
     """What was found.
 
     Attributes:
-        p: the smallest p-value, times the number of tests.
+        p: the smallest p-value, times the number of tests, and times PROBES.
         where: the test in words.
         told: what tells something without any chance, in words.
         tests: how many p-values there were.
@@ -112,7 +112,7 @@ class Conduct:
                 self.where = (
                     names(int(far[place])) + f", {k[place]:.0f} of {n[place]:.0f}, {n[place] * p[place]:.4g} expected"
                 )
-        self.p = min(1.0, self._lowest * max(1, self.tests))
+        self.p = min(1.0, self._lowest * max(1, self.tests) * PROBES)
 
 
 class Probe(ABC):

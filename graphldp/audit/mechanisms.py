@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from graphldp.audit.accuracy import accuracy
-from graphldp.audit.budget import ALPHA, FEASIBLE, LOSS_TOLERANCE, MAX_ROWS
+from graphldp.audit.budget import ALPHA, FEASIBLE, LOSS_TOLERANCE, MAX_ROWS, MOST_ANSWERS
 from graphldp.audit.conduct import Calls, Conduct, Probe, ValueProbe, conduct, source_conduct
 from graphldp.audit.empirical import Bound, bound_of_scores, log_likelihood_ratio
 from graphldp.audit.exact import Loss, joint_loss, scalar_loss
@@ -24,6 +24,7 @@ from graphldp.audit.sets import audit_sets, sets_case
 from graphldp.audit.subject import FEW, Piece, Setting, Subject, small_directed, subject_names, subject_of
 from graphldp.audit.votes import audit_vote, vote_case
 from graphldp.audit.whole import Case, WholeFinding, audit_whole, level_case
+from graphldp.client import names as client_names
 from graphldp.client.directed import DirectedMechanism
 from graphldp.client.sets import SetValued
 from graphldp.client.vote import Vote
@@ -191,9 +192,10 @@ def audit_rows(
     """Return a row for each mechanism and budget, in that order; `processes` of them share the work."""
     given = list(epsilons)
     cells = [(name, epsilon) for name in names for epsilon in budgets(name, given)]
-    if len(cells) > MAX_ROWS:
+    count = sum(1 if name in client_names() else MOST_ANSWERS for name, _ in cells)
+    if count > MAX_ROWS:
         raise OptionError(
-            f"audit: {len(cells)} rows exceed the {MAX_ROWS} that its false-alarm budget covers; audit fewer at a time"
+            f"audit: {count} rows exceed the {MAX_ROWS} that its false-alarm budget covers; audit fewer at a time"
         )
     for _, epsilon in cells:
         if math.isnan(epsilon) or epsilon < 0:
@@ -431,7 +433,7 @@ def _calls(
 def _worst_calls(sampled: Fit, found: list[Conduct]) -> tuple[Fit, str]:
     lowest = min((0.0 if one.told else one.p) for one in found)
     text = next((one.text for one in found if not one.follows), "")
-    return replace(sampled, calls=min(1.0, lowest * len(found))), text
+    return replace(sampled, calls=lowest), text
 
 
 def _probe(piece: Piece, label: str) -> ValueProbe:
