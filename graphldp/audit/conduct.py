@@ -413,7 +413,7 @@ class _Coarse:
         return np.asarray(np.floor(self._rng.random(size) / _COARSE) * _COARSE)
 
     def integers(self, low: int, high: int, size: Any) -> Whole:
-        return self._rng.integers(low, high, size)
+        return np.asarray(self._rng.integers(low, high, size), dtype=np.int64)
 
 
 def _call(

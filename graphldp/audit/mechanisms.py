@@ -246,7 +246,7 @@ def audit_subject(subject: Subject, nominal: float, options: AuditOptions) -> Ro
     rng = _sources(subject, nominal, options)
     exact, exact_delta, loss = _exact(subject)
     enumerated, stated, claimed = _enumerate(subject, nominal, options)
-    samples = min(options.samples, max(2000, _VALUES // subject.m, 1000))
+    samples = min(options.samples, max(2000, _VALUES // subject.m))
     sampled, shown = _fit(subject, samples, rng)
     piece = subject.pieces[-1]
     bound, together = _empirical(piece, samples, rng("empirical"))

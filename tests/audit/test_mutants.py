@@ -98,7 +98,7 @@ def beyond_a_block(self: Any, features: Any, reports: Reports, rng: Any) -> Repo
 
 
 def near_a_half(self: Any, features: Any, reports: Reports, rng: Any) -> Reports:
-    return again(self, features, reports, rng, np.abs(own(features, reports) - 0.5) < 0.05)
+    return again(self, features, reports, rng, np.abs(own(features, reports) - 0.5) < 0.1)
 
 
 def sparse_with_more(self: Any, features: Any, reports: Reports, rng: Any) -> Reports:
