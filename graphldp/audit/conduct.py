@@ -35,6 +35,7 @@ Whole: TypeAlias = NDArray[np.int64]
 
 _ROWS = 70_000  # of a long call: more than 2^16, the largest block of anything that works in blocks of that size
 _BLOCK = 2**16
+_EQUAL_ROWS = 20_000  # of a call whose rows are all equal
 _DECIMALS = 2001  # ordinary values: round decimals, as people have them
 _MOST_REPEATS = 48  # of a call whose rows are all equal
 _COINCIDENCE = 1e-11  # how likely two rows that always agree may be, among all pairs of rows
@@ -534,30 +535,31 @@ def _equal(probe: Probe, calls: Calls, rng: np.random.Generator, found: Conduct,
     """Find rows that always send the same, and any two rows that always agree."""
     if calls.equal == 0 or not 0 < probe.collision < 1:
         return
-    wanted = math.ceil(math.log(_COINCIDENCE / calls.rows**2) / math.log(probe.collision))
+    rows = min(calls.rows, _EQUAL_ROWS)
+    wanted = math.ceil(math.log(_COINCIDENCE / rows**2) / math.log(probe.collision))
     if wanted > (_MOST_REPEATS if calls.equal is None else calls.equal):
         return
-    ids = probe.equal(calls.rows)
-    seal = np.zeros(calls.rows, dtype=np.uint64)
+    ids = probe.equal(rows)
+    seal = np.zeros(rows, dtype=np.uint64)
     first: NDArray[Any] | None = None
-    still = np.ones(calls.rows, dtype=bool)
+    still = np.ones(rows, dtype=bool)
     for turn in range(max(2, wanted)):
         reports, _ = _call(probe, ids, turn, rng, found, looks)
         same = np.ascontiguousarray(probe.same(reports))
-        if len(same) != calls.rows:
+        if len(same) != rows:
             return
         first = same if first is None else first
         still &= (same == first).all(axis=1)
         seal = _sealed(seal, same, turn)
     if still.any():
         row = int(np.flatnonzero(still)[0])
-        found.tell(f"{probe.label}row {row} of {calls.rows} sends the same in every one of {turn + 1} calls")
+        found.tell(f"{probe.label}row {row} of {rows} sends the same in every one of {turn + 1} calls")
     order = np.argsort(seal, kind="stable")
     twice = np.flatnonzero(np.diff(seal[order]) == 0)
     if twice.size:
         one, two = sorted(int(r) for r in order[twice[0] : twice[0] + 2])
         found.tell(
-            f"{probe.label}rows {one} and {two} of {calls.rows} have the same noise in every one of {turn + 1} calls"
+            f"{probe.label}rows {one} and {two} of {rows} have the same noise in every one of {turn + 1} calls"
         )
 
 
