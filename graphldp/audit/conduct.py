@@ -393,6 +393,9 @@ def source_conduct(found: Conduct) -> None:
             found.tell(f"the secure source's integers below {span} lie outside")
         hits = np.histogram(drawn, np.linspace(0, span, 7))[0]
         found.count(hits, count, _shares(span), f"sixth {{}} of the secure source's integers below {span}".format)
+    fine = draws.uniform(np.random.Generator(np.random.PCG64DXSM(1)), count)
+    if (fine.astype(np.float32) == fine).mean() > 0.5:
+        found.tell("uniform numbers have 24 bits")
     small = draws.uniform(_Coarse(), 2**14)
     small = small[small < 2.0**-12]
     if (small == 0).any() or (np.rint(small / _COARSE) * _COARSE == small).mean() > 0.5:
@@ -558,9 +561,7 @@ def _equal(probe: Probe, calls: Calls, rng: np.random.Generator, found: Conduct,
     twice = np.flatnonzero(np.diff(seal[order]) == 0)
     if twice.size:
         one, two = sorted(int(r) for r in order[twice[0] : twice[0] + 2])
-        found.tell(
-            f"{probe.label}rows {one} and {two} of {rows} have the same noise in every one of {turn + 1} calls"
-        )
+        found.tell(f"{probe.label}rows {one} and {two} of {rows} have the same noise in every one of {turn + 1} calls")
 
 
 def _sealed(seal: NDArray[np.uint64], same: NDArray[Any], turn: int) -> NDArray[np.uint64]:
