@@ -34,6 +34,7 @@ COMMANDS = {
         "import",
         "list",
         "inspect",
+        "ledger",
         "tables",
         "audit",
         "calibration",

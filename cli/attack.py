@@ -9,7 +9,7 @@ import typer
 
 from graphldp.cli import console
 from graphldp.cli.lists import numbers, words
-from graphldp.cli.options import DATA, AsJson, Data, Epsilons, Mechanisms
+from graphldp.cli.options import DATA, AsJson, Data, Epsilons, Mechanisms, graph_names
 from graphldp.cli.run import fetch
 from graphldp.cli.settings import Settings, parse
 from graphldp.cli.train import ParamsFile, choose_params
@@ -23,7 +23,10 @@ __all__ = ["register"]
 
 def attack(
     dataset: Annotated[
-        str | None, typer.Option("--dataset", "-d", help="Name of the graph; `ldp list datasets` shows them.")
+        str | None,
+        typer.Option(
+            "--dataset", "-d", help="Name of the graph; `ldp list datasets` shows them.", autocompletion=graph_names
+        ),
     ] = None,
     mechanism: Mechanisms = None,
     epsilon: Epsilons = None,

@@ -50,7 +50,7 @@ def audit(
         int | None, typer.Option("--dimensions", help="Features of a node.", show_default="8, or 1 with --module")
     ] = None,
     samples: Annotated[
-        int | None, typer.Option("--samples", help="Reports per test.", show_default="60000, or 20000 with --module")
+        int | None, typer.Option("--samples", help="Reports per test.", show_default="60000, or 40000 with --module")
     ] = None,
     seed: Seed = 0,
     settings: Settings = None,
@@ -82,6 +82,9 @@ def audit(
     ] = None,
     low: Annotated[float, typer.Option("--low", help="Lower end of the range of a feature, or of an input.")] = -1.0,
     high: Annotated[float, typer.Option("--high", help="Upper end of that range.")] = 1.0,
+    people: Annotated[
+        int, typer.Option("--people", help="With --module: how many people's records one call is given, a row each.")
+    ] = 1,
     inputs: Annotated[
         str | None,
         typer.Option("--inputs", help="With --module: the inputs to try, as JSON, for example '[1, 2, 3]'."),
@@ -100,16 +103,17 @@ def audit(
     `no power` is no failure: the tests could not have seen one, and the table says what it would take.
     """
     if module is None:
-        _refuse_stray("--module FILE.py:FUNCTION", property=prop, inputs=inputs)
+        given = {"property": prop, "inputs": inputs, "people": people if people != 1 else None}
+        _refuse_stray("--module FILE.py:FUNCTION", **given)
         from graphldp.audit import AuditOptions
 
-        given = {"dimensions": dimensions, "samples": samples}
+        sizes = {"dimensions": dimensions, "samples": samples}
         ours = AuditOptions(
             seed=seed,
             low=low,
             high=high,
             options=parse(settings),
-            **{key: value for key, value in given.items() if value is not None},
+            **{key: value for key, value in sizes.items() if value is not None},
         )
         _ours(list(mechanisms or []), list(epsilon or []), ours, output, processes, as_json=as_json)
         return
@@ -122,6 +126,7 @@ def audit(
     options = BlackBoxOptions(
         low=low,
         high=high,
+        people=people,
         seed=seed,
         inputs=_inputs(inputs),
         **{key: value for key, value in given.items() if value is not None},

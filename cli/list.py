@@ -6,13 +6,14 @@ import inspect
 import json
 from collections.abc import Callable
 from enum import StrEnum
+from pathlib import Path
 from typing import Annotated, Any, TypeAlias
 
 import typer
 from rich.table import Table
 
-from graphldp.cli.console import out
-from graphldp.cli.options import AsJson
+from graphldp.cli.console import note, out
+from graphldp.cli.options import DATA, AsJson, Data
 
 __all__ = ["Kind", "register"]
 
@@ -23,6 +24,7 @@ class Kind(StrEnum):
     """What can be listed."""
 
     DATASETS = "datasets"
+    DATA = "data"
     MECHANISMS = "mechanisms"
     METHODS = "methods"
     MODELS = "models"
@@ -34,14 +36,21 @@ def register(app: typer.Typer) -> None:
 
 
 def list_entries(
-    kind: Annotated[Kind, typer.Argument(help="What to list.", show_default=False)], as_json: AsJson = False
+    kind: Annotated[Kind, typer.Argument(help="What to list.", show_default=False)],
+    data: Data = DATA,
+    as_json: AsJson = False,
 ) -> None:
-    """List the datasets, mechanisms, methods or models that there are."""
-    rows = _ROWS[kind]()
+    """List the datasets, mechanisms, methods or models that there are, or the graphs in the data folder (`data`)."""
+    rows = _stored(data) if kind is Kind.DATA else _ROWS[kind]()
     if as_json:
         typer.echo(json.dumps(rows, indent=2, ensure_ascii=False))
+    elif rows:
+        narrow = out.width < _WIDE.get(kind, 0)
+        out.print(_table([{key: row[key] for key in row if not (narrow and key == "description")} for row in rows]))
+        if narrow:
+            note(f"what each is: in a terminal of {_WIDE[kind]} columns, or with --json")
     else:
-        out.print(_table(rows))
+        note(f"no graphs in {data}; `ldp download` and `ldp import` make them")
 
 
 def _datasets() -> list[Row]:
@@ -59,9 +68,29 @@ def _datasets() -> list[Row]:
                 "features": known.dimensions,
                 "classes": known.classes,
                 "range": f"{entry.low:g}..{entry.high:g}",
+                "from": entry.source,
                 "description": entry.description,
             }
         )
+    return rows
+
+
+def _stored(data: Path) -> list[Row]:
+    from graphldp.errors import ArtifactError
+    from graphldp.stages.download import made_from
+    from graphldp.stages.graphs import read_graph_meta
+    from graphldp.stages.paths import graph_dir, stored_graphs
+
+    facts = {"nodes": "n", "edges": "edges", "features": "d", "classes": "classes"}
+    rows: list[Row] = []
+    for name in stored_graphs(data):
+        try:
+            meta = read_graph_meta(graph_dir(data, name))
+        except ArtifactError:
+            rows.append({"name": name, **dict.fromkeys([*facts, "range"]), "from": "damaged"})
+            continue
+        counts = {heading: meta[key] for heading, key in facts.items()}
+        rows.append({"name": name, **counts, "range": f"{meta['low']:g}..{meta['high']:g}", "from": made_from(meta)})
     return rows
 
 
@@ -104,6 +133,10 @@ _ROWS: dict[Kind, Callable[[], list[Row]]] = {
     Kind.METHODS: _methods,
     Kind.MODELS: _models,
 }
+
+
+# From how many columns on a table has room for descriptions beside its numbers.
+_WIDE = {Kind.DATASETS: 110}
 
 
 def _first_line(entry: object) -> str:

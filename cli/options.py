@@ -18,9 +18,11 @@ __all__ = [
     "Data",
     "Dataset",
     "Device",
+    "Dimensions",
     "Epsilon",
     "Epsilons",
     "Eta",
+    "FeaturesFile",
     "MaxMemory",
     "Mechanism",
     "Mechanisms",
@@ -33,6 +35,7 @@ __all__ = [
     "Split",
     "Strategy",
     "Task",
+    "graph_names",
 ]
 
 DATA = Path("data")  # the default of `Data`: where the pipeline keeps its artifacts
@@ -48,10 +51,13 @@ def _complete(names: Callable[[], Iterable[str]]) -> Callable[[str], list[str]]:
     return complete
 
 
-def _datasets() -> Iterable[str]:
+def graph_names(ctx: typer.Context, incomplete: str) -> list[str]:
+    """Complete the name of a graph: a registered one, or one that stands in the data folder."""
     from graphldp.datasets import names
+    from graphldp.stages.paths import stored_graphs
 
-    return names()
+    known = {*names(), *stored_graphs(ctx.params.get("data") or DATA)}
+    return [name for name in sorted(known) if name.startswith(incomplete)]
 
 
 def _mechanisms() -> Iterable[str]:
@@ -83,8 +89,8 @@ Dataset: TypeAlias = Annotated[
     typer.Option(
         "--dataset",
         "-d",
-        help="Name of the graph; `ldp list datasets` shows them.",
-        autocompletion=_complete(_datasets),
+        help="Name of the graph; `ldp list datasets` and `ldp list data` show them.",
+        autocompletion=graph_names,
         show_default=False,
     ),
 ]
@@ -139,6 +145,25 @@ Seed: TypeAlias = Annotated[int, typer.Option("--seed", help="The root of all ra
 Data: TypeAlias = Annotated[
     Path,
     typer.Option("--data", help="Folder of the artifacts.", file_okay=False),
+]
+FeaturesFile: TypeAlias = Annotated[
+    Path | None,
+    typer.Option(
+        "--features-file",
+        help="The declared features of your own data, in their order: one name per line, or a Parquet or CSV file with "
+        "the column feature. Triples need it, or --dimensions, to be collected.",
+        dir_okay=False,
+        show_default=False,
+    ),
+]
+Dimensions: TypeAlias = Annotated[
+    int | None,
+    typer.Option(
+        "--dimensions",
+        help="The declared number N of features of your own data, where they are the numbers 0 to N-1.",
+        min=1,
+        show_default=False,
+    ),
 ]
 Task: TypeAlias = Annotated[
     str | None,

@@ -9,7 +9,18 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from graphldp.cli import console
-from graphldp.cli.options import DATA, AsJson, Data, Epsilon, Mechanism, Seed, Seeds
+from graphldp.cli.options import (
+    DATA,
+    AsJson,
+    Data,
+    Dimensions,
+    Epsilon,
+    FeaturesFile,
+    Mechanism,
+    Seed,
+    Seeds,
+    graph_names,
+)
 from graphldp.cli.settings import Settings, parse, parts
 from graphldp.errors import OptionError
 
@@ -19,6 +30,7 @@ if TYPE_CHECKING:
 __all__ = ["register"]
 
 _MECHANISM = "mb"
+OWN = "own"  # a name that says nothing: a file's may name its owner
 
 
 class Which(StrEnum):
@@ -32,7 +44,10 @@ def perturb(
     epsilon: Epsilon,
     mechanism: Mechanism = None,
     dataset: Annotated[
-        str | None, typer.Option("--dataset", "-d", help="Perturb the features of this downloaded graph.")
+        str | None,
+        typer.Option(
+            "--dataset", "-d", help="Perturb the features of this downloaded graph.", autocompletion=graph_names
+        ),
     ] = None,
     features: Annotated[
         Path | None,
@@ -42,9 +57,13 @@ def perturb(
         float | None, typer.Option(help="With --input: the declared lower end of every feature's range.")
     ] = None,
     high: Annotated[float | None, typer.Option(help="With --input: the declared upper end.")] = None,
-    name: Annotated[
-        str | None, typer.Option(help="With --input: what to call the data; its file's name if left out.")
+    features_file: FeaturesFile = None,
+    dimensions: Dimensions = None,
+    missing: Annotated[
+        float | None,
+        typer.Option(help="With --input: what a missing value counts as; the middle of the range if left out."),
     ] = None,
+    name: Annotated[str | None, typer.Option(help=f"With --input: what to call the data; {OWN!r} if left out.")] = None,
     seeds: Seeds = 1,
     search_seeds: Annotated[
         int, typer.Option(help="Further repetitions, for a hyper-parameter search (seeds -1, -2, ...).", min=0)
@@ -61,6 +80,14 @@ def perturb(
     scores: Annotated[
         Path | None,
         typer.Option("--scores", help="Each feature's importance or sensitivity, for mechanism featurerr."),
+    ] = None,
+    scores_epsilon: Annotated[
+        float | None,
+        typer.Option(
+            help="What finding the --scores out has cost each person, where their file does not say it: 0 if they are "
+            "public. Left out, the ledger says that it is unknown.",
+            min=0.0,
+        ),
     ] = None,
     directed: Annotated[
         Path | None,
@@ -94,6 +121,8 @@ def perturb(
     """Perturb features under local differential privacy, and write exactly what would have left the devices.
 
     Each person's report spends the whole epsilon; what stands in the file protects her features and nothing else.
+    Of your own features no value stops a report, since its absence would tell: one outside the range counts as its
+    nearer end, and a feature that is not declared is left out. `--secure` never replaces a file.
     A round of a method with two (`--method togl-fda --round first`) takes its share of the budget, and the artifact's
     ledger adds up what both spent.
     """
@@ -110,10 +139,12 @@ def perturb(
     if (dataset is None) == (features is None):
         raise OptionError("give either --dataset NAME or --input FILE, and not both")
     runs = report_seeds(seeds, search_seeds)
-    extras = Extras(levels=levels, scores=scores, directed=directed)
+    extras = Extras(levels=levels, scores=scores, scores_epsilon=scores_epsilon, directed=directed)
+    said: list[str] = []
     with console.progress("perturb", len(runs), "seeds") as bar:
         if dataset is not None:
-            for flag, given in (("--low", low), ("--high", high), ("--name", name)):
+            own = {"--low": low, "--high": high, "--name": name, "--features-file": features_file}
+            for flag, given in {**own, "--dimensions": dimensions, "--missing": missing}.items():
                 if given is not None:
                     raise OptionError(f"{flag} goes with --input; a data set declares its own")
             if secure:
@@ -141,10 +172,13 @@ def perturb(
             if low is None or high is None:
                 raise OptionError("--input needs --low and --high: a range read off the data would leak its extremes")
             path = stage.perturb_file(
-                features, mechanism, epsilon, low=low, high=high, name=name or features.stem, data=data, seeds=runs,
-                root=seed, options=options, extras=extras, output=output, secure=secure, progress=bar,
+                features, mechanism, epsilon, low=low, high=high, name=name or OWN, data=data, seeds=runs, root=seed,
+                features_file=features_file, dimensions=dimensions, missing=missing, options=options, extras=extras,
+                output=output, secure=secure, progress=bar, say=said.append,
             )  # fmt: skip
     _show(path, as_json=as_json)
+    for text in said:
+        console.note(f"note: {text}")
     if features is not None and not secure:
         console.note("note: drawn from a seeded generator, for experiments; use --secure to collect real people's data")
 
@@ -179,21 +213,31 @@ def _part(
 def _show(path: Path, *, as_json: bool) -> None:
     import json
 
+    from graphldp.ledger import Ledger
     from graphldp.stages.artifacts import read_meta
 
     meta = read_meta(path, "ldp perturb")
     if as_json:
         console.out.print_json(json.dumps({"path": str(path), **meta}))
         return
-    seeds = len(meta["seeds"])
+    if not isinstance(meta["epsilon"], float | int):
+        console.out.print(
+            f"{path}: {meta['nodes']:,} rows as they are: mechanism {meta['mechanism']} protects nothing",
+            soft_wrap=True,
+        )
+        return
+    seeds, claim = len(meta["seeds"]), meta["claim"]
+    lowest = f"{meta['epsilon']:g} (lowest level), " if "budgets" in meta else ""
     console.out.print(
         f"{path}: {meta['nodes']:,} reports of {meta['m']} of {meta['dimensions']} features"
-        f"{f' x {seeds} seeds' if seeds > 1 else ''}, {meta['mechanism']}, epsilon {meta['epsilon']:g} claimed, "
-        f"{float(meta['epsilon_exact']):.6g} exact"
-        if isinstance(meta["epsilon"], float | int)
-        else f"{path}: {meta['nodes']:,} rows as they are: mechanism {meta['mechanism']} protects nothing",
+        f"{f' x {seeds} seeds' if seeds > 1 else ''}, {meta['mechanism']}, epsilon {lowest}"
+        f"{float(claim['epsilon']):g} claimed for the whole report, {float(meta['epsilon_exact']):.6g} exact",
         soft_wrap=True,
     )
+    if not claim["keeps"]:
+        console.note(f"warning: {meta['mechanism']} does not keep its claim: {claim['reason']}")
+    if seeds > 1:
+        console.note(f"{Ledger.from_json(meta['ledger']).text()}, if all of it leaves the devices")
 
 
 def register(app: typer.Typer) -> None:

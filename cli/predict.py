@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from graphldp.cli import console
-from graphldp.cli.options import DATA, AsJson, Data, Device
+from graphldp.cli.options import DATA, AsJson, Data, Device, graph_names
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -21,7 +21,10 @@ def predict(
     reports: Annotated[Path, typer.Option("--reports", "-r", help="Reports to predict from.", dir_okay=False)],
     output: Annotated[Path, typer.Option("--output", "-o", help="Where to write the predictions.", dir_okay=False)],
     dataset: Annotated[
-        str | None, typer.Option("--dataset", "-d", help="Their graph, where it is not the one they name.")
+        str | None,
+        typer.Option(
+            "--dataset", "-d", help="Their graph, where it is not the one they name.", autocompletion=graph_names
+        ),
     ] = None,
     seed: Annotated[
         int | None,

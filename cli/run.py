@@ -113,22 +113,20 @@ def fetch(dataset: str, data: Path) -> None:
 def _show(rows: list[Outcome], dataset: str, params: Any, *, as_json: bool) -> None:
     import json
 
-    from graphldp.evaluation import Bootstrap, mean_interval, paired_difference
+    from graphldp.evaluation import Bootstrap
     from graphldp.measures import measures_of
     from graphldp.stages.artifacts import plain
+    from graphldp.stages.evaluate import measured
 
-    headline = measures_of(params.train.task).headline
-    factor, better = headline.factor, headline.sign * headline.factor
+    measures = measures_of(params.train.task)
+    headline = measures.headline
     rule = Bootstrap(resamples=params.evaluate.resamples, confidence=params.evaluate.confidence, seed=params.seed)
     floor = next((row for row in rows if row.name == "structure"), None)
     found = []
     for row in rows:
-        mean = mean_interval(factor * row.headline, rule, dataset, row.name, str(row.epsilon))
-        gain = None
-        if floor is not None and row.name not in ("majority", "structure"):
-            pair = (better * row.headline, better * floor.headline)
-            gain = paired_difference(*pair, rule, dataset, row.name, str(row.epsilon))
-        found.append((row, mean, gain))
+        below = None if floor is None or row.name in ("majority", "structure") else floor.scores
+        one = measured(row.scores, below, None, measures, rule, dataset, row.name, row.epsilon)
+        found.append((row, one.score, one.gain))
     if as_json:
         facts = [
             {

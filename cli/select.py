@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from graphldp.cli import console
-from graphldp.cli.options import DATA, AsJson, Data
+from graphldp.cli.options import DATA, AsJson, Data, graph_names
 from graphldp.cli.train import ParamsFile, choose_params
 from graphldp.errors import OptionError
 
@@ -27,7 +27,10 @@ def select(
         bool, typer.Option("--all-seeds", help="Score every seed's reports, each by its own split's training labels.")
     ] = False,
     dataset: Annotated[
-        str | None, typer.Option("--dataset", "-d", help="Their graph, where it is not the one they name.")
+        str | None,
+        typer.Option(
+            "--dataset", "-d", help="Their graph, where it is not the one they name.", autocompletion=graph_names
+        ),
     ] = None,
     top: Annotated[int, typer.Option("--top", help="How many features to print.", min=1)] = 10,
     params: ParamsFile = Path("params.yaml"),
@@ -41,7 +44,7 @@ def select(
     """
     import json
 
-    from graphldp.audit.ledger import Ledger
+    from graphldp.ledger import Ledger
     from graphldp.stages.artifacts import read_meta, read_table
     from graphldp.stages.select import select as stage
 

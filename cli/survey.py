@@ -57,7 +57,7 @@ def survey(
 def _show(path: Path, *, as_json: bool) -> None:
     import json
 
-    from graphldp.audit.ledger import Ledger
+    from graphldp.ledger import Ledger
     from graphldp.stages.artifacts import read_meta
 
     meta = read_meta(path, "ldp survey")

@@ -100,6 +100,9 @@ def _table(dataset: str, rows: list[dict[str, str]]) -> Table:
     table.add_column("gap to nonpriv", justify="right", no_wrap=True)
     table.add_column("K", justify="right")
     table.add_column("paper", justify="right")
+    remarks = any(row.get("remark") for row in rows)  # tables of earlier versions have no such column
+    if remarks:
+        table.add_column("remark")
     group = None
     for row in rows:
         if group is not None and row["epsilon"] != group:
@@ -115,6 +118,7 @@ def _table(dataset: str, rows: list[dict[str, str]]) -> Table:
             _interval(row, "gap"),
             row["steps"],
             row[f"paper_{head}"],
+            *([escape(row["remark"])] if remarks else []),
         )
     return table
 

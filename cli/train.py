@@ -48,11 +48,11 @@ def choose_params(
     """
     import dataclasses
 
-    from graphldp.stages.params import Params, check_numbers, load, with_axes
+    from graphldp.stages.params import Params, check_numbers, load_settings, with_axes
 
     if file != _PARAMS and not file.exists():
         raise OptionError(f"{file} does not exist; leave --params out for the defaults")
-    params = load(file) if file.exists() else Params()
+    params = load_settings(file) if file.exists() else Params()
     given: dict[str, Any] = {key: value for key, value in changes.items() if value is not None}
     searched = [key for key in given if key.startswith("search_")]
     searching: dict[str, Any] = {key.removeprefix("search_"): given.pop(key) for key in searched}

@@ -51,6 +51,7 @@ class MissingExtraError(GraphLDPError):
 def unknown_name(kind: str, name: str, valid: Iterable[str]) -> OptionError:
     """Return the error for a name that is not registered: it lists the valid ones and the nearest match."""
     names = sorted(valid)
-    near = difflib.get_close_matches(name, names, n=1)
-    hint = f"; did you mean {near[0]!r}?" if near else "."
+    folded = {one.casefold(): one for one in names}
+    near = difflib.get_close_matches(name.casefold(), folded, n=1)
+    hint = f"; did you mean {folded[near[0]]!r}?" if near else "."
     return OptionError(f"unknown {kind} {name!r}{hint} Valid: {', '.join(names)}")

@@ -90,6 +90,7 @@ class TaskMeasures:
         targets: what is learned, in the plural.
         guess: what the row `majority` does, the best that needs neither features nor edges.
         public: what the learner knows beside the reports, which epsilon says nothing about.
+        target: the number of a node that is learned, where it is made of what people have; else empty.
     """
 
     task: str
@@ -99,11 +100,22 @@ class TaskMeasures:
     targets: str
     guess: str
     public: str
+    target: str = ""
 
     @property
     def headline(self) -> Measure:
         """The measure that tables, figures and findings are about."""
         return self.measures[0]
+
+    @property
+    def disclosed(self) -> str:
+        """What people have given away to be learned from, in a sentence; empty where the target is public."""
+        if not self.target:
+            return ""
+        return (
+            f"The number to learn is the {self.target} of a person: private data, which the people of the training and "
+            "validation part are taken to have given away. Nothing protects it."
+        )
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -144,6 +156,7 @@ _TASKS = {
             targets="numbers",
             guess="always answering the mean",
             public="the graph and the numbers to learn",
+            target="l2 norm of the features",
         ),
         TaskMeasures(
             task="multi-task",
@@ -152,6 +165,7 @@ _TASKS = {
             targets="labels",
             guess="guessing the commonest class",
             public="the graph, the labels and the numbers to learn",
+            target="l2 norm of the features",
         ),
     )
 }

@@ -34,6 +34,8 @@ class Rounds:
         first: the first round's share of the budget.
         m_from: which budget m is chosen from: each `round`'s own, or the `total`.
         score_steps: depth K of the sum (KProp) that denoises the first round before it is scored.
+        rectification: how the second round becomes an estimate: by each feature's own `inclusion`, or by d/m as the
+            `paper` prints it, which inflates the ranked ones.
     """
 
     score_by: str
@@ -42,6 +44,7 @@ class Rounds:
     first: float = 0.5
     m_from: str = "round"
     score_steps: int = 2
+    rectification: str = "inclusion"
 
     def __post_init__(self) -> None:
         if not _number(self.rho) or not 0 <= self.rho <= 1:
@@ -59,12 +62,20 @@ class Rounds:
         """Return these rounds with some options changed, checked against what there is by name."""
         from graphldp.client.directed import M_FROM
         from graphldp.server import scorer_names
+        from graphldp.server.selection import RECTIFICATIONS
 
         out = replace(self, **changes)
         if out.score_by not in scorer_names():
             raise unknown_name("score_by", str(out.score_by), scorer_names())
         if out.m_from not in M_FROM:
             raise OptionError(f"m_from must be one of {', '.join(M_FROM)}; got {out.m_from!r}")
+        if out.rectification not in RECTIFICATIONS:
+            raise OptionError(f"rectification must be one of {', '.join(RECTIFICATIONS)}; got {out.rectification!r}")
+        if out.reuse and out.rectification == "paper":
+            raise OptionError(
+                "reuse joins both rounds by the variances of unbiased estimates, and rectification 'paper' gives none; "
+                "leave one of them out"
+            )
         return out
 
 
@@ -313,7 +324,8 @@ _TOGL: tuple[tuple[str, tuple[Any, ...]], ...] = (
     ("learning_rate", (1e-3, 1e-2, 1e-1)),
     ("weight_decay", (0.0, 1e-5, 1e-4, 1e-3)),
     ("dropout", (0.0, 1e-3, 1e-2, 1e-1)),
-    ("steps", (0, 1, 2, 3, 4, 5)),
+    ("steps", (0,)),  # its K is the depth before scoring; what is learned from is not denoised
+    ("denoise.score_steps", (0, 1, 2, 3, 4, 5)),
     ("denoise.rho", (0.0, 0.3, 0.5, 0.7, 1.0)),
 )
 
@@ -492,10 +504,12 @@ _METHODS = {
             name="ldpge",
             summary="Square-wave reports of k features, personalised PageRank over the graph, into an MLP.",
             mechanism="hds",
-            mechanisms=("hds", "hds-rectified", "mb", "pm", "lp"),
+            mechanisms=("hds", "hds-rectified", "mb", "pm", "lp", "identity"),
             propagates=False,
             filter="ppr",
             options=(("convolution", 0.5), ("decay", 0.1), ("expansion", "auto")),
+            # Inputs are centred here, so that no weight can say how common a class is: that takes a bias.
+            axes=(("train.bias", (True,)),),
             model="mlp",
             grid=(("m", (1, 3, 5, 10, 20, 30, 50)),),
             reference="LDP-GE, Algorithms 2 to 4",

@@ -89,7 +89,8 @@ class AttackRow:
         prior: the share of people who have an attribute.
         commonest: how often a guess of the commonest value is right.
         success, success_bound: of the best guess from her own report, by the law, and what `exact` allows.
-        posterior, posterior_bound: how sure the most telling report makes the attacker.
+        posterior, posterior_bound: how sure the most telling report makes the attacker, who reads all of it and knows
+            how common every attribute is.
         law, bound: true less false positives, by the law, and what `exact` allows.
         advantage: the same, measured on the reports that were drawn.
         informed: the same for somebody who knows all of her other attributes; None where that says nothing more.
@@ -363,7 +364,7 @@ def _row(
         commonest=float(np.mean([fact.commonest for fact in facts])),
         success=_mean(channel.success(prior) for channel, prior in zip(channels, priors, strict=True)),
         success_bound=_mean(success_bound(prior, exact, delta) for prior in priors),
-        posterior=_mean(channel.posterior(prior) for channel, prior in zip(channels, priors, strict=True)),
+        posterior=_mean(reader.posterior(fact) for fact in facts),
         posterior_bound=_mean(posterior_bound(prior, exact, delta) for prior in priors),
         law=float(having @ true - lacking @ false),
         bound=advantage_bound(exact, delta),
@@ -394,7 +395,7 @@ _COLUMNS = (
     ("eps", "its budget for the whole report"),
     ("m", "attributes that are reported"),
     ("right", "the best guess from her report, by the law; guessing the commonest value; what LDP allows"),
-    ("sure of yes", "after the most telling report; what LDP allows"),
+    ("sure of yes", "after the most telling whole report; what LDP allows"),
     ("adv. law", "true less false positives of the best guess from her own report"),
     ("measured", "the same on drawn reports"),
     ("bound", "what LDP allows"),

@@ -223,9 +223,10 @@ def privacy_page(data: Mapping[str, Any], further: Mapping[str, Any] | None = No
         for name, row in failing.items():
             lines += [f"- `{name}`: {row['reason'] or row['verdict']}. {_sentence(row['worst'])}"]
         lines.append("")
-    if data["refused"]:
+    refused = [*data["refused"], *(further["refused"] if further else [])]
+    if refused:
         lines += ["## Refused", ""]
-        lines += [f"- {entry['reason']}" for entry in data["refused"]]
+        lines += [f"- {entry['mechanism']} at {_g(entry['epsilon'])}: {entry['reason']}" for entry in refused]
         lines.append("")
     return "\n".join(lines)
 

@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from graphldp.audit.ledger import ledger_from_meta, number
 from graphldp.client.levels import Personalised
+from graphldp.ledger import Ledger, ledger_from_meta, number
 from graphldp.measures import Measure, measures_of
 from graphldp.stages.artifacts import plain, read_meta, read_table
 from graphldp.stages.params import INDUCTIVE, Params
@@ -66,11 +66,7 @@ def card_text(
     intro = f"A {facts['model']} trained for {task.title} on locally private reports. {about['summary']}"
     parts = [title, intro, "## What it is", _table(_facts(facts, meta, task.title, task.parts))]
     parts += ["## Privacy", *_privacy(meta, reports, task.public)]
-    if "target" in about:
-        parts.append(
-            f"The number that it learned is the {about['target']}: private data, which the people of the training and "
-            "validation part are taken to have given away. No epsilon above accounts for that."
-        )
+    parts += [task.disclosed] if task.disclosed else []
     parts += ["## How good it is", *_scores(about, meta, final, task.measures, floor)]
     parts += ["## What it is for", *_uses(task.task), "## How to make it again", _commands(about, meta, params)]
     return "\n\n".join(parts) + "\n"
@@ -82,12 +78,14 @@ def _table(rows: Sequence[tuple[str, str]]) -> str:
 
 def _facts(facts: Mapping[str, Any], meta: Mapping[str, Any], title: str, parts: str) -> list[tuple[str, str]]:
     about = facts["about"]
-    options = ", ".join(f"{key} {value}" for key, value in {**facts["options"], **facts["task"]["options"]}.items())
+    options, learned = (
+        ", ".join(f"{key} {value}" for key, value in of["options"].items()) for of in (facts, facts["task"])
+    )
     inductive = about.get("split") == INDUCTIVE
     apart = ", seen alone: the people of the other parts were in graphs without a link to them" * inductive
     chosen = ", ".join(f"{key} {value}" for key, value in about["chosen"].items() if value not in ({}, None))
     return [
-        ("task", title),
+        ("task", f"{title} ({learned})" if learned else title),
         ("data set", f"{meta['dataset']}, `{meta['input']}`"),
         ("method", str(meta["method"])),
         ("mechanism", f"{meta['mechanism']}, {about['m']} of {facts['dimensions']} features of a person reported"),
@@ -106,21 +104,36 @@ def _facts(facts: Mapping[str, Any], meta: Mapping[str, Any], title: str, parts:
 def _privacy(meta: Mapping[str, Any], reports: Mapping[str, Any], public: str) -> list[str]:
     claim, delta = meta["claim"], float(meta["delta"])
     exact = float(meta["epsilon_exact"])
+    ledger = ledger_from_meta([meta])
     rows = [
-        ("claimed epsilon of one person", number(float(claim["epsilon"]))),
-        ("exact epsilon, from the mechanism's law", "infinite" if math.isinf(exact) else f"{exact:.6g}"),
-        ("delta", f"{delta:g}"),
+        ("claimed epsilon of one report", number(float(claim["epsilon"]))),
+        ("exact epsilon of one report, from the mechanism's law", "infinite" if math.isinf(exact) else f"{exact:.6g}"),
+        ("delta of one report", f"{delta:g}"),
         ("keeps its claim", "yes" if claim["keeps"] else f"**no**: {claim['reason']}"),
-        ("spent in all", ledger_from_meta([meta]).text()),
+        ("spent in all", ledger.text()),
     ]
     levels = _levels(reports)
     if levels:
-        rows.append(("a person's budget by her level", levels))
+        rows.append(("a report's budget by the person's level" + " (not kept)" * (not claim["keeps"]), levels))
     return [
         _table(rows),
+        *_draws(ledger),
         "Everything behind the reports (calibration, training, this model, its predictions) spends nothing more. A new "
         "report of the same person does: its epsilon adds up.",
         f"Not protected: {public}, and who takes part. What these alone say about somebody is the floor below.",
+    ]
+
+
+def _draws(ledger: Ledger) -> list[str]:
+    """Return why a person has spent more than one report costs, where she has."""
+    most = max((spend.times for spend in ledger.spends), default=1)
+    if most == 1:
+        return []
+    return [
+        f"**This model is made of {most} reports of each person**: its hyper-parameters were chosen on the search's "
+        "draws, and it was kept as the best of the final runs, each of which has a draw of its own. So their budgets "
+        "add up. A model of one collection (`ldp perturb --input FILE --secure`) spends one report: search and all "
+        "runs share it."
     ]
 
 
@@ -195,7 +208,8 @@ def _graph_command(about: Mapping[str, Any], dataset: str) -> str:
     name = quote(dataset)
     if origin.get("dataset") == "own":
         files = " ".join(f"--{role} {quote(one['name'])}" for role, one in sorted(origin["files"].items()))
-        return f"ldp import {name} {files} --low {about['low']:g} --high {about['high']:g}"
+        count = f" --dimensions {origin['dimensions']}" if "dimensions" in origin else ""
+        return f"ldp import {name} {files} --low {about['low']:g} --high {about['high']:g}{count}"
     source = str(origin.get("dataset", dataset))
     given = {key: value for key, value in sorted(origin.get("options", {}).items()) if value is not None}
     changes = [f"--set {quote(f'{key}={value}')}" for key, value in given.items()]

@@ -1,46 +1,89 @@
-"""Stage code: a hash of every module that a kind of stage runs, in one small file on which those stages depend.
+"""Stage code: for each kind of stage a hash of every module that it imports, in one small file on which it depends.
 
-The modules are listed once, as dependencies of `code-KIND` in dvc.yaml. A changed comment or docstring changes no hash,
-so that it runs nothing again. And DVC reads and writes its lock file at every stage: one dependency instead of twenty
-keeps that short.
+Nobody keeps a list: a stage runs what it imports, itself or through other modules. Of a package that imports its
+modules by name, all of them count. A changed comment or docstring changes no hash, so that it runs nothing again. And
+DVC reads and writes its lock file at every stage: one dependency instead of fifty keeps that short.
 """
 
 from __future__ import annotations
 
 import ast
 import hashlib
-from collections.abc import Iterator
+import json
+from collections.abc import Iterator, Mapping
+from functools import cache
 from pathlib import Path
 
-from graphldp.errors import OptionError, unknown_name
+import graphldp
+from graphldp.errors import OptionError
 from graphldp.stages.artifacts import write_json
-from graphldp.stages.params import read_yaml
 
-__all__ = ["bare", "code"]
+__all__ = ["KINDS", "bare", "code", "code_hash", "hashes"]
 
-_PREFIX = "code-"
-
-
-def code(kind: str, pipeline: Path, output: Path) -> Path:
-    """Write the hashes of the modules that `code-KIND` depends on in a pipeline's file."""
-    stages = read_yaml(pipeline, "run where it is, or name the file with --pipeline")["stages"]
-    kinds = [name.removeprefix(_PREFIX) for name in stages if name.startswith(_PREFIX)]
-    if kind not in kinds:
-        raise unknown_name("kind of stage", kind, kinds)
-    hashes = {str(path): _hash(path) for path in _modules([Path(name) for name in stages[_PREFIX + kind]["deps"]])}
-    write_json(output, {"kind": "code", "stage": kind, "modules": hashes})
-    return output
+KINDS = ("download", "perturb", "select", "denoise", "survey", "train", "evaluate")
+_LIBRARY, _STAGES = "graphldp", "graphldp.stages"
 
 
-def _modules(paths: list[Path]) -> Iterator[Path]:
-    for path in paths:
-        if not path.exists():
-            raise OptionError(f"{path} does not exist; run where the pipeline's file is, or take it out of there")
-        yield from sorted(path.rglob("*.py")) if path.is_dir() else [path]
+def code(output: Path, root: Path = Path()) -> list[Path]:
+    """Write `KIND.json` into a folder for every kind of stage: the hashes of what stands below `root`."""
+    homes = {_LIBRARY: root / "graphldp", _STAGES: root / "stages"}
+    for home in homes.values():
+        if not home.is_dir():
+            raise OptionError(f"{home} does not exist; run where dvc.yaml is")
+    found = {kind: hashes(kind, homes) for kind in KINDS}
+    for kind, modules in found.items():
+        write_json(output / f"{kind}.json", {"kind": "code", "stage": kind, "modules": modules})
+    return [output / f"{kind}.json" for kind in KINDS]
 
 
-def _hash(path: Path) -> str:
-    return "sha256:" + hashlib.sha256(ast.dump(bare(path)).encode()).hexdigest()
+@cache
+def code_hash(kind: str) -> str:
+    """Return one hash of what a kind of stage runs here."""
+    here = {_LIBRARY: Path(graphldp.__file__).parent, _STAGES: Path(__file__).parent}
+    return hashlib.sha256(json.dumps(hashes(kind, here), sort_keys=True).encode()).hexdigest()
+
+
+def hashes(kind: str, homes: Mapping[str, Path]) -> dict[str, str]:
+    """Return the hash of each module that a stage runs, by its dotted name; `homes` says where the packages stand."""
+    out: dict[str, str] = {}
+    todo = [f"{_STAGES}.{kind}"]
+    while todo:
+        name = todo.pop()
+        path = None if name in out else _path(name, homes)
+        if path is None:
+            continue
+        out[name] = "sha256:" + hashlib.sha256(ast.dump(bare(path)).encode()).hexdigest()
+        if path.name == "__init__.py" and "import_module" in path.read_text(encoding="utf-8"):
+            todo += [f"{name}.{one.stem}" for one in sorted(path.parent.glob("[!_]*.py"))]
+            todo += [f"{name}.{one.parent.name}" for one in sorted(path.parent.glob("*/__init__.py"))]
+        todo += _imports(path)
+    return dict(sorted(out.items()))
+
+
+def _path(name: str, homes: Mapping[str, Path]) -> Path | None:
+    """Return the file of a module of ours; None for everything else, and for the name of what is in a module."""
+    for prefix in sorted(homes, key=len, reverse=True):
+        if name == prefix or name.startswith(f"{prefix}."):
+            place = homes[prefix].joinpath(*name.removeprefix(prefix).strip(".").split("."))
+            for path in (place / "__init__.py", place.with_name(f"{place.name}.py")):
+                if path.is_file():
+                    return path
+            return None
+    return None
+
+
+def _imports(path: Path) -> Iterator[str]:
+    """Yield what a module imports, wherever in it: `from a import b` may mean the module a.b as well as a."""
+    for node in ast.walk(ast.parse(path.read_bytes())):
+        if isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            names = [node.module, *(f"{node.module}.{alias.name}" for alias in node.names)]
+        else:
+            continue
+        for name in names:
+            parts = name.split(".")
+            yield from (".".join(parts[:count]) for count in range(2, len(parts) + 1))
 
 
 def bare(path: Path) -> ast.AST:

@@ -1,9 +1,10 @@
 """What has moved between a committed table and a regenerated one.
 
 The rule: a cell may move within the interval that was committed beside it, ends included, and no further. A cell
-that was committed without an interval may not move at all. Every other column must say the same, save `steps`: the
-search may choose another depth of equal worth, which is mentioned and does not fail. Rows and columns that came or
-went are listed like moved cells.
+that was committed without an interval may not move at all. Every other column must say the same, save `steps`, as the
+search may choose another depth of equal worth, and `remark`, as another machine may tell two rows' runs apart: both are
+mentioned and do not fail. Neither does a column that is new, of which nothing was committed. Rows that came or went
+and columns that went are listed like moved cells.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ __all__ = ["Difference", "check", "committed", "compare"]
 # A measured column has its interval's ends beside it, with these endings.
 _ENDS = ("_low", "_high")
 _KEY = ("dataset", "row", "epsilon")
-_MENTIONED = ("steps",)
+_MENTIONED = ("steps", "remark")
 # An experiment's further axes are columns with a dot in their name; a place on them belongs to a row's name.
 
 
@@ -87,7 +88,7 @@ def compare(table: str, old: list[dict[str, str]], new: list[dict[str, str]]) ->
         if column not in columns_after
     ]
     found += [
-        _structural(table, "every row", f"column {column}", "", "there")
+        _structural(table, "every row", f"column {column}", "", "there", fails=False)
         for column in columns_after
         if column not in columns_before
     ]
@@ -124,8 +125,8 @@ def _row(
         )
 
 
-def _structural(table: str, cell: str, column: str, old: str, new: str) -> Difference:
-    return Difference(table=table, cell=cell, column=column, old=old, new=new, allowed="", fails=True)
+def _structural(table: str, cell: str, column: str, old: str, new: str, *, fails: bool = True) -> Difference:
+    return Difference(table=table, cell=cell, column=column, old=old, new=new, allowed="", fails=fails)
 
 
 def _by_key(table: str, rows: list[dict[str, str]]) -> dict[tuple[str, ...], dict[str, str]]:

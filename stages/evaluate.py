@@ -6,8 +6,9 @@ in which every row was searched alike and measured on the same splits; anything 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+import math
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,14 +17,14 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from graphldp import __version__
-from graphldp.audit.ledger import ledger_from_meta
 from graphldp.errors import ArtifactError, DataError
 from graphldp.evaluation import Bootstrap, Interval, mean_interval, paired_difference
+from graphldp.ledger import ledger_from_meta
 from graphldp.measures import DEFAULT_TASK, TaskMeasures, measures_of
 from graphldp.stages.artifacts import read_meta, read_table, write_json, write_text
 from graphldp.stages.figures import budget_figure
 from graphldp.stages.maps import drawn, map_figure, maps
-from graphldp.stages.paper_numbers import PaperNumbers, load_papers
+from graphldp.stages.paper_numbers import PaperNumber, PaperNumbers, changes_of, load_papers
 from graphldp.stages.params import INDUCTIVE, Axes, Cell, Params, value_text
 from graphldp.stages.paths import epsilon_text
 from graphldp.stages.report import report_page
@@ -40,10 +41,11 @@ from graphldp.stages.tables import (
     latex_text,
     markdown_text,
     metrics,
+    number,
     plots_text,
 )
 
-__all__ = ["Progress", "evaluate", "measure", "write"]
+__all__ = ["Measured", "Progress", "degenerate", "evaluate", "measure", "measured", "printed_of", "told_apart", "write"]
 
 Progress = Callable[[int, int, str], None]
 _Key = tuple[str, str, str, str, float, str, tuple[tuple[str, str], ...]]
@@ -64,6 +66,11 @@ class _Runs:
     scores: dict[str, NDArray[np.float64]]
     steps: tuple[int, ...]
     sizes: tuple[tuple[int, ...], ...]
+
+    @property
+    def values(self) -> Hashable:
+        """What its final runs have reached, in every measure: all that makes one row's runs differ from another's."""
+        return tuple(tuple(self.scores[name].tolist()) for name in sorted(self.scores))
 
     @property
     def trained(self) -> bool:
@@ -229,10 +236,11 @@ def _section(dataset: str, setting: Axes, runs: list[_Runs], bootstrap: Bootstra
     floor, ceiling = by_method[STRUCTURE], by_method[NONPRIV]
     for one in runs:
         _check_paired(one, floor)
-    rows = tuple(_row(one, floor, ceiling, bootstrap, printed) for one in sorted(runs, key=_order(runs)))
+    runs = sorted(runs, key=_order(runs))
+    rows = tuple(_row(one, floor, ceiling, bootstrap, printed) for one in runs)
     points, search_seeds, _ = _budget(floor)
     train, validation, test = floor.sizes[0]
-    return Section(
+    section = Section(
         dataset=dataset,
         measures=floor.measures,
         setting=_axes(setting),
@@ -245,6 +253,24 @@ def _section(dataset: str, setting: Axes, runs: list[_Runs], bootstrap: Bootstra
         search=spoken(floor.meta["search"]),
         sizes=(train, validation, test),
     )
+    return told_apart(section, [one.values for one in runs])
+
+
+def told_apart(section: Section, runs: Sequence[Hashable]) -> Section:
+    """Return the section with every row whose runs are those of a row above it saying so; `runs` are the rows' own.
+
+    The commonest class learns nothing, so that it is nobody's double.
+    """
+    first: dict[Hashable, Row] = {}
+    rows = []
+    for row, values in zip(section.rows, runs, strict=True):
+        twin = None if row.role == "majority" else first.setdefault(values, row)
+        if twin is not None and twin is not row:
+            private = twin.role == "private"
+            budget = f" at epsilon {number(twin.epsilon)}" if private and twin.epsilon != row.epsilon else ""
+            row = replace(row, same_as=section.called(twin) + budget, repeats=private)
+        rows.append(row)
+    return replace(section, rows=tuple(rows))
 
 
 def _learner(floor: _Runs) -> str:
@@ -306,24 +332,80 @@ def _order(runs: list[_Runs]) -> Callable[[_Runs], tuple[float, ...]]:
     return lambda one: (place.get(one.cell.method, 2), one.cell.epsilon, given[id(one)])
 
 
-def _row(one: _Runs, floor: _Runs, ceiling: _Runs, bootstrap: Bootstrap, printed: PaperNumbers) -> Row:
-    cell = one.cell
-    address = (cell.graph, cell.name, epsilon_text(cell.epsilon), *(f"{name}={v}" for name, v in _axes(cell.axes)))
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Measured:
+    """A row's intervals: its headline, the task's other measures, and the differences to floor and ceiling."""
 
-    head, *others = one.measures.measures
+    score: Interval
+    others: Mapping[str, Interval]
+    gain: Interval | None
+    gap: Interval | None
 
-    def against(other: _Runs, what: str) -> Interval | None:
-        if other is one:
+
+_Scores = Mapping[str, NDArray[np.float64]]
+
+
+def measured(
+    scores: _Scores,
+    floor: _Scores | None,
+    ceiling: _Scores | None,
+    measures: TaskMeasures,
+    bootstrap: Bootstrap,
+    graph: str,
+    name: str,
+    epsilon: float,
+    axes: Axes = (),
+) -> Measured:
+    """Return a row's intervals from its final runs' scores: the same wherever the row is shown.
+
+    `floor` and `ceiling` are those rows' scores on the same splits; None for themselves, or where they were not run.
+    """
+    address = (graph, name, epsilon_text(epsilon), *(f"{axis}={value}" for axis, value in _axes(axes)))
+    head, *others = measures.measures
+
+    def against(other: _Scores | None, what: str) -> Interval | None:
+        if other is None:
             return None
-        pair = (one.scores[head.name], other.scores[head.name])
+        pair = (scores[head.name], other[head.name])
         return paired_difference(*pair, bootstrap, *address, what).scaled(head.sign * head.factor)
 
-    model = str(one.meta.get("model") or "none")
-    comparable = _as_papers_split(one.meta["train"])
-    papers = [] if not comparable else printed.lookup(
+    return Measured(
+        score=mean_interval(scores[head.name], bootstrap, *address, head.name).scaled(head.factor),
+        others={
+            other.name: mean_interval(scores[other.name], bootstrap, *address, other.name).scaled(other.factor)
+            for other in others
+        },
+        gain=against(floor, "gain"),
+        gap=against(ceiling, "gap"),
+    )
+
+
+def printed_of(
+    cell: Cell, train: Mapping[str, Any], model: str, measures: TaskMeasures, printed: PaperNumbers
+) -> tuple[PaperNumber, ...]:
+    """Return the papers' numbers that may stand beside a cell's row; none where people are not split as papers do."""
+    if not _as_papers_split(train):
+        return ()
+    found = printed.lookup(
         dataset=cell.dataset, method=cell.method, mechanism=cell.mechanism, model=model, epsilon=cell.epsilon,
-        task=one.measures.task.replace("-", "_"), metric=head.name,
+        task=measures.task.replace("-", "_"), metric=measures.headline.name, changes=changes_of(cell),
     )  # fmt: skip
+    return tuple(found)
+
+
+def degenerate(rho: float, m: int) -> str:
+    """Return what to say of two rounds whose second is directed by nothing, as m* = floor(rho m) is 0; else nothing."""
+    return "m* = 0: second round random" if math.floor(rho * m + 1e-12) == 0 else ""
+
+
+def _row(one: _Runs, floor: _Runs, ceiling: _Runs, bootstrap: Bootstrap, printed: PaperNumbers) -> Row:
+    cell = one.cell
+    found = measured(
+        one.scores, None if one is floor else floor.scores, None if one is ceiling else ceiling.scores, one.measures,
+        bootstrap, cell.graph, cell.name, cell.epsilon, cell.axes,
+    )  # fmt: skip
+    model, rounds = str(one.meta.get("model") or "none"), one.meta.get("rounds")
+    directed = rounds is not None and "rho" in rounds
     return Row(
         dataset=cell.dataset,
         name=cell.name,
@@ -331,20 +413,18 @@ def _row(one: _Runs, floor: _Runs, ceiling: _Runs, bootstrap: Bootstrap, printed
         mechanism=cell.mechanism,
         epsilon=cell.epsilon,
         axes=_axes(cell.axes),
-        ledger=ledger_from_meta([one.meta]),
+        ledger=ledger_from_meta([one.meta]).once(),
         model=model,
         runs=len(one.numbers),
         steps=one.steps if one.trained else (),
         measures=one.measures,
-        score=mean_interval(one.scores[head.name], bootstrap, *address, head.name).scaled(head.factor),
-        others={
-            other.name: mean_interval(one.scores[other.name], bootstrap, *address, other.name).scaled(other.factor)
-            for other in others
-        },
-        gain=against(floor, "gain"),
-        gap=against(ceiling, "gap"),
-        papers=tuple(papers),
+        score=found.score,
+        others=found.others,
+        gain=found.gain,
+        gap=found.gap,
+        papers=printed_of(cell, one.meta["train"], model, one.measures, printed),
         claim=_claim(one.meta.get("mechanism_claim")),
+        degenerate=degenerate(float(rounds["rho"]), int(one.meta["m"])) if directed and rounds is not None else "",
     )
 
 

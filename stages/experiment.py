@@ -5,24 +5,21 @@ A cell is computed as `ldp run` does it, in memory, with the numbers that the pi
 
 from __future__ import annotations
 
-import ast
 import dataclasses
 import hashlib
 import json
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 from typing import Any
 
-import graphldp
 from graphldp import __version__, methods
 from graphldp.errors import ArtifactError, OptionError, unknown_name
 from graphldp.graph import Graph
 from graphldp.stages.artifacts import plain, read_meta, write_json
 from graphldp.stages.backgrounds import backgrounds_of
-from graphldp.stages.code import bare
+from graphldp.stages.code import code_hash
 from graphldp.stages.download import obtain
 from graphldp.stages.evaluate import measure, write
 from graphldp.stages.graphs import graph_hash, read_graph, read_graph_meta
@@ -43,7 +40,6 @@ __all__ = [
     "cell_path",
     "cell_title",
     "choose",
-    "code_hash",
     "home",
     "plan",
     "results_of",
@@ -53,9 +49,6 @@ __all__ = [
 ]
 
 Progress = Callable[[int, int, str], None]
-# What decides a cell's numbers, beside its parameters and its graph.
-_CODE = ("client", "server", "learn", "graph.py", "methods.py", "points.py", "randomness.py", "splits.py")
-_STAGES = ("answers", "inputs", "learning", "perturb", "rounds", "setups", "space", "splits", "surveys", "tasks")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -281,7 +274,7 @@ def _mark(experiment: Experiment, cell: Cell, data: Path) -> str:
         {"seed": params.seed, "seeds": params.seeds, **_asdict(params, "search", "train")},
         list(cell.axes),
         graph_hash(graph_dir(data, cell.graph)),
-        code_hash(),
+        code_hash("train"),
         __version__,
     ]
     return hashlib.sha256(json.dumps(plain(facts), sort_keys=True).encode()).hexdigest()
@@ -289,19 +282,6 @@ def _mark(experiment: Experiment, cell: Cell, data: Path) -> str:
 
 def _asdict(params: Params, *parts: str) -> dict[str, Any]:
     return {part: dataclasses.asdict(getattr(params, part)) for part in parts}
-
-
-@cache
-def code_hash() -> str:
-    """Return a hash of what the library computes: its modules without comments, docstrings and layout."""
-    library, stages = Path(graphldp.__file__).parent, Path(__file__).parent
-    roots = [*(library / name for name in _CODE), *(stages / f"{name}.py" for name in _STAGES)]
-    digest = hashlib.sha256()
-    for root in roots:
-        for path in sorted(root.rglob("*.py")) if root.is_dir() else [root]:
-            tree = bare(path)
-            digest.update(f"{path.name}\0{ast.dump(tree)}\0".encode())
-    return digest.hexdigest()
 
 
 def results_of(what: Plan, data: Path, papers: Path, progress: Progress | None = None) -> Result:

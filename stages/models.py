@@ -11,7 +11,8 @@ import numpy as np
 from graphldp import __version__
 from graphldp.errors import ArtifactError, GraphLDPError
 from graphldp.graph import Graph
-from graphldp.learn import TrainedModel, Values, pack, trained, unpack
+from graphldp.learn import TrainedModel, pack, trained, unpack
+from graphldp.ledger import ledger_from_meta
 from graphldp.measures import measures_of
 from graphldp.methods import Method
 from graphldp.stages.artifacts import atomic, require, write_json, write_text
@@ -21,7 +22,6 @@ from graphldp.stages.learning import CellResult
 from graphldp.stages.params import Params
 from graphldp.stages.reports import CalibratedFile
 from graphldp.stages.splits import apart_of
-from graphldp.stages.tasks import TARGET
 
 __all__ = ["CARD", "RECIPE", "WEIGHTS", "load_model", "save_model"]
 
@@ -38,7 +38,7 @@ def save_model(
     source: CalibratedFile,
     floor: Floor | None = None,
 ) -> Path:
-    """Keep the final run with the lowest validation loss, with the budget that its reports spent, and its card.
+    """Keep the final run with the lowest validation loss, with what its people have spent, and its card.
 
     `source` is what it was trained on; `floor` is what the runs of the floor scored, where they are known.
     """
@@ -56,7 +56,7 @@ def save_model(
         result.outcome,
         best,
         result.setup.backbone,
-        spent={"features": meta["epsilon"], "delta": meta["delta"], "per": "user"},
+        spent=ledger_from_meta([meta]),
         about={
             **{key: meta[key] for key in ("dataset", "method", "mechanism", "options", "input", "m", "arm")},
             "seed": row["seed"],
@@ -69,7 +69,7 @@ def save_model(
             **({"rounds": meta["rounds"]} if "rounds" in meta else {}),
             "average_degree": average_degree(graph),
             "graph": _origin(graph),
-            **({"target": TARGET} if isinstance(result.runs[best].targets, Values) else {}),
+            **({"target": target} if (target := measures_of(params.train.task).target) else {}),
             **{key: row[key] for part in ("validation", "test") for key in _keys(part, params.train.task)},
             "low": graph.low,
             "high": graph.high,

@@ -43,6 +43,7 @@ __all__ = [
     "check_classes",
     "check_numbers",
     "load",
+    "load_settings",
     "read_yaml",
     "typed",
     "value_text",
@@ -55,7 +56,9 @@ Axes: TypeAlias = tuple[tuple[str, Any], ...]
 HALF = "half"  # of train_fraction
 INDUCTIVE = "inductive"
 SPLITS = ("random", INDUCTIVE)
-LINK_LOSSES = ("pairwise", "cross-entropy")  # torch, which their tasks need, is not needed to read a grid
+# torch, which has these, is not needed to read a grid.
+LINK_LOSSES = ("pairwise", "cross-entropy")
+ACTIVATIONS = ("selu", "relu", "tanh")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,7 +92,8 @@ class RoundsArm:
     Attributes:
         name: the row's.
         method, mechanism: by their registered names.
-        first, m_from, score_by, score_steps, rho, reuse: as `graphldp.methods.Rounds` has them.
+        first, m_from, score_by, score_steps, rho, reuse: as `graphldp.methods.Rounds` has them; its printed
+            `rectification` is for experiments.
     """
 
     name: str
@@ -133,7 +137,8 @@ class SurveyArm:
 
 def _written(row: RoundsArm | SurveyArm, plan: type[Any]) -> Arm:
     """Return a row as experiments write it: the parts of its plan stand under `set`."""
-    changes = {f"denoise.{part.name}": getattr(row, part.name) for part in dataclasses.fields(plan)}
+    own = {part.name for part in dataclasses.fields(row)}
+    changes = {f"denoise.{part.name}": getattr(row, part.name) for part in dataclasses.fields(plan) if part.name in own}
     return Arm(name=row.name, method=row.method, mechanism=row.mechanism, set=changes)
 
 
@@ -204,6 +209,7 @@ class TrainParams:
     Attributes:
         model: the backbone; the method's own if empty.
         hidden, epochs, patience: its width, the updates at most, and how many without improvement end a run.
+        activation: between its layers, of a backbone that has one; the backbone's own if empty.
         batch_size: training nodes of one update; 0 is all of them, and an epoch one update.
         neighbors: in batches of a backbone whose layers pass messages: how many a node hears in each while training.
         standardize: whether inputs are centred on the fill and brought to one scale.
@@ -229,6 +235,7 @@ class TrainParams:
     task: str = "node-classification"
     link_width: int = 64
     link_loss: str = "pairwise"
+    activation: str = ""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "task", canonical_task(self.task))
@@ -324,6 +331,10 @@ def value_text(value: Any) -> str:
     return f"{value:.12g}" if isinstance(value, float) else str(value)
 
 
+class _TwiceError(yaml.constructor.ConstructorError):
+    """A key stands twice."""
+
+
 class _Loader(yaml.SafeLoader):
     """YAML in which no key stands twice: the last one would win without a word."""
 
@@ -332,7 +343,7 @@ class _Loader(yaml.SafeLoader):
         names = [str(key.value) for key, _ in node.value]
         twice = [name for name in names if names.count(name) > 1]
         if twice:
-            raise yaml.constructor.ConstructorError(None, None, f"the key {twice[0]!r} stands twice", node.start_mark)
+            raise _TwiceError(None, None, f"the key {twice[0]!r} stands twice", node.start_mark)
         out: dict[Any, Any] = super().construct_mapping(node, deep)
         return out
 
@@ -353,15 +364,37 @@ def load(path: Path) -> Params:
     return params
 
 
+def load_settings(path: Path) -> Params:
+    """Read seeds, search and training of the file, for one cell; its rows are not read, and need not be sound."""
+    raw = read_yaml(path, "run where it is, or name the file with --params")
+    try:
+        if isinstance(raw, Mapping):
+            raw = {key: value for key, value in raw.items() if key not in _GRID}
+        params: Params = build(Params, raw, "")
+        check_numbers(params)
+    except OptionError as error:
+        raise OptionError(f"{path}: {error}") from None
+    return params
+
+
 def read_yaml(path: Path, remedy: str) -> Any:
     """Return what a YAML file holds; `remedy` is said where there is no such file."""
     try:
         return yaml.load(path.read_text(encoding="utf-8"), _Loader) or {}
     except FileNotFoundError:
         raise OptionError(f"{path} does not exist; {remedy}") from None
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        reason = " ".join(str(error).split())
-        raise OptionError(f"{path} is not YAML: {reason}") from None
+    except UnicodeDecodeError:
+        raise OptionError(f"{path} is not YAML: it is not UTF-8") from None
+    except yaml.YAMLError as error:
+        raise OptionError(f"{path} is not YAML: {_yaml_reason(error)}") from None
+
+
+def _yaml_reason(error: yaml.YAMLError) -> str:
+    """Return what is wrong, and in which line, without the piece of the file that the reader would quote."""
+    mark = getattr(error, "problem_mark", None)
+    place = "" if mark is None else f" in line {mark.line + 1}"
+    told = (yaml.scanner.ScannerError, yaml.parser.ParserError, _TwiceError)
+    return f"{error.problem if isinstance(error, told) else 'it cannot be read'}{place}"
 
 
 def build(cls: type[Any], raw: Any, place: str) -> Any:
@@ -380,7 +413,9 @@ def build(cls: type[Any], raw: Any, place: str) -> Any:
 def typed(cls: type[Any], raw: Any, place: str) -> dict[str, Any]:
     """Return those of a dataclass's fields that a mapping gives, each with its field's type."""
     if not isinstance(raw, Mapping):
-        raise OptionError(f"{place.rstrip('.') or 'the file'} must be a mapping, got {raw!r}")
+        # Whoever names the wrong file may have named people's data: none of a whole file is printed.
+        got = f"got {raw!r}" if place else "and it is not; name a file of parameters"
+        raise OptionError(f"{place.rstrip('.') or 'the file'} must be a mapping, {got}")
     known = {item.name: item for item in dataclasses.fields(cls)}
     for key in raw:
         if key not in known:
@@ -390,6 +425,8 @@ def typed(cls: type[Any], raw: Any, place: str) -> dict[str, Any]:
     return {key: _value(str(known[key].type), value, place + key) for key, value in raw.items()}
 
 
+_REFERENCES = ("structure", "nonpriv")
+_GRID = ("datasets", "epsilons", "mechanisms", "arms", "rounds", "surveys", "references")  # what makes a table
 _PEOPLE = {"rounds": "report in two rounds", "surveys": "are asked in turn"}
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 _ROWS: dict[str, type[Any]] = {cls.__name__: cls for cls in (Arm, RoundsArm, SurveyArm)}
@@ -461,6 +498,13 @@ def check(params: Params) -> None:
     for place, arm in params.rows().items():
         _check_arm(arm, place, reference=False)
     arms = (*params.references, *params.rows().values())
+    given = {arm.method for arm in params.references}
+    lacking = [method for method in _REFERENCES if params.rows() and method not in given]
+    if lacking:
+        raise OptionError(
+            f'references lacks {" and ".join(lacking)}: every table has its floor (structure, mechanism "null", '
+            "epsilon 0) and its ceiling (nonpriv, mechanism identity, epsilon inf)"
+        )
     names = ["majority", *(arm.name for arm in arms)]
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
@@ -490,6 +534,11 @@ def check_numbers(params: Params) -> None:
     search, train, evaluate = params.search, params.train, params.evaluate
     if train.link_loss not in LINK_LOSSES:
         raise OptionError(f"train.link_loss must be one of {', '.join(LINK_LOSSES)}, got {train.link_loss!r}")
+    if train.activation and train.activation not in ACTIVATIONS:
+        raise OptionError(
+            f"train.activation must be one of {', '.join(ACTIVATIONS)}, or empty for the backbone's own; got "
+            f"{train.activation!r}"
+        )
     rules: list[tuple[str, Any, bool, str]] = [
         (f"{place}.{name}", getattr(part, name), getattr(part, name) >= 1, "at least 1")
         for place, part, names in (

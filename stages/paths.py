@@ -15,6 +15,8 @@ __all__ = [
     "reports_path",
     "resume_path",
     "runs_path",
+    "sources_path",
+    "stored_graphs",
     "survey_path",
     "trials_path",
 ]
@@ -28,6 +30,19 @@ def epsilon_text(epsilon: float) -> str:
 def graph_dir(data: Path, dataset: str) -> Path:
     """Return the folder of a Graph artifact."""
     return data / "graphs" / dataset
+
+
+def sources_path(data: Path, name: str) -> Path:
+    """Return the record of where a graph's files came from, and how it is made again.
+
+    It stands outside the artifact, which is the same whichever source gave the files.
+    """
+    return data / "raw" / "sources" / f"{name}.json"
+
+
+def stored_graphs(data: Path) -> tuple[str, ...]:
+    """Return the names of the Graph artifacts that are there, sorted."""
+    return tuple(sorted(path.parent.name for path in graph_dir(data, "x").parent.glob("[!.]*/graph.json")))
 
 
 def reports_path(data: Path, dataset: str, mechanism: str, epsilon: float) -> Path:

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
@@ -14,19 +13,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphldp import __version__
-from graphldp.audit.ledger import ledger_from_meta
 from graphldp.client import Reports, VectorMechanism, protocol
 from graphldp.client.directed import DirectedMechanism, first_round, second_round
+from graphldp.client.sets import SetValued
+from graphldp.datasets.own import OwnFeatures, at_ends
 from graphldp.errors import ArtifactError, OptionError
 from graphldp.graph import Graph
+from graphldp.ledger import ledger_from_meta, release_of
 from graphldp.methods import Rounds
-from graphldp.randomness import SecureSource, Source, generator
-from graphldp.stages.artifacts import file_hash, plain
+from graphldp.randomness import SecureSource, Source
+from graphldp.stages.addresses import addressed, source_of
+from graphldp.stages.artifacts import file_hash, plain, read_meta
 from graphldp.stages.extras import Extras, read_levels, read_rankings, read_scores
 from graphldp.stages.graphs import graph_hash, read_graph
-from graphldp.stages.own import read_features
+from graphldp.stages.own import read_features, read_vocabulary
 from graphldp.stages.paths import directed_name, epsilon_text, graph_dir, reports_path
-from graphldp.stages.reports import write_reports
+from graphldp.stages.reports import hash_of_names, write_reports
 
 __all__ = [
     "Round",
@@ -46,6 +48,7 @@ __all__ = [
 ]
 
 Progress = Callable[[int, int, str], None]
+Say = Callable[[str], None]
 PUBLIC_LEVELS = ("ppm-public", "pldp")
 _FIXED = ("name", "epsilon", "dimensions", "low", "high")
 
@@ -96,21 +99,9 @@ def refuse_parts(plan: type[Any], options: Mapping[str, Any]) -> None:
             raise OptionError(f"{part.name} is a part of the method: --set denoise.{part.name}={options[part.name]}")
 
 
-def source_of(root: int, dataset: str, device: VectorMechanism, seed: int, *, directed: bool = False) -> Source:
-    """Return the generator of one seed's reports: a function of its address alone.
-
-    A directed round has an address of its own: with the draws of the round before, which has the same mechanism and
-    often the same budget, the two rounds' noise would be one.
-    """
-    return generator(root, "perturb", dataset, device.name, device.epsilon, seed, *(["directed"] if directed else []))
-
-
 def nodes_hash(graph: Graph) -> str:
     """Return a hash of the nodes' names in their order: reports belong to a graph whose nodes are the same."""
-    digest = hashlib.sha256(str(graph.nodes).encode())
-    for name in graph.node_ids or ():
-        digest.update(b"\0" + name.encode())
-    return "sha256:" + digest.hexdigest()
+    return hash_of_names(graph.nodes, graph.node_ids or ())
 
 
 def check_nodes(path: Path, meta: Mapping[str, Any], graph: Graph, remedy: str) -> None:
@@ -155,21 +146,22 @@ def perturb_graph(
     graph: Graph = read_graph(folder)
     given = _given(graph, mechanism, epsilon, options or {}, extras or Extras(), seeds, part)
     device, directed = given.device, given.directed is not None
-    sources = {seed: source_of(root, dataset, device, seed, directed=directed) for seed in seeds}
-    facts = {**_facts(graph, folder, root, directed=directed), **given.facts}
+    sources = {seed: source_of(root, dataset, given.of(seed), seed, given.level) for seed in seeds}
+    facts = {**_facts(graph, folder, root), **given.facts}
     if part is not None:
         facts["rounds"] = part.facts()
     name = directed_name(mechanism, given.facts["selection"]["score_by"]) if directed else mechanism
     path = output or reports_path(data, dataset, name, device.epsilon)
+    _keep_real(path)
     return write(path, graph.features, given, sources, facts, progress)
 
 
-def _facts(graph: Graph, folder: Path, root: int, *, directed: bool) -> dict[str, Any]:
+def _facts(graph: Graph, folder: Path, root: int) -> dict[str, Any]:
     return {
         "dataset": graph.name,
         "input": graph_hash(folder),
         "nodes_hash": nodes_hash(graph),
-        "random": addressed(root, *(["directed"] if directed else [])),
+        "random": addressed(root),
     }
 
 
@@ -184,13 +176,21 @@ def perturb_file(
     data: Path,
     seeds: Sequence[int],
     root: int = 0,
+    features_file: Path | None = None,
+    dimensions: int | None = None,
+    missing: float | None = None,
     options: Mapping[str, Any] | None = None,
     extras: Extras | None = None,
     output: Path | None = None,
     secure: bool = False,
     progress: Progress | None = None,
+    say: Say | None = None,
 ) -> Path:
-    """Perturb a person's own features, from a seeded generator for experiments or the system's for real data."""
+    """Perturb people's own features, from a seeded generator for experiments or the system's for real data.
+
+    Nothing in the file but its reports depends on a value, and no value stops a report. What `say` is told of the
+    values that were read otherwise than they stand there is for the device's own screen.
+    """
     if secure and len(seeds) != 1:
         raise OptionError(
             "--secure collects real reports, and every further one of the same person spends epsilon again: --seeds "
@@ -201,18 +201,70 @@ def perturb_file(
             "--directed goes with --dataset: its rankings are of an experiment's seeds and labels; on a person's own "
             "device use graphldp.client.directed"
         )
-    own = read_features(name, features, low=low, high=high)
+    vocabulary = read_vocabulary(features_file, dimensions)
+    read = read_features(name, features, low=low, high=high, vocabulary=vocabulary, missing=missing)
+    own = read.graph
+    if secure and not read.declared:
+        raise OptionError(
+            "--secure needs the features declared, with --features-file FILE or --dimensions N: read off the file, "
+            "their number and order would tell what people have"
+        )
     given = _given(own, mechanism, epsilon, options or {}, extras or Extras())
     device = given.device
+    if secure and not device.claim.keeps:
+        raise OptionError(
+            f"--secure collects from people, and {mechanism} does not keep its claim: {device.claim.reason}; take "
+            "another mechanism (`ldp list mechanisms` marks those whose claim fails)"
+        )
+    path = output or reports_path(data, name, mechanism, device.epsilon)
+    _keep_real(path, secure=secure, device=device)
     sources: dict[int, Source] = {
-        seed: SecureSource() if secure else source_of(root, name, device, seed) for seed in seeds
+        seed: SecureSource() if secure else source_of(root, name, device, seed, given.level) for seed in seeds
     }
     random = {"generator": "operating system", "reproducible": False} if secure else addressed(root)
     # A hash of real people's features is not theirs to send: it would confirm a right guess of them.
     source = None if secure else file_hash(features)
-    facts = {"dataset": name, "input": source, "nodes_hash": nodes_hash(own), "random": random}
-    path = output or reports_path(data, name, mechanism, device.epsilon)
-    return write(path, own.features, given, sources, facts, progress)
+    facts = {"dataset": name, "input": source, "random": random, "claim": _claim(device, read)}
+    values = at_ends(own.features, low, high) if isinstance(device, SetValued) else own.features
+    write(path, values, given, sources, facts, progress, ids=own.node_ids)
+    if say is not None:
+        if not read.declared:
+            say(
+                f"the {own.dimensions:,} features are those that occur in {features}, which tells of people: enough to "
+                "rehearse; to collect, declare them with --features-file or --dimensions"
+            )
+        if read.mended.words():
+            say(f"{read.mended.words()} (said here, and nowhere in the file)")
+    return path
+
+
+def _claim(device: VectorMechanism, read: OwnFeatures) -> dict[str, Any]:
+    """Return the mechanism's claim, with what was done with values that break the declaration."""
+    rules = read.rules
+    if isinstance(device, SetValued):
+        rules += "; one between the ends counts as the nearer end, the middle as low"
+    return {**asdict(device.claim), "outside": rules}
+
+
+def _keep_real(path: Path, *, secure: bool = False, device: VectorMechanism | None = None) -> None:
+    """Refuse to replace real reports, and to collect on top of any file: who has reported has spent."""
+    if not path.exists():
+        return
+    try:
+        meta = read_meta(path, "ldp perturb")
+    except ArtifactError:
+        meta = {}
+    real = meta.get("kind") == "reports" and not meta["random"]["reproducible"]
+    if real and secure and device is not None:
+        spent, more = float(meta["claim"]["epsilon"]), device.claim.epsilon
+        raise OptionError(
+            f"{path} has spent epsilon {spent:g} of everybody in it; a second collection spends {more:g} more, "
+            f"{spent + more:g} in all: name another --output if that is meant"
+        )
+    if real:
+        raise OptionError(f"{path} holds real reports, which nobody can draw again: name another --output")
+    if secure:
+        raise OptionError(f"{path} is there already, and --secure replaces nothing: name another --output")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -224,6 +276,10 @@ class _Given:
     ledger: tuple[Mapping[str, Any], ...] = ()
     directed: Mapping[int, DirectedMechanism] | None = None
     facts: Mapping[str, Any] = field(default_factory=dict)
+
+    def of(self, seed: int) -> VectorMechanism | DirectedMechanism:
+        """Return what a seed's devices run."""
+        return self.directed[seed] if self.directed else self.device
 
     def meta(self) -> dict[str, Any]:
         """Return the mechanism's metadata; of a directed round with every seed's ranking among its options."""
@@ -259,7 +315,11 @@ def _given(
         if extras.scores is not None:
             raise OptionError("--scores and --directed both say what a round looks for: give one of them")
         return _directed(graph, mechanism, epsilon, options, extras.directed, seeds, level, part)
-    scores = None if extras.scores is None else read_scores(extras.scores, graph)
+    scores = None if extras.scores is None else read_scores(extras.scores, graph, extras.scores_epsilon)
+    if scores is None and extras.scores_epsilon is not None:
+        raise OptionError(
+            f"--scores-epsilon {extras.scores_epsilon:g} is what --scores have cost: give both or neither"
+        )
     if scores is not None and (mechanism != "featurerr" or part is not None):
         who = mechanism if part is None else "a method of two rounds"
         raise OptionError(f"--scores shares a budget out by feature, which featurerr does; {who} does not")
@@ -315,25 +375,15 @@ def _directed(
     return _Given(device=device, level=level, ledger=tuple(rankings.ledger), directed=directed, facts=facts)
 
 
-def addressed(root: int, *further: str) -> dict[str, Any]:
-    """Return what metadata says of seeded draws; `further` is what their address has behind the seed."""
-    return {
-        "generator": "PCG64DXSM",
-        "address": ["perturb", "dataset", "mechanism", "epsilon", "seed", *further],
-        "root": root,
-        "reproducible": True,
-        "note": "for experiments: whoever knows the root can draw the same noise again",
-    }
+def _release(meta: Mapping[str, Any], level: NDArray[np.int32] | None) -> str:
+    """Return what identifies a release: what shaped its draws, and, of real reports, a number that nobody else has.
 
-
-def _release(meta: Mapping[str, Any]) -> str:
-    """Return what identifies these draws: their address, or, of real reports, a number that nobody else has.
-
-    Two files with the same draws are one release and spend once; two collections from the same people are two.
+    Draws of one release with the same seed are the same answers; two collections from the same people are two. The
+    number also keeps anybody from confirming a guess of the people's levels.
     """
     nonce = "" if meta["random"]["reproducible"] else os.urandom(16).hex()
-    text = json.dumps([plain(meta), nonce], sort_keys=True, default=str)
-    return hashlib.sha256(text.encode()).hexdigest()[:32]
+    levels = "" if level is None else hashlib.sha256(level.astype(np.int64).tobytes()).hexdigest()
+    return release_of(plain(meta), levels, nonce)
 
 
 def reports_meta(
@@ -351,9 +401,8 @@ def reports_meta(
     `after` is the same of the round before, for the second of two. `further` are facts in which a release differs from
     an ordinary one; they are a part of what identifies it.
     """
-    directed = after is not None
     ledger = () if after is None else tuple(after["ledger"])
-    facts = {**_facts(graph, folder, root, directed=directed), **(further or {})}
+    facts = {**_facts(graph, folder, root), **(further or {})}
     return _meta(_Given(device=device, ledger=ledger), graph.nodes, seeds, facts)
 
 
@@ -369,10 +418,14 @@ def _meta(given: _Given, nodes: int, seeds: Sequence[int], facts: Mapping[str, A
         "library": __version__,
         **facts,
     }
-    if given.level is not None and device.name in PUBLIC_LEVELS:
-        # The levels are public policy, so the users' mean is known exactly and not only by their distribution.
-        meta["epsilon_mean"] = float(np.mean(np.asarray(meta["budgets"])[given.level - 1]))
-    meta["release"] = _release(meta)
+    if given.level is not None and "budgets" in meta:
+        # Public levels are policy, so the users' mean is known exactly. Private ones are nobody's to average: the
+        # distribution says nothing of levels that were given, so the mean is bounded by the largest budget.
+        public = device.name in PUBLIC_LEVELS
+        meta["epsilon_mean"] = (
+            float(np.mean(np.asarray(meta["budgets"])[given.level - 1])) if public else meta["epsilon_max"]
+        )
+    meta["release"] = _release(meta, given.level)
     meta["ledger"] = [*given.ledger, *ledger_from_meta([meta]).as_json()]
     return meta
 
@@ -384,8 +437,9 @@ def write(
     sources: Mapping[int, Source],
     facts: Mapping[str, Any],
     progress: Progress | None,
+    ids: Sequence[str] | None = None,
 ) -> Path:
-    """Write the artifact, one seed after another."""
+    """Write the artifact, one seed after another; `ids` are the names of those who report, where it carries them."""
     device = given.device
     meta = _meta(given, int(features.shape[0]), list(sources), facts)
     stored = meta["seeds"]
@@ -396,5 +450,5 @@ def write(
             if progress:
                 progress(count, len(stored), f"{device.name} at epsilon {epsilon_text(device.epsilon)}")
 
-    write_reports(path, runs(), meta)
+    write_reports(path, runs(), meta, ids)
     return path

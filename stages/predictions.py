@@ -14,6 +14,7 @@ from graphldp import __version__
 from graphldp.errors import ArtifactError, DataError, OptionError
 from graphldp.graph import Graph
 from graphldp.learn import PairScorer, Predicted, TrainedModel, predictions
+from graphldp.ledger import ledger_from_meta
 from graphldp.server import Calibration, shift
 from graphldp.stages.artifacts import expect, file_hash, write_table
 from graphldp.stages.graphs import graph_hash, read_graph
@@ -88,11 +89,16 @@ def predict_reports(
         "reports": file_hash(reports),
         "input": graph_hash(graph_dir(data, graph.name)),
         "seed": seed,
-        "spent": {**kept.spent, "reports": source.meta["epsilon"]},
+        "ledger": ledger_from_meta([{"ledger": kept.spent.as_json()}, _of_seed(source, seed)]).as_json(),
         "library": __version__,
     }
     write_table(output, pa.table(columns), facts)
     return output
+
+
+def _of_seed(source: ReportsFile, seed: int) -> dict[str, Any]:
+    """Return the ledger of one seed's reports."""
+    return {"ledger": ledger_from_meta([source.meta]).of_seeds([seed]).as_json()}
 
 
 def _check(kept: TrainedModel, source: ReportsFile, graph: Graph, wanted: Wanted | None) -> None:

@@ -6,7 +6,7 @@ It needs no script and no network. Its words come from the rules of `findings`, 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from html import escape
 from itertools import groupby
@@ -19,6 +19,7 @@ from graphldp.stages.findings import Finding, find, title
 from graphldp.stages.maps import Map, drawn, map_figure, maps
 from graphldp.stages.tables import (
     DAGGER,
+    Column,
     Result,
     Row,
     Section,
@@ -30,12 +31,13 @@ from graphldp.stages.tables import (
     signed,
 )
 
-__all__ = ["report_page"]
+__all__ = ["page_columns", "report_page"]
 
 _HERE = Path(__file__).parent
 _OPEN = (  # a table that scrolls in its own frame, by keyboard too, where it does not fit
     '<div class="framed scroll" role="region" tabindex="0" aria-label="table"><table class="stack" role="table">'
 )
+_ALIGNED = {"num": "num", "num gain-cell": "num", "bars": "bars"}  # whose headings are set as their cells are
 _VERDICTS = {"above": "above the floor", "below": "below the floor", "same": "within noise", "unknown": ""}
 _WIDTHS = {"wide": 1040, "middle": 640, "narrow": 356}  # one drawing each for a desk, a tablet and a phone
 
@@ -86,7 +88,7 @@ def _section(section: Section, finding: Finding, result: Result, picture: Pictur
             f'<div class="{kind}">{budget_figure(picture, width=width, standalone=False)}</div>'
             for kind, width in _WIDTHS.items()
         )
-        caption = f"<figcaption>{_caption(result)}</figcaption>"
+        caption = f"<figcaption>{_caption(result)}{_idle(picture)}</figcaption>"
         figure = f'<div class="framed"><figure>{drawings}{caption}</figure></div>\n'
     return (
         f'<section class="finding" id="{escape(section.slug)}">\n<h2>{escape(finding.headline)}</h2>\n'
@@ -128,13 +130,25 @@ def _caption(result: Result) -> str:
     )
 
 
+def _idle(picture: Picture) -> str:
+    """Return which of a picture's methods are drawn where a part of them does nothing."""
+    found: dict[str, dict[str, list[bool]]] = {}
+    for name, points in picture.series().items():
+        for said in {row.degenerate for _, row in points if row.degenerate}:
+            found.setdefault(said, {})[name] = [row.degenerate == said for _, row in points]
+    return "".join(
+        f" {_listed(names)}: {escape(said)}{'' if all(map(all, names.values())) else ', at some of the places'}."
+        for said, names in found.items()
+    )
+
+
 def _tiles(section: Section, finding: Finding) -> str:
     floor, ceiling, one = section.reference("structure"), section.reference("nonpriv"), section.measure
     tiles = [("floor", "Nobody’s features", "the floor, epsilon 0", floor)]
     if finding.best is not None:
         best = finding.best
         tiles.append(
-            ("best", "Best private result", f"{section.called(best)}{best.mark}, epsilon {number(best.epsilon)}", best)
+            ("best", "Best private result", f"{section.named(best)}{best.mark}, epsilon {number(best.epsilon)}", best)
         )
     tiles.append(("ceiling", "Everybody’s true features", "the ceiling, no privacy", ceiling))
     parts = []
@@ -149,25 +163,19 @@ def _tiles(section: Section, finding: Finding) -> str:
 
 
 def _table(section: Section, result: Result) -> str:
-    letters, one = marks(section.rows), section.measure
     reading = replace(result, sections=(section,)).reading
-    head = f"{one.axis[:1].upper()}{one.axis[1:]}{'' if one.best == 'high' else ' (less is better)'}"
-    heads = (
-        '<th role="columnheader" scope="col">Method</th>'
-        f'<th role="columnheader" scope="col" class="num">{escape(head)}</th>'
-        f'<th role="columnheader" scope="col" class="num">Gain over floor, {escape(one.step)}</th>'
-        '<th role="columnheader" scope="col" class="bars">worse · better</th>'
-        '<th role="columnheader" scope="col">Verdict</th>'
-        f'<th role="columnheader" scope="col" class="num">Gap to ceiling, {escape(one.step)}</th>'
-        '<th role="columnheader" scope="col" class="num">In a paper</th>'
+    shown = page_columns(section)
+    heads = "".join(
+        f'<th role="columnheader" scope="col"{_attribute("class", _ALIGNED.get(column.kind, ""))}>'
+        f"{escape(column.heading)}</th>"
+        for column in shown
     )
-    limit = _limit(section)
     bodies = []
     for heading, rows in groupby(section.rows, key=_group):
-        lines = "".join(_line(row, letters, limit, section) for row in rows)
+        lines = "".join(_line(row, shown) for row in rows)
         bodies.append(
-            f'<tbody role="rowgroup"><tr role="row" class="group"><th role="rowheader" scope="rowgroup" colspan="7">'
-            f"{heading}</th></tr>{lines}</tbody>"
+            f'<tbody role="rowgroup"><tr role="row" class="group"><th role="rowheader" scope="rowgroup" '
+            f'colspan="{len(shown)}">{heading}</th></tr>{lines}</tbody>'
         )
     caption = (
         f"{escape(title(section.title))}: means of {section.runs} runs on shared splits, with intervals; the same "
@@ -197,35 +205,64 @@ def _group(row: Row) -> str:
     return "<b>epsilon 0</b>: no features, nothing spent"
 
 
-def _line(row: Row, letters: dict[str, str], limit: float, section: Section) -> str:
-    gain = row.gain
-    judged = gain is not None and row.role == "private"
-    side = gain.against(0.0) if gain is not None else "unknown"
-    verdict = f'<span class="verdict {side}">{_VERDICTS[side]}</span>' if judged and _VERDICTS[side] else ""
-    if row.role == "structure":
-        verdict = '<span class="verdict">the floor</span>'
-    elif row.role == "nonpriv":
-        verdict = '<span class="verdict">the ceiling</span>'
-    bar = gain_bar(gain, limit) if gain is not None and row.role != "majority" else ""
-    paper = ""
-    if row.papers:
-        paper = f"<span>{escape(row.papers[0].text)}<sup>{letters[row.papers[0].note]}</sup></span>"
+def page_columns(section: Section) -> tuple[Column, ...]:
+    """Return the columns of a section's table; their texts are HTML, the first one's a row's name."""
+    letters, one, limit = marks(section.rows), section.measure, _limit(section)
+    head = f"{one.axis[:1].upper()}{one.axis[1:]}{'' if one.best == 'high' else ' (less is better)'}"
+
+    def bar(row: Row) -> str:
+        return gain_bar(row.gain, limit) if row.gain is not None and row.role != "majority" else ""
+
+    def paper(row: Row) -> str:
+        if not row.papers:
+            return ""
+        return f"<span>{escape(row.papers[0].text)}<sup>{letters[row.papers[0].note]}</sup></span>"
+
+    def column(heading: str, text: Callable[[Row], str], kind: str = "", label: str = "") -> Column:
+        return Column(key=heading, heading=heading, text=text, where=("html",), kind=kind, label=label)
+
     return (
-        f'<tr role="row"><th role="rowheader" scope="row">{escape(row.label)}{_about(row, section)}</th>'
-        f'<td role="cell" class="num">{_number(row, row.score)}</td>'
-        f'<td role="cell" class="num gain-cell">{_number(row, gain, sign=True)}</td>'
-        f'<td role="cell" class="bars">{bar}</td>'
-        f'<td role="cell" class="verdict-cell">{verdict}</td>'
-        f'<td role="cell" class="num" data-label="gap to ceiling">{_number(row, row.gap, sign=True)}</td>'
-        f'<td role="cell" class="num" data-label="in a paper">{paper}</td></tr>'
+        column("Method", lambda row: f"{escape(row.label)}{_about(row, section)}"),
+        column(head, lambda row: _number(row, row.score), "num"),
+        column(f"Gain over floor, {one.step}", lambda row: _number(row, row.gain, sign=True), "num gain-cell"),
+        column("worse · better", bar, "bars"),
+        column("Verdict", _verdict, "verdict-cell"),
+        column(f"Gap to ceiling, {one.step}", lambda row: _number(row, row.gap, sign=True), "num", "gap to ceiling"),
+        column("In a paper", paper, "num", "in a paper"),
     )
 
 
+def _attribute(name: str, value: str) -> str:
+    return f' {name}="{escape(value)}"' if value else ""
+
+
+def _line(row: Row, shown: Sequence[Column]) -> str:
+    name, *others = shown
+    cells = "".join(
+        f'<td role="cell"{_attribute("class", column.kind)}{_attribute("data-label", column.label)}>'
+        f"{column.text(row)}</td>"
+        for column in others
+    )
+    return f'<tr role="row"><th role="rowheader" scope="row">{name.text(row)}</th>{cells}</tr>'
+
+
+def _verdict(row: Row) -> str:
+    """Return on which side of the floor a private row is, or that it is the floor or the ceiling itself."""
+    if row.role == "structure":
+        return '<span class="verdict">the floor</span>'
+    if row.role == "nonpriv":
+        return '<span class="verdict">the ceiling</span>'
+    side = row.gain.against(0.0) if row.gain is not None else "unknown"
+    judged = row.gain is not None and row.role == "private" and _VERDICTS[side]
+    return f'<span class="verdict {side}">{_VERDICTS[side]}</span>' if judged else ""
+
+
 def _about(row: Row, section: Section) -> str:
-    """Return the mechanism, its place on the experiment's axes and the depth, in small type behind a row's name."""
+    """Return a row's mechanism, place on the axes, depth and remark, in small type behind its name."""
     parts = [] if row.role == "majority" else [row.mechanism]
     parts += [f"{short(name)} {value}" for name, value in row.axes if name in section.own_axes]
     parts += [f"K {row.steps_text}"] if row.steps else []
+    parts += [row.remark] if row.remark else []
     return f'<span class="about">{escape(", ".join(parts))}</span>' if parts else ""
 
 
@@ -273,13 +310,8 @@ def _privacy(result: Result) -> str:
     marked = (
         f"<p>{DAGGER} marks mechanisms that do not keep their claim: {escape('; '.join(broken))}</p>" if broken else ""
     )
-    numbers = ""
-    if any("mae" in section.measures.names for section in result.sections):
-        numbers = (
-            "<p>The number that regression learns, the l2 norm of a person’s true features, is private data too: "
-            "these tables assume that the people of the training and validation part have given it away, and that "
-            "is outside of epsilon.</p>"
-        )
+    disclosed = dict.fromkeys(section.measures.disclosed for section in result.sections)
+    numbers = "".join(f"<p>{escape(text)}</p>" for text in disclosed if text)
     return (
         "<p>Each person’s device perturbs her own feature row and sends only the noisy report. Whatever two rows she "
         "might have had, any report is at most e<sup>epsilon</sup> times as likely under one as under the other, "
@@ -335,8 +367,8 @@ def _papers(result: Result) -> str:
     sources = sorted({f"{paper.paper}: {paper.source}" for row in rows for paper in row.papers})
     notes += "".join(f"<p>{escape(source)}</p>" for source in sources)
     return (
-        "<p>Copied as printed. The papers’ splits and searches are their own, so a difference is information, not a "
-        "test.</p>"
+        "<p>Copied as printed. The papers’ splits, searches and scales of inputs are their own, so a difference is "
+        "information, not a test.</p>"
         f"{_OPEN}<caption>Our mean beside printed numbers, the "
         f'closest comparison first</caption><thead role="rowgroup"><tr role="row">{heads}</tr></thead>'
         f'<tbody role="rowgroup">{"".join(lines)}</tbody></table></div><div class="notes">{absent}{notes}</div>'

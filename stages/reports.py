@@ -6,7 +6,8 @@ are 0, 1, ...; those of its search are -1, -2, ..., so that neither moves when t
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import hashlib
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar
@@ -21,14 +22,24 @@ from graphldp.errors import ArtifactError
 from graphldp.server import Calibration, Estimate
 from graphldp.stages.artifacts import ParquetSink, expect, open_table, read_meta
 
-__all__ = ["CARRIED", "CalibratedFile", "ReportsFile", "SeedFile", "report_seeds", "write_calibrated", "write_reports"]
+__all__ = [
+    "CARRIED",
+    "CalibratedFile",
+    "ReportsFile",
+    "SeedFile",
+    "hash_of_names",
+    "report_seeds",
+    "write_calibrated",
+    "write_reports",
+]
 
 # What an artifact of this kind says of itself; estimates take it over from the reports that they were made of.
 CARRIED = (
     *("dataset", "mechanism", "options", "epsilon", "epsilon_exact", "delta", "dimensions", "m", "low", "high"),
     *("claim", "nodes", "seeds", "deterministic", "input", "nodes_hash", "ledger", "random"),
 )
-_INDEX, _LEVEL, _WEIGHT, _RANKINGS = "index", "level", "weight", "rankings"
+_INDEX, _LEVEL, _WEIGHT, _RANKINGS, _ID = "index", "level", "weight", "rankings", "id"
+_NODES_HASH = "nodes_hash"
 
 
 def report_seeds(final: int, search: int) -> list[int]:
@@ -36,9 +47,23 @@ def report_seeds(final: int, search: int) -> list[int]:
     return [*range(final), *range(-1, -search - 1, -1)]
 
 
-def write_reports(path: Path, runs: Iterable[tuple[int, Reports]], meta: Mapping[str, Any]) -> None:
-    """Write reports one seed at a time; nothing stands under `path` until all are written."""
-    _write(path, ((seed, r.index, r.value, _extra(level=r.level)) for seed, r in runs), meta)
+def hash_of_names(nodes: int, names: Iterable[str]) -> str:
+    """Return a hash of the nodes' names in their order, and of their number where they have none."""
+    digest = hashlib.sha256(str(nodes).encode())
+    for name in names:
+        digest.update(b"\0" + name.encode())
+    return "sha256:" + digest.hexdigest()
+
+
+def write_reports(
+    path: Path, runs: Iterable[tuple[int, Reports]], meta: Mapping[str, Any], ids: Sequence[str] | None = None
+) -> None:
+    """Write reports one seed at a time; nothing stands under `path` until all are written.
+
+    `ids` are the names under which people take part. They stand in a column, and no hash of them in the metadata.
+    """
+    names = None if ids is None else np.asarray(ids, dtype=object)
+    _write(path, ((seed, r.index, r.value, _extra(id=names, level=r.level)) for seed, r in runs), meta)
 
 
 def write_calibrated(path: Path, runs: Iterable[tuple[int, Estimate]], meta: Mapping[str, Any]) -> None:
@@ -112,13 +137,16 @@ class SeedFile:
     def __post_init__(self) -> None:
         self.meta = read_meta(self.path, self.make)
         expect(self.meta, self.path, self.make, kind=self.kind)
+        self._file = open_table(self.path, self.make)
+        if _NODES_HASH not in self.meta and _ID in self._file.schema_arrow.names:
+            names = self._file.read_row_group(0, columns=[_ID]).column(_ID).to_pylist()
+            self.meta[_NODES_HASH] = hash_of_names(len(names), names)
         lacking = [key for key in CARRIED if key not in self.meta]
         if lacking:
             raise ArtifactError(
                 f"{self.path} lacks {', '.join(lacking)}: another version of graphldp wrote it "
                 f"({self.meta.get('library', 'unknown')}); make it again with `{self.make}`"
             )
-        self._file = open_table(self.path, self.make)
         if self._file.num_row_groups != len(self.meta["seeds"]):
             raise ArtifactError(f"{self.path} lacks some of its seeds; make it again with `{self.make}`")
 

@@ -16,12 +16,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphldp import __version__
-from graphldp.audit.ledger import ledger_from_meta, spends_of
 from graphldp.client import Reports, VectorMechanism, from_meta
 from graphldp.client.directed import DirectedMechanism, directed_from_meta, first_round, second_round
 from graphldp.client.ppm_public import PublicLevels
 from graphldp.errors import ArtifactError
 from graphldp.graph import Graph
+from graphldp.ledger import ledger_from_meta, spends_of
 from graphldp.methods import Method, Rounds
 from graphldp.server import (
     Calibration,
@@ -106,10 +106,10 @@ def check_selection(path: Path, facts: Mapping[str, Any], params: Params, make: 
             )
 
 
-def joined(first: Reports, second: Reports, *, reuse: bool, weighting: str = "none") -> Estimate:
+def joined(first: Reports, second: Reports, *, rounds: Rounds, weighting: str = "none") -> Estimate:
     """Return the estimate of both rounds (`reuse`), or of the second alone, with the weights that a filter asks for."""
-    estimate = rectify_directed(second)
-    if reuse:
+    estimate = rectify_directed(second, rounds.rectification)
+    if rounds.reuse:
         device, directed = from_meta(dict(first.meta)), directed_from_meta(second.meta)
         # How many features a person reports in either round differs with chance; a file's rows have one length.
         width = min(device.dimensions, device.m + directed.device.m)
@@ -202,8 +202,8 @@ class TwoRounds:
     def directed(self, first: Reports, scores: Scores, seed: int) -> Reports:
         """Return what leaves them in the second, once the first has been scored."""
         graph, directed = self.graph, self.second([int(j) for j in scores.ranking()])
-        source = source_of(self.params.seed, graph.name, directed.device, seed, directed=True)
         level = first.level if isinstance(self.device, PublicLevels) else None
+        source = source_of(self.params.seed, graph.name, directed, seed, level)
         return directed.perturb(graph.features, source, level)
 
     def reports(self, seed: int) -> tuple[Reports, Reports]:
@@ -214,7 +214,7 @@ class TwoRounds:
     def estimate(self, seed: int, calibration: Calibration) -> Estimate:
         """Return the seed's estimate, as the learner gets it."""
         first, second = self.reports(seed)
-        return joined(first, second, reuse=self.rounds.reuse, weighting=calibration.weighting)
+        return joined(first, second, rounds=self.rounds, weighting=calibration.weighting)
 
     def meta(self, folder: Path, seeds: Sequence[int]) -> dict[str, Any]:
         """Return what the Calibrated artifact of these rounds would say of both, for who keeps none."""
@@ -277,7 +277,7 @@ def denoise_rounds(
         for count, seed in enumerate(two.meta["seeds"], start=1):
             pair = (one.load(seed), two.load(seed))
             _check_levels(one.path, two.path, *pair)
-            yield seed, joined(*pair, reuse=recipe.rounds.reuse, weighting=filters[0].weighting)
+            yield seed, joined(*pair, rounds=recipe.rounds, weighting=filters[0].weighting)
             if progress:
                 progress(count, len(two.meta["seeds"]), f"{mechanism} at epsilon {epsilon_text(epsilon)}")
 

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from graphldp import __version__
 from graphldp.errors import ArtifactError
 from graphldp.graph import Graph
+from graphldp.ledger import ledger_from_meta
 from graphldp.server import Scores
 from graphldp.stages.artifacts import file_hash, write_table
 from graphldp.stages.graphs import read_graph
@@ -62,7 +63,7 @@ def select(
         "train_nodes": len(split_of(graph, params, seeds[0]).train),
         "details": {str(one): dict(scores.details) for one, scores in found.items()},
         "reports": file_hash(reports),
-        "ledger": source.meta["ledger"],
+        "ledger": ledger_from_meta([source.meta]).of_seeds(seeds).as_json(),
         "library": __version__,
     }
     write_table(output, pa.concat_tables([_table(graph, one, scores) for one, scores in found.items()]), meta)

@@ -26,11 +26,11 @@ from graphldp.adversary import (
     public_view,
     reader_of,
 )
-from graphldp.audit.ledger import spends_of
 from graphldp.client import Reports, VectorMechanism, from_meta, protocol
 from graphldp.client.directed import DirectedMechanism, directed_from_meta
 from graphldp.errors import ArtifactError, OptionError, unknown_name
 from graphldp.graph import Graph
+from graphldp.ledger import spends_of
 from graphldp.methods import Rounds
 from graphldp.randomness import generator
 from graphldp.server import (
@@ -416,7 +416,7 @@ class _Repetition:
         drawn = np.sort(rng.permutation(pool)[:others])
         chosen = np.array([*best, *(j for j in sorted(asked) if j not in best), *drawn], dtype=np.int64)
         names = ["asked" if j in asked else "selected" if j in best else "random" for j in chosen.tolist()]
-        estimate = joined(first, second, reuse=rounds.reuse)
+        estimate = joined(first, second, rounds=rounds)
         utility = _utility(graph, estimate, rounds.score_steps, split, chosen)
         true = _utility(graph, rectify(world.clean), rounds.score_steps, split, chosen)
         facts = facts_of(graph.features, chosen.tolist())

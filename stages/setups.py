@@ -241,7 +241,8 @@ def backbone_of(recipe: Method, train: TrainParams, options: Mapping[str, Any] |
     given = dict(options or {})
     name = str(given.pop("model", "") or train.model or recipe.model)
     known = {field.name for field in fields(type(model(name)))}  # type: ignore[arg-type]
-    common = {key: value for key, value in (("hidden", train.hidden),) if key in known}
+    asked = (("hidden", train.hidden), *([("activation", train.activation)] if train.activation else []))
+    common = {key: value for key, value in asked if key in known}
     return model(name, **{**common, **given})
 
 

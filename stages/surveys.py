@@ -20,14 +20,15 @@ from graphldp.client.vote import Vote
 from graphldp.errors import DataError, OptionError
 from graphldp.graph import Graph
 from graphldp.methods import Survey
-from graphldp.randomness import generator, seed_of
+from graphldp.randomness import Source, generator, seed_of
 from graphldp.server import Calibration, Estimate, rectify
 from graphldp.server.class_means import ClassMeans, Wave, class_means
 from graphldp.server.voting import CALIBRATING, memberships, teachers_and_voters
 from graphldp.splits import Apart
+from graphldp.stages.addresses import addressed, source_of
 from graphldp.stages.answers import VOTE, Question, heard
 from graphldp.stages.params import Params
-from graphldp.stages.perturb import addressed, check_options, device_for, refuse_parts, reports_meta
+from graphldp.stages.perturb import check_options, device_for, refuse_parts, reports_meta
 from graphldp.stages.rounds import split_facts
 from graphldp.stages.splits import apart_of, split_of
 
@@ -140,10 +141,9 @@ class Surveys:
         else:
             teachers, voters = self._groups(apart, shares, train, generator(root, "groups"))
         about = self._teach(teachers, shares, seed)
-        answers = self.vote(*self._taught(about, shares).ballot()).perturb(
-            graph.features[voters], self._source("vote", seed)
-        )
         every = np.arange(graph.dimensions)
+        ballot = self.vote(*self._taught(about, shares).ballot())
+        answers = ballot.perturb(graph.features[voters], self._source("vote", ballot, voters, every, seed))
         return (*about, Question(name=VOTE, people=voters, features=every, answers=answers))
 
     def _groups(self, apart: Apart, shares: Any, train: Any, rng: np.random.Generator) -> tuple[Any, Any]:
@@ -176,7 +176,7 @@ class Surveys:
 
     def _ask(self, name: str, people: Any, features: Any, device: VectorMechanism, seed: int) -> Question:
         rows = sp.csr_array(self.graph.features[people][:, features])
-        answers = device.perturb(rows, self._source(name, seed))
+        answers = device.perturb(rows, self._source(name, device, people, features, seed))
         return Question(name=name, people=people, features=features, answers=answers)
 
     def _taught(self, asked: Sequence[Question], shares: Any) -> ClassMeans:
@@ -192,17 +192,16 @@ class Surveys:
         ]
         return class_means(waves, self.graph.dimensions)
 
-    def _source(self, question: str, seed: int) -> np.random.Generator:
-        return generator(
-            self.params.seed, "perturb", self.graph.name, self.mechanism, self.epsilon, seed, "survey", question
-        )
+    def _source(self, question: str, device: VectorMechanism | Vote, people: Any, features: Any, seed: int) -> Source:
+        root, name = self.params.seed, self.graph.name
+        return source_of(root, name, device, seed, survey=question, people=people, features=features)
 
     def meta(self, folder: Path, seeds: Sequence[int]) -> dict[str, Any]:
         """Return what the Survey artifact says of it, and would say where none is kept."""
         own = {
             "kind": "survey",
             "epsilon_exact": self.privacy_loss(),
-            "random": addressed(self.params.seed, "survey", "question"),
+            "random": addressed(self.params.seed),
             "rounds": asdict(self.survey),
             "selection": split_facts(self.params),
         }

@@ -10,12 +10,13 @@ from __future__ import annotations
 import csv
 import io
 import math
-from collections.abc import Iterator, Mapping, Sequence
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-from graphldp.audit.ledger import Ledger, Spend
 from graphldp.evaluation import Bootstrap, Interval
+from graphldp.ledger import Ledger, Spend
 from graphldp.measures import DEFAULT_TASK, Measure, TaskMeasures, measures_of
 from graphldp.stages.paper_numbers import PaperNumber
 
@@ -25,6 +26,7 @@ __all__ = [
     "STRUCTURE",
     "Background",
     "Claim",
+    "Column",
     "Result",
     "Row",
     "Section",
@@ -42,6 +44,7 @@ __all__ = [
     "short",
     "signed",
     "span",
+    "table_columns",
 ]
 
 # Behind the sizes of the parts, where these are graphs of their own.
@@ -68,6 +71,9 @@ class Row:
         score: the headline, as it is shown: shares in percent.
         gain, gap: how much better it is than the floor and the ceiling; below 0 it is worse, whichever end is good.
         others: the task's other measures, by name.
+        degenerate: which part of its method does nothing at this budget, in words; empty where all of it works.
+        same_as: the row above whose runs are equal to its own to the last digit; empty where there is none.
+        repeats: whether that row is a private one, too, so that this one is no result of its own.
     """
 
     dataset: str
@@ -87,6 +93,14 @@ class Row:
     papers: tuple[PaperNumber, ...]
     claim: Claim
     axes: tuple[tuple[str, str], ...] = ()
+    degenerate: str = ""
+    same_as: str = ""
+    repeats: bool = False
+
+    @property
+    def remark(self) -> str:
+        """What has to be said of the row itself: a part that does nothing, runs that are another row's."""
+        return "; ".join(filter(None, [self.degenerate, f"same runs as {self.same_as}" if self.same_as else ""]))
 
     @property
     def role(self) -> Literal["majority", "structure", "nonpriv", "private"]:
@@ -104,7 +118,7 @@ class Row:
             return "features, unprotected"
         if self.role != "private":
             return "nothing"
-        return self.ledger.text().removeprefix("total epsilon per user: ")
+        return self.ledger.of_unit("user").text().removeprefix("total epsilon per user: ")
 
     @property
     def total(self) -> Spend:
@@ -214,7 +228,15 @@ class Section:
 
     def called(self, row: Row) -> str:
         """Return what one of its rows is called, with its place on the axes on which they differ."""
-        return ", ".join([row.name, *(f"{short(name)} {value}" for name, value in row.axes if name in self.own_axes)])
+        return ", ".join([row.name, *self.place_of(row)])
+
+    def place_of(self, row: Row) -> list[str]:
+        """Return a row's place on the axes on which rows differ: `rho 0.5`."""
+        return [f"{short(name)} {value}" for name, value in row.axes if name in self.own_axes]
+
+    def named(self, row: Row) -> str:
+        """Return what a sentence calls a row: one of which a part does nothing is not called by its name alone."""
+        return f"{self.called(row)} ({row.degenerate})" if row.degenerate else self.called(row)
 
     @property
     def protocol(self) -> str:
@@ -237,6 +259,11 @@ class Section:
     def private(self) -> tuple[Row, ...]:
         """The rows that spend a budget."""
         return tuple(row for row in self.rows if row.role == "private")
+
+    @property
+    def results(self) -> tuple[Row, ...]:
+        """Those of them that are results of their own: none whose runs are an earlier one's."""
+        return tuple(row for row in self.private if not row.repeats)
 
     def reference(self, method: str) -> Row:
         """Return the row of `majority`, `structure` or `nonpriv`."""
@@ -349,40 +376,140 @@ def span(interval: Interval | None, *, sign: bool = False, digits: int = 1) -> s
     return f"{show(interval.mean)}{ends}"
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Column:
+    """One column of a table, wherever it is shown: its heading and its text stand together, so that none can shift.
+
+    Attributes:
+        key: its name.
+        heading: what stands above it.
+        text: what it says of a row.
+        where: in which forms it stands: `csv`, `md`, `tex` or `html`.
+        left: whether it is words, set to the left; numbers are set to the right.
+        kind, label: of a page: its cells' class, and what they are called where headings have no room.
+    """
+
+    key: str
+    heading: str
+    text: Callable[[Row], str]
+    where: tuple[str, ...]
+    left: bool = False
+    kind: str = ""
+    label: str = ""
+
+
+def table_columns(
+    measures: TaskMeasures, axes: Sequence[str] = (), section: Section | None = None
+) -> tuple[Column, ...]:
+    """Return every column of the record and, of a section, of its Markdown and LaTeX, in their order."""
+    return (*_record(measures, axes), *([] if section is None else _shown(section)))
+
+
+def _record(measures: TaskMeasures, axes: Sequence[str]) -> list[Column]:
+    head, *others = measures.measures
+
+    def one(name: str, text: Callable[[Row], str]) -> Column:
+        return Column(key=name, heading=name, text=text, where=("csv",))
+
+    def paper(row: Row, part: str) -> str:
+        return str(getattr(row.papers[0], part)) if row.papers else ""
+
+    def end(place: int, measure: Measure, interval: Callable[[Row], Interval | None]) -> Callable[[Row], str]:
+        return lambda row: _ends(interval(row), measure)[place]
+
+    def ends(name: str, measure: Measure, interval: Callable[[Row], Interval | None]) -> list[Column]:
+        places = enumerate(("", "_low", "_high"))
+        return [one(f"{name}{ending}", end(place, measure, interval)) for place, ending in places]
+
+    def other(measure: Measure) -> list[Column]:
+        return ends(measure.name, measure, lambda row: row.others[measure.name])
+
+    return [
+        one("dataset", lambda row: row.dataset),
+        *(one(axis, _on(axis)) for axis in axes),
+        one("row", lambda row: row.name),
+        one("method", lambda row: row.method),
+        one("mechanism", lambda row: row.mechanism),
+        one("epsilon", lambda row: number(row.epsilon)),
+        one("epsilon_mean", lambda row: number(row.mean_epsilon)),
+        one("epsilon_max", lambda row: number(row.max_epsilon)),
+        one("delta", lambda row: f"{row.total.delta:g}"),
+        one("spent_on", lambda row: row.spent),
+        one("model", lambda row: row.model),
+        one("steps", lambda row: row.steps_text),
+        one("runs", lambda row: str(row.runs)),
+        *ends(head.name, head, lambda row: row.score),
+        *ends("gain", head, lambda row: row.gain),
+        *ends("gap", head, lambda row: row.gap),
+        one(f"paper_{head.name}", lambda row: paper(row, "value")),
+        one("paper", lambda row: paper(row, "reference")),
+        one("claim", lambda row: "keeps" if row.claim.keeps else f"fails: {row.claim.text}"),
+        one("remark", lambda row: row.remark),
+        *(column for measure in others for column in other(measure)),
+    ]
+
+
+def _shown(section: Section) -> list[Column]:
+    """Return the columns for people: epsilon, and what it was spent on, head each group of rows in LaTeX instead."""
+    letters, label = marks(section.rows), section.measure.label
+    md, tex = ("md",), ("tex",)
+
+    def paper(row: Row, note: str) -> str:
+        return f"{row.papers[0].text}{note.format(letters[row.papers[0].note])}" if row.papers else ""
+
+    def placed(row: Row) -> str:
+        return ", ".join([row.label, *section.place_of(row)])
+
+    def mechanism(row: Row) -> str:
+        return "" if row.role == "majority" else row.mechanism
+
+    def score(row: Row) -> str:
+        return row.shown(row.score)
+
+    def gain(row: Row) -> str:
+        return row.shown(row.gain, sign=True)
+
+    def gap(row: Row) -> str:
+        return row.shown(row.gap, sign=True)
+
+    found = [
+        Column(key="row", heading="row", text=lambda row: row.label, where=md, left=True),
+        Column(key="row", heading="row", text=placed, where=tex, left=True),
+        Column(key="mechanism", heading="mechanism", text=mechanism, where=md, left=True),
+        Column(key="mechanism", heading="mech.", text=mechanism, where=tex, left=True),
+        *(Column(key=axis, heading=short(axis), text=_on(axis), where=md) for axis in section.own_axes),
+        Column(key="epsilon", heading="epsilon", text=lambda row: number(row.epsilon), where=md),
+        Column(key="spent_on", heading="spent on", text=lambda row: row.spent, where=md, left=True),
+        Column(key="steps", heading="K", text=lambda row: row.steps_text, where=(*md, *tex)),
+        Column(key="score", heading=label, text=score, where=(*md, *tex)),
+        Column(key="gain", heading="gain over structure", text=gain, where=(*md, *tex)),
+        Column(key="gap", heading="gap to nonpriv", text=gap, where=(*md, *tex)),
+        Column(key="paper", heading="paper", text=lambda row: paper(row, " ({})"), where=md),
+        Column(key="paper", heading="paper", text=lambda row: paper(row, f"{_RAISED}{{}}{_RAISED}"), where=tex),
+    ]
+    if any(row.remark for row in section.rows):  # in LaTeX it is a line of its own below its row
+        found.append(Column(key="remark", heading="remark", text=lambda row: row.remark, where=md, left=True))
+    return found
+
+
+def _on(axis: str) -> Callable[[Row], str]:
+    """Return where a row stands on an axis; empty where it has none."""
+    return lambda row: dict(row.axes).get(axis, "")
+
+
 def columns(measures: TaskMeasures) -> tuple[str, ...]:
     """Return the columns of a task's record, without the axes of an experiment."""
-    head, *others = measures.names
-    return (
-        *("dataset", "row", "method", "mechanism", "epsilon", "epsilon_mean", "epsilon_max", "delta", "spent_on"),
-        *("model", "steps", "runs"),
-        *(f"{name}{end}" for name in (head, "gain", "gap") for end in ("", "_low", "_high")),
-        *(f"paper_{head}", "paper", "claim"),
-        *(f"{name}{end}" for name in others for end in ("", "_low", "_high")),
-    )
+    return tuple(column.heading for column in table_columns(measures) if "csv" in column.where)
 
 
 def csv_text(result: Result) -> str:
     """Return the record of a part: one line per cell."""
-    every, head = columns(result.measures), result.measures.headline
+    record = [column for column in table_columns(result.measures, result.axes) if "csv" in column.where]
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
-    axes = result.axes
-    writer.writerow((every[0], *axes, *every[1:]))
+    writer.writerow(column.heading for column in record)
     for row in result.rows:
-        paper = row.papers[0] if row.papers else None
-        writer.writerow(
-            [
-                *(row.dataset, *_places(row, axes), row.name, row.method, row.mechanism, number(row.epsilon)),
-                *(number(row.mean_epsilon), number(row.max_epsilon), f"{row.total.delta:g}", row.spent),
-                *(row.model, row.steps_text, row.runs),
-                *_ends(row.score, head),
-                *_ends(row.gain, head),
-                *_ends(row.gap, head),
-                *((paper.value, paper.reference) if paper else ("", "")),
-                "keeps" if row.claim.keeps else f"fails: {row.claim.text}",
-                *(end for one in result.measures.measures[1:] for end in _ends(row.others[one.name], one)),
-            ]
-        )
+        writer.writerow(column.text(row) for column in record)
     return out.getvalue()
 
 
@@ -461,30 +588,16 @@ def daggers(rows: Sequence[Row]) -> list[str]:
     ]
 
 
-def _headings(label: str) -> tuple[str, ...]:
-    return "row", "mechanism", "epsilon", "spent on", "K", label, "gain over structure", "gap to nonpriv", "paper"
-
-
-def _cells(row: Row, letters: Mapping[str, str], axes: Sequence[str] = ()) -> tuple[str, ...]:
-    paper = f"{row.papers[0].text} ({letters[row.papers[0].note]})" if row.papers else ""
-    mechanism = "" if row.role == "majority" else row.mechanism
-    return (
-        *(row.label, mechanism, *_places(row, axes), number(row.epsilon), row.spent, row.steps_text),
-        *(row.shown(row.score), row.shown(row.gain, sign=True), row.shown(row.gap, sign=True), paper),
-    )
-
-
 def markdown_text(result: Result) -> str:
     """Return the table for a README or a review."""
     parts = [f"# {result.heading}", "", *([result.about, ""] if result.about else []), result.reading, ""]
     for section in result.sections:
         letters = marks(section.rows)
-        axes = section.own_axes
-        names = _headings(section.measure.label)
-        heads = (*names[:2], *map(short, axes), *names[2:])
-        body = [heads, *(_cells(row, letters, axes) for row in section.rows)]
-        widths = [max(len(line[column]) for line in body) for column in range(len(heads))]
-        right = [head not in ("row", "mechanism", "spent on") for head in heads]
+        shown = [column for column in table_columns(section.measures, (), section) if "md" in column.where]
+        body = [tuple(column.heading for column in shown)]
+        body += [tuple(column.text(row) for column in shown) for row in section.rows]
+        widths = [max(len(line[place]) for line in body) for place in range(len(shown))]
+        right = [not column.left for column in shown]
         rule = [("-" * (width - 1) + ":") if flag else "-" * width for width, flag in zip(widths, right, strict=True)]
         lines = [body[0], tuple(rule), *body[1:]]
         parts += [f"## {section.title}", ""]
@@ -508,31 +621,29 @@ def latex_text(result: Result) -> str:
     parts = ["% Needs \\usepackage{booktabs}."]
     for section in result.sections:
         letters = marks(section.rows)
+        shown = [column for column in table_columns(section.measures, (), section) if "tex" in column.where]
+        aligned = "".join("l" if column.left else "r" for column in shown)
         parts += [
             "\\begin{table}",
             "\\centering\\scriptsize\\setlength{\\tabcolsep}{2pt}",
             f"\\caption{{{_tex(section.protocol)} {_tex(result.reading)}}}",
             f"\\label{{tab:main-{section.slug}}}",
-            "\\smallskip\\begin{tabular}{@{}llrrrrr@{}}",
+            f"\\smallskip\\begin{{tabular}}{{@{{}}{aligned}@{{}}}}",
             "\\toprule",
-            " & ".join(
-                ("row", "mech.", "K", _tex(section.measure.label), "gain over structure", "gap to nonpriv", "paper")
-            )
-            + " \\\\",
+            " & ".join(_tex(column.heading) for column in shown) + " \\\\",
         ]
+
+        def across(text: str, width: int = len(shown)) -> str:
+            return f"\\multicolumn{{{width}}}{{@{{}}l}}{{{text}}} \\\\"
+
         before = ""
         for row in section.rows:
             group = f"epsilon {number(row.epsilon)}, spent on: {row.spent}"
             if group != before:
-                parts += ["\\midrule", f"\\multicolumn{{7}}{{@{{}}l}}{{\\emph{{{_tex(group)}}}}} \\\\"]
+                parts += ["\\midrule", across(f"\\emph{{{_tex(group)}}}")]
                 before = group
-            cells = _cells(row, letters)
-            there = [f"{short(name)} {value}" for name, value in row.axes if name in section.own_axes]
-            cells = (", ".join([cells[0], *there]), *cells[1:])
-            paper = (
-                f"{_tex(row.papers[0].text)}\\textsuperscript{{{letters[row.papers[0].note]}}}" if row.papers else ""
-            )
-            parts.append(" & ".join([*(_tex(cells[place]) for place in _TEX_COLUMNS), paper]) + " \\\\")
+            parts.append(" & ".join(_tex(column.text(row)) for column in shown) + " \\\\")
+            parts += [across(f"\\quad {_tex(row.remark)}")] if row.remark else []
         parts += ["\\bottomrule", "\\end{tabular}"]
         notes = [f"({letters[note]}) {note}" for note, _ in footnotes(section.rows)]
         notes += [f"{DAGGER} {reason}" for reason in daggers(section.rows)]
@@ -541,7 +652,7 @@ def latex_text(result: Result) -> str:
     return "\n".join(parts).rstrip() + "\n"
 
 
-_TEX_COLUMNS = (0, 1, 4, 5, 6, 7)  # epsilon and what it was spent on head each group instead
+_RAISED = "\x1e"  # on both sides of what is raised
 _TEX = {
     **{character: f"\\{character}" for character in "&%$#_{}"},
     "\\": "\\textbackslash{}",
@@ -554,7 +665,8 @@ _TEX = {
 
 
 def _tex(text: str) -> str:
-    return "".join(_TEX.get(character, character) for character in text)
+    plain = "".join(_TEX.get(character, character) for character in text)
+    return re.sub(f"{_RAISED}(.*?){_RAISED}", r"\\textsuperscript{\1}", plain)
 
 
 def _ends(interval: Interval | None, one: Measure) -> tuple[str, str, str]:

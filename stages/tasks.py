@@ -49,7 +49,6 @@ from graphldp.stages.params import INDUCTIVE, Params, TrainParams, check_classes
 from graphldp.stages.splits import apart_of, split_of
 
 __all__ = [
-    "TARGET",
     "Part",
     "calibration_over",
     "check_task",
@@ -63,7 +62,6 @@ __all__ = [
 ]
 
 Scores = dict[str, float]
-TARGET = "l2 norm of the features"
 _NUMBERS = ("regression", "multi-task")
 
 
@@ -110,7 +108,7 @@ def learners_of(recipe: Method, train: TrainParams) -> tuple[str, ...]:
 
 
 def target_of(graph: Graph) -> NDArray[np.float64]:
-    """Return the number of each node that regression predicts: the l2 norm of its true features, as in TOGL's Table 13.
+    """Return the number of each node that regression predicts: `TaskMeasures.target`, as in TOGL's Table 13.
 
     It is made of private data. A learner knows it of the training and validation nodes, as it knows labels: these
     people have given it away.

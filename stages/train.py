@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -14,6 +15,7 @@ import pyarrow as pa
 from graphldp import __version__, methods
 from graphldp.errors import OptionError
 from graphldp.graph import Graph
+from graphldp.ledger import Ledger, Spend, ledger_from_meta
 from graphldp.measures import measures_of
 from graphldp.stages.answers import SurveyFile
 from graphldp.stages.artifacts import expect, file_hash, write_json, write_table
@@ -27,7 +29,7 @@ from graphldp.stages.params import Params, check_classes
 from graphldp.stages.paths import calibrated_path, epsilon_text, graph_dir, resume_path, runs_path, survey_path
 from graphldp.stages.perturb import check_nodes
 from graphldp.stages.perturb import make_command as perturb_command
-from graphldp.stages.reports import CalibratedFile
+from graphldp.stages.reports import CalibratedFile, report_seeds
 from graphldp.stages.resources import Resources
 from graphldp.stages.rounds import check_selection
 from graphldp.stages.setups import Answered, Plan, Stored, plan_of
@@ -63,6 +65,8 @@ def runs_schema(task: str) -> pa.Schema:
         + [(f"{part}_{measures.parts}", pa.int32()) for part in _PARTS]
     )
 
+
+_GIVERS = "person of the training and validation part"  # whose number to learn is known as it is
 
 # What runs say of the reports that they were learned from.
 CARRIED = ("options", "epsilon_exact", "delta", "claim", "m", "ledger", "random")
@@ -119,6 +123,11 @@ def train(
         check_selection(source.path, source.meta["selection"], params, _begin_of(recipe))
         if models is not None and source.meta["rounds"].get("reuse"):
             raise OptionError("a model of both rounds cannot be given reports of one; to keep it, leave reuse out")
+        if models is not None and source.meta["rounds"].get("rectification", "inclusion") != "inclusion":
+            raise OptionError(
+                "a model keeps no printed rectification, so that reports given to it later would be other inputs; to "
+                "keep it, leave rectification out"
+            )
     stored: Stored | Answered
     if isinstance(source, SurveyFile):
         stored = Answered(graph=graph, file=source, params=params)
@@ -235,9 +244,16 @@ def runs_meta(
         "input": graph_hash(folder),
         "library": __version__,
     }
+    target = measures_of(params.train.task).target
+    given = Spend(what=target, epsilon=math.inf, per=_GIVERS, source=f"{target} of {meta['input']}") if target else None
+    others = Ledger(spends=(given,) if given else ()).as_json()
+    meta["ledger"] = others
     if reports is not None:
-        meta |= {key: reports[key] for key in CARRIED}
+        meta |= {key: reports[key] for key in CARRIED if key != "ledger"}
         meta |= {key: reports[key] for key in ("rounds", "selection", "evidence") if key in reports}
+        # The runs, what their search has chosen and what is kept of them come from these draws alone.
+        used = report_seeds(params.seeds, params.search.seeds)
+        meta["ledger"] = [*ledger_from_meta([reports]).of_seeds(used).as_json(), *others]
         claim = reports["claim"]
         meta["mechanism_claim"] = {
             "claimed": claim["epsilon"],

@@ -16,7 +16,7 @@ from graphldp.errors import ArtifactError, OptionError
 from graphldp.measures import measures_of
 from graphldp.points import AXES
 from graphldp.stages.artifacts import expect, read_meta, read_table, write_table
-from graphldp.stages.experiment import code_hash
+from graphldp.stages.code import code_hash
 from graphldp.stages.graphs import graph_hash, read_graph
 from graphldp.stages.keeper import Keeper
 from graphldp.stages.learning import fingerprint, search_cell
@@ -80,7 +80,9 @@ def search(
     searching: dict[str, Any] = {"seed": params.seed, "search": asdict(params.search), "train": asdict(params.train)}
     if finals:
         searching["seeds"] = finals
-    mark = fingerprint(searching, dataset, method, mechanism, float(epsilon), given, graph_hash(folder), code_hash())
+    mark = fingerprint(
+        searching, dataset, method, mechanism, float(epsilon), given, graph_hash(folder), code_hash("train")
+    )
     if _holds(target, mark):
         return target
     keeper = Keeper(target.with_name(f".{target.stem}.resume.safetensors"))

@@ -83,3 +83,23 @@ def test_tau_is_the_threshold_that_a_method_has() -> None:
         methods.method("upgnet-hn").but({"tau": 1})
     with pytest.raises(OptionError, match="and 'togl-fda' has none"):
         methods.method("togl-fda").but({"tau": 0.5})
+
+
+def test_togls_own_grid_has_its_depth_before_scoring_and_none_behind() -> None:
+    for name in ("togl-fda", "togl-sma"):
+        grid = dict(methods.method(name).grid)
+        assert grid["steps"] == (0,)
+        assert grid["denoise.score_steps"] == (0, 1, 2, 3, 4, 5)
+
+
+def test_ldpge_has_a_run_without_privacy_and_a_bias() -> None:
+    recipe = methods.method("ldpge")
+    assert recipe.choose("identity") == "identity"
+    assert dict(recipe.axes)["train.bias"] == (True,)
+
+
+def test_flexprop_counts_the_node_itself_unless_told_otherwise() -> None:
+    device = client.protocol("ppm-public", 1.0, 8, 0.0, 1.0)
+    assert methods.method("ppgnn").calibration(2, device, 4.0).self_loops
+    assert not methods.method("ppgnn").but({"self_loops": False}).calibration(2, device, 4.0).self_loops
+    assert not methods.method("lpgnn").calibration(2, device, 4.0).self_loops

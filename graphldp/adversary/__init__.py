@@ -2,6 +2,7 @@
 
 facts_of(features, attributes)        what is to be guessed: whether a person has an attribute
 reader_of(device).channel(fact)       the exact law of what one report says about it: advantage, success, posterior
+reader_of(device).posterior(fact)     how sure the most telling whole report makes
 reader_of(device).odds(entries, fact) what the reports that were sent say of each person
 InformedSets                          the same for sets, to somebody who knows all of her other attributes
 profile_odds                          which of two whole profiles sent a report
@@ -17,7 +18,7 @@ from graphldp.adversary.facts import Fact, facts_of
 from graphldp.adversary.learned import ServerView, fit_logistic, learned_chances, neighbour_votes, public_view
 from graphldp.adversary.profiles import profile_odds
 from graphldp.adversary.readers import Entries, Reader, reader_of
-from graphldp.adversary.sets import InformedSets
+from graphldp.adversary.sets import InformedSets, SurestSets
 from graphldp.adversary.tally import Rate, Tally, ratio
 
 __all__ = [
@@ -30,6 +31,7 @@ __all__ = [
     "Rate",
     "Reader",
     "ServerView",
+    "SurestSets",
     "Tally",
     "advantage_bound",
     "area_bound",

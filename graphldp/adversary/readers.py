@@ -1,6 +1,7 @@
 """What one person's report says about one of her attributes: the law of it, and the log odds of what was sent.
 
 reader_of(device).channel(fact)         the exact law, sampling of dimensions included
+reader_of(device).posterior(fact)       how sure the most telling whole report makes
 reader_of(device).odds(reports, fact)   of every person: log P[report | the fact holds] / P[report | it does not]
 
 An m-of-d report says nothing about an attribute that it does not show, and of one that it shows nothing but the value
@@ -20,6 +21,7 @@ from numpy.typing import NDArray
 
 from graphldp.adversary.channel import BLIND, OPEN, Channel
 from graphldp.adversary.facts import Fact, Side
+from graphldp.adversary.sets import SurestSets
 from graphldp.audit.law import Outcomes, outcomes
 from graphldp.audit.whole import channels_of
 from graphldp.client import Randomiser, Reports, VectorMechanism
@@ -79,6 +81,10 @@ class Reader(ABC):
     def channel(self, fact: Fact) -> Channel:
         """Return the law of what one report says about the fact."""
 
+    def posterior(self, fact: Fact) -> float:
+        """Return how sure of the fact the most telling whole report makes who knows how common every attribute is."""
+        return self.channel(fact).posterior(fact.prior)  # of independent attributes nothing else tells
+
     @abstractmethod
     def odds(self, entries: Entries, fact: Fact) -> Floats:
         """Return every person's log odds that her report gives; 0 where it says nothing."""
@@ -101,7 +107,7 @@ def reader_of(device: VectorMechanism | DirectedMechanism, features: Any = None)
     if isinstance(device, SetValued):
         return _Bits(device, features)
     if device.name in ("ppm", "ppm-safe"):
-        return _Levels(device)
+        return _Levels(device, features)
     raise OptionError(f"no attack on {device.name} is known: how its report tells of one attribute has to be written")
 
 
@@ -204,8 +210,10 @@ class _Features(Reader):
 class _Levels(Reader):
     """A level that is hidden: what is seen is the level sent, how many values, and the size of each."""
 
-    def __init__(self, device: Any) -> None:
+    def __init__(self, device: Any, features: Any) -> None:
         self.device = device
+        # Of every attribute, the mean of the sign that an unlimited budget would send; None if all are as common.
+        self.leans = None if features is None else np.asarray(device.base._unit(_means(features)), dtype=np.float64)
         levels = range(1, device.levels + 1)
         self.sizes = np.unique([size for level in levels for _, _, _, size, _ in channels_of(device, level)])
 
@@ -232,6 +240,33 @@ class _Levels(Reader):
         no, yes = self._law(fact.no), self._law(fact.yes)
         return Channel.of([no[key] for key in no], [yes[key] for key in no])
 
+    def posterior(self, fact: Fact) -> float:
+        """Return how sure the most telling report makes: its other signs show how large the budget is.
+
+        What a person has of the others is likelier to be told by a large budget. So the report that tells most shows
+        the attributes that are surest beforehand, each with its likelier sign.
+        """
+        if not fact.varies:
+            return fact.prior
+        device = self.device
+        no, yes = (
+            sum(share * float(device.base._unit(value)) for value, share in side) for side in (fact.no, fact.yes)
+        )
+        if self.leans is None:
+            others = np.full(device.dimensions - 1, abs(fact.prior * yes + (1 - fact.prior) * no))
+        else:
+            others = np.sort(np.abs(np.delete(self.leans, fact.attribute)))[::-1]
+        seen: dict[tuple[int, int, int], tuple[float, float]] = {}
+        for true, share in enumerate(probabilities(device.distribution, device.levels), start=1):
+            for sent, log, m, size, budget in channels_of(device, true):
+                lean = math.tanh(budget / m / 2)
+                chance = share * math.exp(log) * float(np.prod(1 + lean * others[: m - 1]))
+                key = (int(sent), int(m), self._size(size))
+                one, two = seen.get(key, (0.0, 0.0))
+                seen[key] = one + chance * (1 + lean * no), two + chance * (1 + lean * yes)
+        ratio = max(two / one if one else math.inf for one, two in seen.values() if one or two)
+        return 1 / (1 + (1 - fact.prior) / (fact.prior * ratio))
+
     def odds(self, entries: Entries, fact: Fact) -> Floats:
         no, yes = self._law(fact.no), self._law(fact.yes)
         reports, device = entries.reports, self.device
@@ -248,15 +283,22 @@ class _Levels(Reader):
         return out
 
 
+def _means(features: Any) -> Floats:
+    return np.asarray(features.mean(axis=0), dtype=np.float64).ravel()
+
+
 class _Bits(Reader):
     """A set: whether the report supports the attribute."""
 
     def __init__(self, device: SetValued, features: Any) -> None:
         self.device = device
         self.kept: Floats | None = None
+        self.sure: SurestSets | None = None
         if features is not None:
-            size = np.diff(items(features, device.low, device.high, device.name)[0])
-            self.kept = np.minimum(1.0, device.pad / np.maximum(1, size))
+            indptr, owned = items(features, device.low, device.high, device.name)
+            self.kept = np.minimum(1.0, device.pad / np.maximum(1, np.diff(indptr)))
+            shares = np.bincount(owned, minlength=device.dimensions) / max(1, len(indptr) - 1)
+            self.sure = SurestSets(device, shares)
 
     def _chances(self, fact: Fact) -> tuple[float, float]:
         present, absent = self.device.support_chances()
@@ -266,6 +308,11 @@ class _Bits(Reader):
     def channel(self, fact: Fact) -> Channel:
         present, absent = self._chances(fact)
         return Channel.of([1 - absent, absent], [1 - present, present])
+
+    def posterior(self, fact: Fact) -> float:
+        """Return how sure the most telling whole set makes; without features all attributes are equally common."""
+        sure = self.sure or SurestSets(self.device, np.full(self.device.dimensions, fact.prior))
+        return sure.posterior(fact.attribute, fact.prior)
 
     def odds(self, entries: Entries, fact: Fact) -> Floats:
         present, absent = self._chances(fact)

@@ -1,4 +1,4 @@
-"""What a reported set says of one attribute to somebody who knows all of the person's others.
+"""What a whole reported set says of one attribute: to somebody who knows all others, or how common they are.
 
 A set's padding ties the attributes together: a dummy gives way to an item, and one item of the set is drawn. So the
 odds depend on the rest, and the strongest attacker is one who knows it: only the attribute in question is open to her.
@@ -10,21 +10,25 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from graphldp.adversary.facts import Fact
-from graphldp.adversary.readers import Entries
 from graphldp.client.olh import buckets_of
 from graphldp.client.sets import SetValued, items
 from graphldp.errors import OptionError
 
-__all__ = ["InformedSets"]
+if TYPE_CHECKING:
+    from graphldp.adversary.readers import Entries
+
+__all__ = ["InformedSets", "SurestSets"]
 
 Floats: TypeAlias = NDArray[np.float64]
+
+_NEVER = 1e-40  # sets of a size that is rarer than that decide nothing
 Counts: TypeAlias = NDArray[np.int64]
 # Of people: the log likelihood of their reports, given how many items they have and how many of these are supported.
 Likelihood: TypeAlias = Callable[[Counts, Counts], Floats]
@@ -63,7 +67,7 @@ class InformedSets:
         hits = np.asarray((own * supported).sum(axis=1)).ravel().astype(np.int64)
         told = np.asarray(supported.sum(axis=1)).ravel().astype(np.int64)
         return cls(
-            likelihood=_LIKELIHOODS[device.name](device, told, entries),
+            likelihood=_LIKELIHOODS[device.name](device, told, _dummies(device, entries)),
             own=own,
             supported=sp.csc_array(supported),
             size=np.diff(indptr).astype(np.int64),
@@ -83,13 +87,131 @@ class InformedSets:
         return self.likelihood(self.size, self.hits) - self.likelihood(self.size[others], found)
 
 
+def _dummies(device: SetValued, entries: Entries) -> Counts:
+    """Return how many dummies each report supports from each place on, as far as everybody sees it.
+
+    Of `olh` alone: the hash function is sent, and so which dummies would have been told.
+    """
+    if device.name != "olh":
+        return np.zeros((entries.reports.nodes, device.pad + 1), dtype=np.int64)
+    sent, buckets = np.asarray(entries.sent.value), int(device.buckets)  # type: ignore[attr-defined]
+    numbers = device.dimensions + np.arange(device.pad)
+    inside = buckets_of(sent[:, :1], numbers[None, :], buckets) == sent[:, 1:]
+    later = np.zeros((len(sent), device.pad + 1), dtype=np.int64)
+    later[:, :-1] = np.cumsum(inside[:, ::-1], axis=1)[:, ::-1]
+    return later
+
+
+class SurestSets:
+    """The most telling reports about people who have each attribute independently, each with its own share.
+
+    Of one item of the set (oue, subset, olh) the report that tells most of an attribute supports it and, beside it, as
+    few and as rare others as can be: any of these may be the one that was drawn. For olh that is over all hash
+    functions, whether or not one of the 2^31 that there are does it. Where a report has to meet a set in several items
+    (privset), common attributes can serve better than rare ones: every mixture of the commonest and the rarest is
+    tried.
+    """
+
+    def __init__(self, device: SetValued, shares: Floats) -> None:
+        if device.name not in _LIKELIHOODS:
+            raise OptionError(f"no law of a whole report of {device.name} is known: its likelihood has to be written")
+        self.device = device
+        self.shares = np.asarray(shares, dtype=np.float64)
+        least = 1 if device.name in ("oue", "olh") else max(1, device.m - device.pad)  # at most `pad` dummies
+        most = 1 if device.name in ("oue", "olh") else min(device.m, device.dimensions)
+        self.told = range(least, most + 1)  # how many attributes a report supports
+        self.largest = len(_counting(self.shares))  # beyond that many attributes nobody has
+        self.worth: dict[int, Floats] = {}
+        self.found: dict[tuple[float, float], float] = {}
+
+    def posterior(self, attribute: int, prior: float) -> float:
+        """Return how sure of the attribute the most telling report makes, from what was known before."""
+        if prior in (0.0, 1.0):
+            return prior
+        key = (float(self.shares[attribute]), prior)
+        if key not in self.found:
+            ratio = self._best(np.sort(np.delete(self.shares, attribute))[::-1])
+            self.found[key] = prior * ratio / (prior * ratio + 1 - prior)
+        return self.found[key]
+
+    def _best(self, others: Floats) -> float:
+        """Return how much likelier the most telling report is with the attribute than without."""
+        most = self.told[-1] - 1
+        commonest = most if self.device.name == "privset" else 0
+        ends = _Ends(others, commonest, most)
+        best = 0.0
+        for told in self.told:
+            for common in range(min(told - 1, commonest) + 1):
+                inside, outside = ends.split(common, told - 1 - common)
+                worth = self._worth(told)
+                size = np.arange(len(outside)) + np.arange(len(inside))[:, None]
+                hits = np.broadcast_to(np.arange(len(inside))[:, None], size.shape)
+                have = inside @ worth[size + 1, hits + 1] @ outside
+                best = max(best, float(have / (inside @ worth[size, hits] @ outside)))
+        return best
+
+    def _worth(self, told: int) -> Floats:
+        """Return the likelihood of a report that supports so many, by how many items a set has, and are supported."""
+        if told not in self.worth:
+            size, hits = (part.ravel() for part in np.indices((2 * self.largest + 2, min(told, self.largest) + 2)))
+            fits = hits <= np.minimum(size, told)
+            size, hits = size[fits], hits[fits]
+            later = np.zeros((len(size), self.device.pad + 1), dtype=np.int64)
+            likelihood = _LIKELIHOODS[self.device.name](self.device, np.full(len(size), told), later)
+            worth = np.zeros((2 * self.largest + 2, min(told, self.largest) + 2))
+            worth[size, hits] = np.exp(likelihood(size, hits))
+            self.worth[told] = worth
+        return self.worth[told]
+
+
+class _Ends:
+    """How many attributes a person has of the commonest and the rarest ones, and how many of those between."""
+
+    def __init__(self, others: Floats, commonest: int, rarest: int) -> None:
+        self.others = others  # decreasing
+        stop = len(others) - rarest
+        self.commonest, self.rarest = _growing(others[:commonest]), _growing(others[::-1][:rarest])
+        self.apart = commonest <= stop
+        if self.apart:
+            between = _counting(others[commonest:stop])
+            self.left = [np.convolve(between, law) for law in _growing(others[:commonest][::-1])[::-1]]
+            self.right = _growing(others[stop:])[::-1]
+
+    def split(self, common: int, rare: int) -> tuple[Floats, Floats]:
+        """Return the law of how many of the `common` commonest and `rare` rarest a person has, and of the others."""
+        inside = _trimmed(np.convolve(self.commonest[common], self.rarest[rare]))
+        if not self.apart:
+            return inside, _counting(self.others[common : len(self.others) - rare])
+        return inside, _trimmed(np.convolve(self.left[common], self.right[rare]))
+
+
+def _growing(shares: Floats) -> list[Floats]:
+    """Return the law of how many of the first 0, 1, 2, ... of independent events happen."""
+    laws = [np.ones(1)]
+    for share in shares:
+        laws.append(_trimmed(np.convolve(laws[-1], (1 - share, share))))
+    return laws
+
+
+def _counting(shares: Floats) -> Floats:
+    """Return the law of how many of independent events happen, as far as it is worth a number."""
+    law = np.ones(1)
+    for share in shares:
+        law = _trimmed(np.convolve(law, (1 - share, share)))
+    return law
+
+
+def _trimmed(law: Floats) -> Floats:
+    return np.asarray(law[: np.flatnonzero(law > _NEVER)[-1] + 1])
+
+
 def _one_item(told: float, untold: float, size: Counts, hits: Counts, dummies: Floats, pad: int) -> Floats:
     """Return the log of the mean over the padded set of what an item's report is worth, told or not."""
     own = told * hits + untold * (size - hits)
     return np.asarray(np.log((own + dummies) / np.maximum(size, pad)))
 
 
-def _oue(device: Any, told: Counts, entries: Entries) -> Likelihood:
+def _oue(device: Any, told: Counts, later: Counts) -> Likelihood:
     own, other = device.item_chances()
 
     def likelihood(size: Counts, hits: Counts) -> Floats:
@@ -99,7 +221,7 @@ def _oue(device: Any, told: Counts, entries: Entries) -> Likelihood:
     return likelihood
 
 
-def _subset(device: Any, told: Counts, entries: Entries) -> Likelihood:
+def _subset(device: Any, told: Counts, later: Counts) -> Likelihood:
     gain = math.expm1(device._support.loss)
     # Of the dummies so many are in the set, and nobody sees which.
     each = 1 + gain * (device.m - told) / device.pad
@@ -110,15 +232,9 @@ def _subset(device: Any, told: Counts, entries: Entries) -> Likelihood:
     return likelihood
 
 
-def _olh(device: Any, told: Counts, entries: Entries) -> Likelihood:
+def _olh(device: Any, told: Counts, later: Counts) -> Likelihood:
     kept = device.item_chances()[0]
     missed = (1 - kept) / (device.buckets - 1)
-    # The hash function is sent, so that everybody sees which dummies would have been told.
-    sent = np.asarray(entries.sent.value)
-    numbers = device.dimensions + np.arange(device.pad)
-    inside = buckets_of(sent[:, :1], numbers[None, :], device.buckets) == sent[:, 1:]
-    later = np.zeros((len(sent), device.pad + 1), dtype=np.int64)  # how many dummies from each place on
-    later[:, :-1] = np.cumsum(inside[:, ::-1], axis=1)[:, ::-1]
 
     def likelihood(size: Counts, hits: Counts) -> Floats:
         used = np.minimum(size, device.pad)
@@ -129,7 +245,7 @@ def _olh(device: Any, told: Counts, entries: Entries) -> Likelihood:
     return likelihood
 
 
-def _privset(device: Any, told: Counts, entries: Entries) -> Likelihood:
+def _privset(device: Any, told: Counts, later: Counts) -> Likelihood:
     from scipy.stats import hypergeom
 
     gain, pad, most = math.expm1(device._support.loss), device.pad, device.overlap - 1
@@ -145,7 +261,8 @@ def _privset(device: Any, told: Counts, entries: Entries) -> Likelihood:
     return likelihood
 
 
-_LIKELIHOODS: dict[str, Callable[[Any, Counts, Entries], Likelihood]] = {
+# From the device, how many features each report supports, and how many dummies from each place on.
+_LIKELIHOODS: dict[str, Callable[[Any, Counts, Counts], Likelihood]] = {
     "oue": _oue,
     "subset": _subset,
     "olh": _olh,

@@ -1,10 +1,9 @@
-"""Whether a mechanism keeps its claim, and what a result has spent.
+"""Whether a mechanism keeps its claim.
 
 audit_mechanism(name, epsilon, options)     a registered mechanism: exact loss, goodness of fit, lower bound, verdict
 audit_function(function, epsilon, options)  anybody's (x, epsilon, rng) -> report as a black box
-ledger_from_meta(metas)                     the budget that a result used, from its artifacts' metadata
 
-Each name's module is imported when the name is first used: every stage needs the ledger, few need the audit.
+Each name's module is imported when the name is first used.
 """
 
 from __future__ import annotations
@@ -25,7 +24,6 @@ if TYPE_CHECKING:
         feature_information,
         information_bound,
     )
-    from graphldp.audit.ledger import Ledger, Spend, ledger_from_meta, spends_of
     from graphldp.audit.mechanisms import Audit, AuditOptions, Row, audit_mechanism, audit_rows
     from graphldp.audit.properties import (
         PROPERTIES,
@@ -47,11 +45,9 @@ __all__ = [
     "Finding",
     "Fit",
     "Information",
-    "Ledger",
     "Loss",
     "Power",
     "Row",
-    "Spend",
     "audit_function",
     "audit_gaussian",
     "audit_mechanism",
@@ -66,9 +62,7 @@ __all__ = [
     "gaussian_sigma",
     "information_bound",
     "joint_loss",
-    "ledger_from_meta",
     "scalar_loss",
-    "spends_of",
 ]
 
 _HOMES = {
@@ -79,7 +73,6 @@ _HOMES = {
     "fit": ("Fit", "Power"),
     "gaussian": ("gaussian_delta", "gaussian_epsilon", "gaussian_sigma"),
     "information": ("Information", "class_information", "feature_information", "information_bound"),
-    "ledger": ("Ledger", "Spend", "ledger_from_meta", "spends_of"),
     "mechanisms": ("Audit", "AuditOptions", "Row", "audit_mechanism", "audit_rows"),
     "properties": ("PROPERTIES", "audit_gaussian", "audit_same_law", "audit_soft_threshold", "audit_unbiased"),
 }

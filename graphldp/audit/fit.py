@@ -24,6 +24,7 @@ __all__ = [
     "Fit",
     "Power",
     "Sampler",
+    "budgeted",
     "fit",
     "moved",
     "pooled",
@@ -170,14 +171,19 @@ def power(
 
 def scaled(base: Randomiser) -> Callable[[float], Randomiser]:
     """Return the randomiser with a factor on its budget."""
+    return budgeted(lambda factor: replace(base, epsilon=base.epsilon * factor))
 
-    def law_of(factor: float) -> Randomiser:
+
+def budgeted(law_of: Callable[[float], Randomiser]) -> Callable[[float], Randomiser]:
+    """Return the law with a factor on its budget; where that is refused, with the same factor the other way."""
+
+    def law(factor: float) -> Randomiser:
         try:
-            return replace(base, epsilon=base.epsilon * factor)
-        except OptionError:  # a budget that the mechanism refuses; the same factor the other way is as far
-            return replace(base, epsilon=base.epsilon / factor)
+            return law_of(factor)
+        except OptionError:
+            return law_of(1 / factor)
 
-    return law_of
+    return law
 
 
 def resolution(law_of: Callable[[float], Randomiser], reports: float) -> float:

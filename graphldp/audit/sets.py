@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from graphldp.audit.budget import ALPHA
 from graphldp.audit.empirical import Bound, bound_of_scores
 from graphldp.audit.exact import vector
-from graphldp.audit.fit import WRONG_BUDGET, Power
+from graphldp.audit.fit import WRONG_BUDGET, Power, budgeted
 from graphldp.audit.quantiles import map_distance
 from graphldp.audit.subject import Setting
 from graphldp.audit.whole import Case, WholeFinding, whole_problems
@@ -204,7 +204,7 @@ def audit_sets(subject: Any, nominal: float, setting: Setting, samples: int, see
             *_drawn_problems(device),
         ],
         case=case,
-        laws_of=(lambda factor: replace(device, epsilon=device.epsilon * factor).choice,),
+        laws_of=(budgeted(lambda factor: replace(device, epsilon=device.epsilon * factor).choice),),
     )
 
 

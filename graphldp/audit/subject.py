@@ -32,7 +32,7 @@ Floats: TypeAlias = NDArray[np.float64]
 LEVELS = 5  # of a randomiser of privacy levels
 CLASSES = 4  # of a vote
 FEW = 4  # dimensions of the records that every report about which can be counted
-_NOTHING = 1e-12  # the budget of a feature whose share is 0: its law is that of a number drawn without looking
+_NOTHING = 1e-10  # the budget of a feature whose share is 0: its law is that of a number drawn without looking
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from graphldp.audit.budget import ALPHA
 from graphldp.audit.empirical import bound_of_scores
 from graphldp.audit.exact import vector
-from graphldp.audit.fit import FEWEST_TOUCHED, WRONG_BUDGET, Power
+from graphldp.audit.fit import FEWEST_TOUCHED, WRONG_BUDGET, Power, budgeted
 from graphldp.audit.quantiles import map_distance
 from graphldp.audit.subject import FEW, Setting, subject_of
 from graphldp.audit.whole import Case, WholeFinding, whole_problems
@@ -118,7 +118,7 @@ def audit_vote(subject: Any, nominal: float, setting: Setting, samples: int, see
         bias=math.nan,
         problems=whole_problems(small.claim.epsilon, loss, small.privacy_loss(), found, bound),
         case=case,
-        laws_of=(lambda factor: with_budget(factor).choice,),
+        laws_of=(budgeted(lambda factor: with_budget(factor).choice),),
     )
 
 

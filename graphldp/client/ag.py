@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 from functools import lru_cache
 
-from graphldp.client.gaussian import Gaussian, log_delta_of
+from graphldp.client.gaussian import Gaussian, most_log_delta
 from graphldp.client.registry import register
 
 __all__ = ["AnalyticGaussian", "calibrate"]
@@ -19,16 +19,17 @@ def calibrate(epsilon: float, delta: float) -> float:
     Bisection on the log of delta as a function of the log of the deviation.
     """
     target = math.log(delta)
+    errors = 2.0  # one more than the loss of this noise is stated with, which then stays within the claim
     low = high = 0.0
-    while log_delta_of(epsilon, math.exp(-low)) <= target:
+    while most_log_delta(epsilon, math.exp(-low), errors) <= target:
         low -= 1.0
-    while log_delta_of(epsilon, math.exp(-high)) > target:
+    while most_log_delta(epsilon, math.exp(-high), errors) > target:
         high += 1.0
     while high - low > 1e-14 * max(1.0, abs(high)):
         middle = (low + high) / 2
         if middle in (low, high):
             break
-        low, high = (middle, high) if log_delta_of(epsilon, math.exp(-middle)) > target else (low, middle)
+        low, high = (middle, high) if most_log_delta(epsilon, math.exp(-middle), errors) > target else (low, middle)
     # A last step up, larger than the error of the logarithms, so that noise is never rounded down.
     return math.exp(high) * (1 + 1e-10)
 

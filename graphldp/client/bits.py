@@ -69,7 +69,7 @@ class Bits(Randomiser):
     def __post_init__(self) -> None:
         Randomiser.__post_init__(self)
         check_count(self.name, "bits", self.bits, 1, 14)
-        check_number(self.name, "tilt", self.tilt)
+        object.__setattr__(self, "tilt", check_number(self.name, "tilt", self.tilt))
         if not 0 <= self.tilt < 0.5:
             raise OptionError(f"{self.name}: tilt must be at least 0 and below 1/2, got {self.tilt}")
 

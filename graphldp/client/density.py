@@ -41,7 +41,7 @@ class Density(Randomiser):
         # The bare form super() does not work in a dataclass with slots, which replaces the class.
         Randomiser.__post_init__(self)
         if self.grid is not None:
-            check_number(self.name, "grid", self.grid)
+            object.__setattr__(self, "grid", check_number(self.name, "grid", self.grid))
             if not 0 < self.grid < math.inf:
                 raise OptionError(
                     f"{self.name}: grid must be finite and > 0, got {self.grid}; leave it out for a spacing that costs "
@@ -208,13 +208,18 @@ class Window(Density):
     def _log_cell(self, left: Floats, right: Floats, z: Floats) -> Floats:
         left, right = np.maximum(left, -self._reach), np.minimum(right, self._reach)
         length = np.maximum(right - left, 0.0)
+        first, last = self._slope * z - self._half_width, self._slope * z + self._half_width
+        width = max(2 * self._half_width, np.finfo(np.float64).tiny)
+        # Where the cell lies in the window this is its length, to the last bit, so that the ratio of two cells is.
+        shared = np.maximum(np.minimum(right, last) - np.maximum(left, first), 0.0)
+        shared = np.where((left < first) & (last <= right), width, shared)
         # An outermost cell that only touches the end of the support is never sent.
         solid = length > 4 * np.spacing(self._reach)
         # Relative to what the thin level alone would give the cell; in logarithms, since budgets go up to 1000.
         with np.errstate(divide="ignore"):
-            share = np.log(np.maximum(self._share(right, z) - self._share(left, z), 0.0))
-            surplus = np.log(self._contrast) - self._log_rest + np.log(2 * self._reach)
-            log = np.logaddexp(0.0, surplus + share - np.log(np.where(solid, length, 1.0)))
+            share = np.log(shared) - np.log(np.where(solid, length, 1.0))
+            surplus = np.log(self._contrast) - self._log_rest + np.log(2 * self._reach) - np.log(width)
+            log = np.logaddexp(0.0, surplus + share)
         return np.where(solid, log, -np.inf)
 
     def _mean(self, z: Floats) -> Floats:

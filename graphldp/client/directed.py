@@ -133,7 +133,8 @@ class DirectedMechanism:
 
         `level` is each node's public privacy level, for devices that have levels: the same as in the first round.
         """
-        nodes, _ = check_features(features, self.device.dimensions)
+        features = check_features(features, self.device.dimensions)
+        nodes = int(features.shape[0])
         if isinstance(self.device, PublicLevels):
             if level is None:
                 raise OptionError("the second round needs the levels of the first: give them as level")

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from graphldp.client.coded import Geometric
-from graphldp.client.randomiser import Floats, check_number
+from graphldp.client.randomiser import LOWEST, Floats, check_number, settled
 from graphldp.client.registry import Claim, check_options, register
 from graphldp.client.reports import Reports
 from graphldp.client.sampling import rows
@@ -136,7 +136,9 @@ class FeatureRR(VectorMechanism):
 
     def _feature(self, share: float) -> FeatureResponse | None:
         epsilon = share * self.epsilon
-        return FeatureResponse(epsilon=epsilon, low=self.low, high=self.high, bins=self.bins) if epsilon > 0 else None
+        if epsilon < LOWEST:  # a feature with so small a share is reported at random
+            return None
+        return FeatureResponse(epsilon=epsilon, low=self.low, high=self.high, bins=self.bins)
 
     def _by_share(self) -> list[tuple[FeatureResponse | None, NDArray[np.int64]]]:
         distinct, which = np.unique(np.array(self.theta), return_inverse=True)
@@ -151,7 +153,8 @@ class FeatureRR(VectorMechanism):
 
     def privacy_loss(self) -> float:
         """Return the exact loss of the whole report: the sum of all features' exact losses."""
-        return math.fsum(part.vector_loss(len(columns)) for part, columns in self._by_share() if part is not None)
+        parts = [(part, len(columns)) for part, columns in self._by_share() if part is not None]
+        return settled(math.fsum(part.vector_loss(count) for part, count in parts), self.epsilon)
 
     def _perturb(self, features: Any, nodes: int, rng: UniformSource, level: ArrayLike | None) -> Reports:
         if level is not None:

@@ -16,15 +16,32 @@ from graphldp.errors import OptionError
 
 __all__ = ["Gaussian", "delta_of", "epsilon_of"]
 
+_ROUNDING = 4e-15  # the error of the logarithm of a normal tail, relative to 1 plus its size
+
 
 def log_delta_of(epsilon: float, ratio: float) -> float:
     """Return the log of the exact delta at epsilon; ratio is the sensitivity over the standard deviation.
 
     delta = Phi(r/2 - epsilon/r) - e^epsilon Phi(-r/2 - epsilon/r): Balle & Wang, ICML 2018, Theorem 8.
     """
-    first = normal.log_cdf(ratio / 2 - epsilon / ratio)
-    gap = epsilon + normal.log_cdf(-ratio / 2 - epsilon / ratio) - first
+    first, gap = _parts(epsilon, ratio)
     return first + math.log(-math.expm1(gap)) if gap < 0 else -math.inf
+
+
+def _parts(epsilon: float, ratio: float) -> tuple[float, float]:
+    """Return the log of the first term, and that of the second minus it."""
+    first = normal.log_cdf(ratio / 2 - epsilon / ratio)
+    return first, epsilon + normal.log_cdf(-ratio / 2 - epsilon / ratio) - first
+
+
+def most_log_delta(epsilon: float, ratio: float, errors: float = 1.0) -> float:
+    """Return the log of delta at its largest within so many times the arithmetic's error: what a promise is made from.
+
+    The two terms are nearly alike at a small budget, and what is left of their difference has lost digits.
+    """
+    first, gap = _parts(epsilon, ratio)
+    error = errors * _ROUNDING * (1 + abs(first) + epsilon)
+    return first + error + math.log(-math.expm1(min(gap, 0.0) - error))
 
 
 def delta_of(epsilon: float, ratio: float) -> float:
@@ -35,14 +52,14 @@ def delta_of(epsilon: float, ratio: float) -> float:
 def epsilon_of(delta: float, ratio: float) -> float:
     """Return the smallest epsilon at which Gaussian noise has at most this delta, rounded up."""
     target = math.log(delta)
-    if log_delta_of(0.0, ratio) <= target:
+    if most_log_delta(0.0, ratio) <= target:
         return 0.0
     low, high = 0.0, 1.0
-    while log_delta_of(high, ratio) > target:
+    while most_log_delta(high, ratio) > target:
         low, high = high, 2 * high
     while high - low > 1e-12 * high:
         middle = (low + high) / 2
-        low, high = (middle, high) if log_delta_of(middle, ratio) > target else (low, middle)
+        low, high = (middle, high) if most_log_delta(middle, ratio) > target else (low, middle)
     return high
 
 
@@ -63,7 +80,7 @@ class Gaussian(Additive):
 
     def __post_init__(self) -> None:
         Additive.__post_init__(self)
-        check_number(self.name, "delta", self.delta)
+        object.__setattr__(self, "delta", check_number(self.name, "delta", self.delta))
         if not 0 < self.delta < 1:
             raise OptionError(f"{self.name}: delta must be > 0 and < 1, got {self.delta}; without a delta use 'lp'")
         if isinstance(self.coordinates, bool) or not isinstance(self.coordinates, int) or self.coordinates < 1:

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from graphldp.client.coded import check_count
-from graphldp.client.randomiser import Floats, uniform
+from graphldp.client.randomiser import Floats, check_budget, uniform
 from graphldp.client.vector import VectorMechanism, log_sets
 from graphldp.errors import DataError, OptionError
 from graphldp.randomness import UniformSource
@@ -94,6 +94,7 @@ class Personalised(VectorMechanism):
         """Refuse options that do not fit; `build` calls it before anything is computed."""
         check_count(self.name, "levels", self.levels, 1, 64)
         probabilities(self.distribution, self.levels)
+        check_budget(f"{self.name} (level {self.levels})", max(self.budgets))
 
 
 def refuse_m(name: str, m: Any, computed: int) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from graphldp.client.randomiser import Floats
+from graphldp.client.randomiser import Floats, settled
 from graphldp.client.registry import register
 from graphldp.client.reports import Reports
 from graphldp.client.sets import Membership, OneItem
@@ -62,8 +62,13 @@ class OptimalLocalHashing(OneItem):
         return max(2, min(_MOST_BUCKETS, round(math.exp(min(self.epsilon, 20.0))) + 1))
 
     @property
+    def _others(self) -> float:
+        """How likely all other buckets together are, relative to the drawn item's."""
+        return (self.buckets - 1) * math.exp(-self.epsilon)
+
+    @property
     def _kept(self) -> float:
-        return 1 / (1 + (self.buckets - 1) * math.exp(-self.epsilon))
+        return 1 / (1 + self._others)
 
     def item_chances(self) -> tuple[float, float]:
         """Return the probabilities that a report supports the drawn item, and another one."""
@@ -72,13 +77,13 @@ class OptimalLocalHashing(OneItem):
     @property
     def choice(self) -> Membership:
         """The law of whether the bucket of the drawn item is told, whatever the item."""
-        return Membership(epsilon=self.epsilon, present=self._kept, absent=self._kept)
+        kept, missed = self._kept, self._others / (1 + self._others)
+        return Membership(epsilon=self.epsilon, present=kept, absent=kept, missed=(missed, missed))
 
     def privacy_loss(self) -> float:
-        """Return the exact loss of the whole report: that of the bucket."""
-        decay = math.exp(-self.epsilon)
-        others = -math.log1p((self.buckets - 1) * decay) - self.epsilon
-        return math.log(self._kept) - others
+        """Return the exact loss of the whole report: that of the bucket, from the probabilities that are used."""
+        kept, missed = self.choice.log_law([1.0, 0.0], 0.0)
+        return settled(float(kept - (missed - math.log(self.buckets - 1))), self.epsilon)
 
     def _send(self, drawn: NDArray[Any], rng: UniformSource) -> Any:
         seeds = rng.integers(0, _SEEDS, len(drawn))

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from graphldp.client.randomiser import settled
 from graphldp.client.registry import register
 from graphldp.client.reports import Reports
 from graphldp.client.sets import Membership, OneItem, every_dimension
@@ -60,7 +61,7 @@ class OptimizedUnaryEncoding(OneItem):
         rest = np.minimum(self.pad, self.dimensions - size)
         most = np.log((size * (own / other) + (self.pad - size)) / self.pad)
         least = np.log((rest * ((1 - own) / (1 - other)) + (self.pad - rest)) / self.pad)
-        return float((most - least).max())
+        return settled(float((most - least).max()), self.epsilon)
 
     def _send(self, drawn: NDArray[Any], rng: UniformSource) -> Any:
         return self.choice.sample(np.where(drawn[:, None] == np.arange(self.dimensions), 1.0, -1.0), rng)

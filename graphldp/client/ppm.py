@@ -72,6 +72,7 @@ class PersonalisedPerturbation(Personalised):
         check_gamma("ppm", options.get("gamma", 0.5))
         out = cls(epsilon=float(epsilon), dimensions=dimensions, m=1, low=low, high=high, **options)
         out.check()
+        out._esw(1)  # the smallest budget is checked
         widest = max(out.m_of(level) for level in range(1, out.levels + 1))
         refuse_m("ppm", m, widest)
         return cls(epsilon=float(epsilon), dimensions=dimensions, m=widest, low=low, high=high, **options)

@@ -14,7 +14,7 @@ from graphldp.client.levels import Personalised, padded, probabilities, refuse_m
 from graphldp.client.m_rules import best_m
 from graphldp.client.mb import MultiBit
 from graphldp.client.ppm import check_gamma, level_randomiser
-from graphldp.client.randomiser import Floats
+from graphldp.client.randomiser import Floats, settled
 from graphldp.client.registry import Claim, check_options, register
 from graphldp.client.reports import Reports
 from graphldp.client.sampling import choose, gather
@@ -36,8 +36,9 @@ class SafePersonalised(Personalised):
     Formula: e_t = (1-gamma) epsilon 2^(t-1); t' = ESW(t, gamma epsilon), the same for all; m = m(decode(t')) of d
         dimensions report a sign, P[+1] = 1/2 + z/2 tanh(e_t/(2m)). Sent: t', the dimensions, the signs.
     Claim: (gamma epsilon + e_h)-LDP for the pair of features and level, h the highest level; for the features of a
-        user of known level t, e_t. No mechanism can give every pair with level 1 the budget of level 1 and level h
-        more than twice that.
+        user of known level t, e_t. What a user of each level spends (`budgets`) is the largest loss between her and
+        anybody else, nearly the same for all levels. No mechanism can give every pair with level 1 the budget of
+        level 1 and level h more than twice that.
     Estimator: sign times w(t'). `unbiased` weights solve sum over t' of P[t'|t] (m/d) tanh(e_t/(2m)) w(t') = 1 for
         every t with the least second moment; `plug-in` weights divide by the mean of (m/d) tanh given t', which is
         unbiased for the average user only. `auto` takes the first unless their second moment is 10 times larger.
@@ -68,6 +69,7 @@ class SafePersonalised(Personalised):
             raise OptionError(f"ppm-safe: weights must be one of {', '.join(WEIGHTS)}; got {options['weights']!r}")
         out = cls(epsilon=float(epsilon), dimensions=dimensions, m=1, low=low, high=high, **options)
         out.check()
+        MultiBit(epsilon=out._features(1) / int(out._channel()[1].max()))  # the smallest budget of a value is checked
         widest = max(out.m_of(level) for level in range(1, out.levels + 1))
         refuse_m("ppm-safe", m, widest)
         return cls(epsilon=float(epsilon), dimensions=dimensions, m=widest, low=low, high=high, **options)
@@ -82,9 +84,17 @@ class SafePersonalised(Personalised):
 
     @property
     def budgets(self) -> tuple[float, ...]:
-        """What users of each level spend on features and level together, lowest level first."""
-        first = self.gamma * self.epsilon
-        return tuple(first + self._features(level) for level in range(1, self.levels + 1))
+        """What users of each level spend on features and level together, lowest level first.
+
+        It is the largest loss between such a user and any other, of any level and with any features: what her report
+        lets be told apart. It differs little between levels, since the strictest user hides among the laxest.
+        """
+        return _pair_budgets(self)
+
+    @property
+    def largest(self) -> float:
+        """What is claimed for every user: the level's share, and the features of the highest level."""
+        return self.gamma * self.epsilon + self._features(self.levels)
 
     def m_of(self, level: int) -> int:
         """Return how many dimensions are reported when the reported level decodes to this one."""
@@ -103,7 +113,7 @@ class SafePersonalised(Personalised):
     def claim(self) -> Claim:
         """What the mechanism promises for features and level together."""
         return Claim(
-            epsilon=max(self.budgets),
+            epsilon=self.largest,
             neighbours="any two pairs of features and level; features alone, of a known level: (1-gamma) of its budget",
         )
 
@@ -121,8 +131,7 @@ class SafePersonalised(Personalised):
 
     def privacy_loss(self) -> float:
         """Return the exact loss of level, indices and signs together, over all pairs of levels."""
-        levels = range(1, self.levels + 1)
-        return max(self.pair_loss(one, other) for one in levels for other in levels)
+        return settled(max(self.budgets), self.claim.epsilon)
 
     def _gain(self) -> tuple[Floats, Floats]:
         """Return P[t' | t] m/d, and that times the mean sign of a value at the end of the range."""
@@ -196,6 +205,13 @@ class SafePersonalised(Personalised):
     def options(self) -> dict[str, Any]:
         """Return the options from which `protocol` builds an equal mechanism, as JSON-able values."""
         return {key: getattr(self, key) for key in ("levels", "distribution", "gamma", "m_rule", "weights")}
+
+
+@lru_cache(maxsize=1024)
+def _pair_budgets(device: SafePersonalised) -> tuple[float, ...]:
+    levels = range(1, device.levels + 1)
+    losses = {(one, other): device.pair_loss(one, other) for one in levels for other in levels}
+    return tuple(max(max(losses[one, other], losses[other, one]) for other in levels) for one in levels)
 
 
 @lru_cache(maxsize=4096)

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphldp.client.coded import check_count
-from graphldp.client.randomiser import Randomiser
+from graphldp.client.randomiser import Randomiser, settled
 from graphldp.client.registry import register
 from graphldp.client.reports import Reports
 from graphldp.client.sets import (
@@ -96,7 +96,7 @@ class PrivSet(SetValued):
 
     def privacy_loss(self) -> float:
         """Return the exact loss of the whole report: the log ratio of the two weights."""
-        return self._support.loss
+        return settled(self._support.loss, self.epsilon)
 
     def _report(self, padded: NDArray[np.int32], rng: UniformSource) -> Any:
         meet = self.choice.sample(np.zeros(len(padded)), rng)

@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from graphldp.client.gaussian import Gaussian
 from graphldp.client.m_rules import M_RULES, best_m, choose_m
-from graphldp.client.randomiser import Floats, Randomiser, build, check_number
+from graphldp.client.randomiser import Floats, Randomiser, build, check_budget, check_number, plain, settled
 from graphldp.client.registry import Claim, lookup, own_options
 from graphldp.client.reports import Reports
 from graphldp.client.sampling import choose, gather, present, rows
@@ -86,7 +86,7 @@ class Sampled(VectorMechanism):
         """
         if isinstance(self.base, Gaussian):
             return self.base.vector_loss(self.m, self.delta)
-        return self.base.vector_loss(self.m)
+        return settled(self.base.vector_loss(self.m), self.epsilon)
 
     def _perturb(self, features: Any, nodes: int, rng: UniformSource, level: ArrayLike | None) -> Reports:
         if level is not None:
@@ -173,7 +173,7 @@ def _gaussian(
     composition = options.pop("composition", "joint")
     if composition not in COMPOSITIONS:
         raise OptionError(f"composition must be one of {', '.join(COMPOSITIONS)}; got {composition!r}")
-    check_number(name, "epsilon", epsilon)
+    epsilon = check_budget(name, epsilon)
     if "coordinates" in options:
         raise OptionError(f"{name}: coordinates is fixed by the dimensions here; leave it out")
     if composition == "joint":
@@ -219,6 +219,8 @@ def protocol(
             mechanism's own options.
     """
     dimensions = check_dimensions(dimensions)
+    epsilon, low, high, m = plain(epsilon), plain(low), plain(high), plain(m)
+    options = {key: plain(value) for key, value in options.items()}
     cls = lookup(name)
     if cls.kind == "vector":
         built: VectorMechanism = cls.build(epsilon, dimensions, low, high, m, options)

@@ -21,16 +21,93 @@ from graphldp.client.registry import check_options, lookup, option_values, own_o
 from graphldp.errors import OptionError
 from graphldp.randomness import UniformSource
 
-__all__ = ["Floats", "Randomiser", "build", "check_number", "uniform"]
+__all__ = [
+    "HIGHEST",
+    "LOWEST",
+    "Floats",
+    "Randomiser",
+    "build",
+    "check_budget",
+    "check_number",
+    "check_range",
+    "plain",
+    "settled",
+    "uniform",
+]
 
 Floats: TypeAlias = NDArray[np.float64]
 LOSS_INPUTS = 41  # grid points of the input range over which the loss is maximised; the ends are among them
+# The budgets, of a whole report and of each reported value, that float64 can keep. A probability near 1/2 is known to
+# 1e-16, which at the lowest budget is a millionth of it; at the highest the rarest report has e^-540, which `uniform`
+# can still draw.
+LOWEST, HIGHEST = 1e-10, 500.0
+_RESOLVED = 2**14  # float32 numbers that a range must have
+_FARTHEST = 1e20  # the reports of the smallest budgets go 1e17 times as far
+_ROUNDING = 4e-15  # the error of a loss, which is a difference of logarithms; and that relative to it
 
 
-def check_number(name: str, option: str, value: Any) -> None:
-    """Refuse anything but a real number (a bool is none)."""
+def plain(value: Any) -> Any:
+    """Return Python's number for numpy's, so that no arithmetic is done in fewer bits than float64 has."""
+    if isinstance(value, np.floating):
+        return float(value)
+    return value.item() if isinstance(value, np.integer | np.bool_) else value
+
+
+def check_number(name: str, option: str, value: Any) -> float:
+    """Return a real number as float64 holds it; anything else is refused (a bool is none)."""
     if isinstance(value, bool) or not isinstance(value, int | float | np.floating | np.integer):
         raise OptionError(f"{name}: {option} must be a number, got {value!r}")
+    try:
+        return float(value)
+    except OverflowError:
+        raise OptionError(f"{name}: {option} must be a number that float64 can hold, got a larger one") from None
+
+
+def check_budget(name: str, epsilon: Any) -> float:
+    """Return the budget as float64 holds it; one that float64 probabilities cannot keep is refused."""
+    budget = check_number(name, "epsilon", epsilon)
+    if not 0 < budget < math.inf:
+        raise OptionError(
+            f"{name}: epsilon must be finite and > 0, got {budget}; to send nothing about the data use "
+            "mechanism 'null' (epsilon 0), to send the data itself 'identity' (epsilon inf)"
+        )
+    if budget < LOWEST:
+        raise OptionError(
+            f"{name}: epsilon must be at least {LOWEST:g} for each reported value, got {budget:g}: float64 cannot keep "
+            "a smaller one; spend more, report fewer dimensions, or use mechanism 'null' (epsilon 0)"
+        )
+    if budget > HIGHEST:
+        raise OptionError(
+            f"{name}: epsilon must be at most {HIGHEST:g}, got {budget:g}: the rarest report would never be drawn in "
+            "float64, and the loss be infinite; spend less, or use mechanism 'identity' (epsilon inf)"
+        )
+    return budget
+
+
+def check_range(name: str, low: float, high: float) -> None:
+    """Refuse a range that is none, and one of which float32, in which reports and estimates are, tells too few values.
+
+    What float32 moves is then less than a 2^-15th of the range, far below any noise, and no report overflows.
+    """
+    if not (math.isfinite(low) and math.isfinite(high) and low < high):
+        raise OptionError(f"{name}: needs finite low < high, got low {low} and high {high}")
+    farthest = max(abs(low), abs(high))
+    if farthest > _FARTHEST:
+        raise OptionError(
+            f"{name}: the range {low} to {high} goes beyond {_FARTHEST:g}, where noisy reports leave float32; map your "
+            "values to [0, 1]"
+        )
+    count = (high - low) / float(np.spacing(np.float32(farthest)))
+    if count < _RESOLVED:
+        raise OptionError(
+            f"{name}: the range {low} to {high} has only {max(1, int(count))} float32 numbers, in which reports are "
+            "sent; shift your values to [0, 1]"
+        )
+
+
+def settled(loss: float, epsilon: float) -> float:
+    """Return a loss that was computed from a law; one that exceeds the budget by rounding alone is the budget."""
+    return epsilon if epsilon < loss <= epsilon + _ROUNDING * (1 + epsilon) else loss
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,17 +144,13 @@ class Randomiser(ABC):
     def __post_init__(self) -> None:
         check_number(self.name, "epsilon", self.epsilon)
         self._check_epsilon()
-        for end in ("low", "high"):
-            check_number(self.name, end, getattr(self, end))
-        if not (math.isfinite(self.low) and math.isfinite(self.high) and self.low < self.high):
-            raise OptionError(f"{self.name}: needs finite low < high, got low {self.low} and high {self.high}")
+        for number in ("epsilon", "low", "high"):
+            # Numpy's shorter floats would make the arithmetic that follows as coarse as they are.
+            object.__setattr__(self, number, check_number(self.name, number, getattr(self, number)))
+        check_range(self.name, self.low, self.high)
 
     def _check_epsilon(self) -> None:
-        if not 0 < self.epsilon < math.inf:
-            raise OptionError(
-                f"{self.name}: epsilon must be finite and > 0, got {self.epsilon}; to send nothing about the data use "
-                "mechanism 'null' (epsilon 0), to send the data itself 'identity' (epsilon inf)"
-            )
+        check_budget(self.name, self.epsilon)
 
     # The law, on the unit scale -------------------------------------------------------------------------------
 
@@ -196,7 +269,7 @@ class Randomiser(ABC):
 
     def privacy_loss(self) -> float:
         """Return the largest log ratio of the law over pairs of inputs and all outputs, computed from the law."""
-        return float(_gaps(self._loss_table()[2]).max())
+        return settled(float(_gaps(self._loss_table()[2]).max()), self.epsilon)
 
     def worst_pair(self) -> tuple[float, float, float]:
         """Return two values and the report whose odds between them are largest: where the loss is attained."""
@@ -246,4 +319,4 @@ def build(name: str, epsilon: float, low: float, high: float, options: Mapping[s
     if not issubclass(cls, Randomiser):
         raise OptionError(f"{name} randomises a whole vector, not one value: use protocol({name!r}, ...)")
     check_options(name, options, own_options(cls, Randomiser))
-    return cls(epsilon=epsilon, low=low, high=high, **options)
+    return cls(epsilon=epsilon, low=low, high=high, **{key: plain(value) for key, value in options.items()})

@@ -19,7 +19,7 @@ from graphldp.client.finite import Finite
 from graphldp.client.randomiser import Floats, Randomiser
 from graphldp.client.registry import Claim, check_options
 from graphldp.client.reports import Reports
-from graphldp.client.sampling import choose, is_sparse
+from graphldp.client.sampling import choose, is_sparse, sorted_rows
 from graphldp.client.vector import VectorMechanism
 from graphldp.errors import DataError, OptionError
 from graphldp.randomness import UniformSource
@@ -51,10 +51,12 @@ class Membership(Finite):
     Attributes:
         present: the probability if the person has the feature.
         absent: the probability if not.
+        missed: one minus either, where that is too small to be had by subtracting.
     """
 
     present: float
     absent: float
+    missed: tuple[float, float] | None = None
 
     name: ClassVar[str] = "membership"
     scaled: ClassVar[bool] = False
@@ -63,10 +65,17 @@ class Membership(Finite):
     def _share(self, z: Floats) -> Floats:
         return np.asarray(self.absent + (self.present - self.absent) * (z + 1) / 2)
 
+    def _rest(self, z: Floats) -> Floats:
+        if self.missed is None:
+            return np.asarray(1 - self._share(z))
+        present, absent = self.missed
+        return np.asarray(absent + (present - absent) * (z + 1) / 2)
+
     def _log_law(self, y: Floats, z: Floats) -> Floats:
         share = self._share(z)
         with np.errstate(divide="ignore"):
-            return np.where(y == 1, np.log(share), np.where(y == 0, np.log1p(-share), -np.inf))
+            rest = np.log1p(-share) if self.missed is None else np.log(self._rest(z))
+            return np.where(y == 1, np.log(share), np.where(y == 0, rest, -np.inf))
 
     def _support(self, z: Floats) -> Floats:
         return np.broadcast_to(np.array([0.0, 1.0]), (*z.shape, 2))
@@ -75,12 +84,12 @@ class Membership(Finite):
         return self._share(z)
 
     def _variance(self, z: Floats) -> Floats:
-        return np.asarray(self._share(z) * (1 - self._share(z)))
+        return np.asarray(self._share(z) * self._rest(z))
 
     def _invert(self, z: Floats, u: Floats) -> Floats:
-        share = self._share(z)
+        share, rest = self._share(z), self._rest(z)
         # The rarer outcome takes the small u, which are uniform however small they are.
-        return np.where(share <= 0.5, u < share, u >= 1 - share).astype(np.float64)
+        return np.where(share <= rest, u < share, u >= rest).astype(np.float64)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -255,6 +264,7 @@ def items(features: Any, low: float, high: float, name: str) -> tuple[NDArray[np
                 f"{name} takes sparse features whose absent value is 0, and the range begins at {low:g}; give a dense "
                 "matrix, or declare the range 0 to 1"
             )
+        features = sorted_rows(features)
         nodes, values = int(features.shape[0]), np.asarray(features.data)
         owners = np.repeat(np.arange(nodes), np.diff(features.indptr))
         columns = np.asarray(features.indices)
@@ -279,18 +289,22 @@ def items(features: Any, low: float, high: float, name: str) -> tuple[NDArray[np
 def _padded(
     indptr: NDArray[np.int64], owned: NDArray[np.int32], pad: int, dimensions: int, rng: UniformSource
 ) -> NDArray[np.int32]:
-    """Return n x pad different items: the person's own, at random where there are more, and dummies for the rest."""
-    nodes = len(indptr) - 1
-    mine = owned[indptr[0] : indptr[-1]]
-    lengths = np.diff(indptr)
-    owners = np.repeat(np.arange(nodes), lengths)
-    place = np.arange(len(mine)) - np.repeat(indptr[:-1] - indptr[0], lengths)
-    if len(lengths) and lengths.max() > pad:
-        mine = mine[np.lexsort((rng.random(len(mine)), owners))]
-    out = np.tile(dimensions + np.arange(pad, dtype=np.int32), (nodes, 1))
-    kept = place < pad
-    out[owners[kept], place[kept]] = mine[kept]
-    return out
+    """Return n x pad different items: the person's own, at random where there are more, and dummies for the rest.
+
+    Everybody draws as many numbers and takes the same steps whatever she has (Floyd's sampling of `pad` of so many), so
+    that neither anybody else's draws nor the time tell of it.
+    """
+    nodes, lengths = len(indptr) - 1, np.diff(indptr)[:, None]
+    u = rng.random((nodes, pad))
+    ranks = np.empty((nodes, pad), dtype=np.int64)
+    for k in range(pad):
+        last = np.maximum(lengths[:, 0], pad) - pad + k
+        pick = (u[:, k] * (last + 1)).astype(np.int64)
+        ranks[:, k] = np.where((ranks[:, :k] == pick[:, None]).any(axis=1), last, pick)
+    own = ranks < lengths
+    place = np.where(own, indptr[:-1, None] + ranks, 0)
+    mine = owned[place] if len(owned) else np.zeros_like(place)
+    return np.where(own, mine, dimensions + ranks).astype(np.int32)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -331,11 +345,12 @@ def support_law(epsilon: float, domain: int, size: int, k: int, overlap: int) ->
     weight_hit = -np.logaddexp(0.0, -odds) - log_hit
     weight_miss = -np.logaddexp(0.0, odds) - log_miss
     log_mass = plain + np.where(j >= overlap, weight_hit, weight_miss)
-    mean = float(np.exp(log_mass) @ j)
+    mass = np.exp(log_mass)
     return SupportLaw(
         meeting=Meeting(epsilon=epsilon, log_mass=tuple(log_mass.tolist())),
-        present=mean / size,
-        absent=(k - mean) / (domain - size),
+        present=float(mass @ j) / size,
+        # Not k minus the mean: at a large budget the two are alike to the last bit.
+        absent=float(mass @ (k - j)) / (domain - size),
         loss=float(weight_hit - weight_miss),
     )
 

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphldp.client.coded import check_count
-from graphldp.client.randomiser import Randomiser
+from graphldp.client.randomiser import Randomiser, settled
 from graphldp.client.registry import register
 from graphldp.client.reports import Reports
 from graphldp.client.sets import OneItem, SupportLaw, best_size, random_subsets, sent_sets, support_law
@@ -70,7 +70,7 @@ class SubsetSelection(OneItem):
         """Return the exact loss of the whole report: that of a set with as many of S as there can be, and none."""
         share = min(self.m, self.pad) / self.pad
         if share == 1:
-            return self._support.loss
+            return settled(self._support.loss, self.epsilon)
         return float(np.logaddexp(math.log(share) + self._support.loss, math.log1p(-share)))
 
     def _send(self, drawn: NDArray[Any], rng: UniformSource) -> Any:

@@ -39,7 +39,8 @@ def best_zero(epsilon: float) -> float:
             right = two
         else:
             left = one
-    return min((*ends, (left + right) / 2), key=worst)
+    best = min((*ends, (left + right) / 2), key=worst)
+    return best if best > 1e-9 else 0.0  # what the search leaves of 0
 
 
 @register("to")
@@ -100,6 +101,9 @@ class ThreeOutputs(Finite):
         return z + 0.0
 
     def _variance(self, z: Floats) -> Floats:
-        a = self._a
-        fall = a * -math.expm1(-self.epsilon)
-        return self._size**2 * (1 - a + fall * np.abs(z)) - z**2
+        # C^2 (1 - a) + |z| ((C^2 a (1 - 1/e) - 1) + (1 - |z|)): no part of it is a difference of two numbers near 1.
+        a, r, t = self._a, self._decay, np.abs(z)
+        rest = 2 * math.exp(self._log_half)
+        fall = -math.expm1(-self.epsilon)
+        over = 3 * r + r**2 + 2 * a * r - (a * r) ** 2 - 2 * a * r**2 + a**2 * r**3 - rest * (1 + r) ** 2
+        return np.asarray(self._size**2 * rest + t * (over / (fall * (1 - a * r) ** 2) + (1 - t)))

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from graphldp.client.randomiser import Floats, Randomiser
+from graphldp.client.randomiser import Floats, Randomiser, check_budget, check_number
 from graphldp.client.registry import Claim
 from graphldp.client.reports import Reports
 from graphldp.client.sampling import check_features
@@ -45,6 +45,12 @@ class VectorMechanism(ABC):
     name: ClassVar[str]
     kind: ClassVar[str] = "vector"
     option_names: ClassVar[tuple[str, ...]] = ()
+
+    def __post_init__(self) -> None:
+        for number in ("epsilon", "low", "high"):
+            object.__setattr__(self, number, check_number(self.name, number, getattr(self, number)))
+        if 0 < self.epsilon < math.inf:  # `null` and `identity` have none
+            check_budget(self.name, self.epsilon)
 
     @property
     @abstractmethod
@@ -98,13 +104,13 @@ class VectorMechanism(ABC):
         """Return one report per node. `features` is n x d, dense or CSR; values are clamped to the range.
 
         Args:
-            features: the nodes' feature vectors.
+            features: the nodes' feature vectors; what a CSR matrix stores twice for a place is summed.
             rng: a numpy Generator, or the secure source for real people's data.
             level: each node's privacy level, 1 to the number of levels, for personalised mechanisms; None draws them
                 from the mechanism's public distribution.
         """
-        nodes, _ = check_features(features, self.dimensions)
-        return self._perturb(features, nodes, rng, level)
+        features = check_features(features, self.dimensions)
+        return self._perturb(features, int(features.shape[0]), rng, level)
 
     @abstractmethod
     def _perturb(self, features: Any, nodes: int, rng: UniformSource, level: ArrayLike | None) -> Reports: ...
@@ -162,7 +168,7 @@ class VectorMechanism(ABC):
             "claim": asdict(self.claim),
         }
         if len(self.budgets) > 1:
-            out |= {"budgets": list(self.budgets), "epsilon_mean": self.mean_epsilon, "epsilon_max": max(self.budgets)}
+            out |= {"budgets": list(self.budgets), "epsilon_mean": self.mean_epsilon, "epsilon_max": self.claim.epsilon}
         return out
 
 

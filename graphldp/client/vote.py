@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import math
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -11,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphldp.client.coded import check_count
-from graphldp.client.randomiser import Floats, Randomiser, check_number
+from graphldp.client.randomiser import Floats, Randomiser, check_budget, check_range, settled
 from graphldp.client.registry import Claim
 from graphldp.client.reports import Reports
 from graphldp.client.sampling import check_features, rows
@@ -59,9 +58,7 @@ class Vote:
         cls, epsilon: float, weights: Floats, offsets: Floats, low: float, high: float, m: int | None = None
     ) -> Vote:
         """Return the vote with the best m unless one is given."""
-        check_number("vote", "epsilon", epsilon)
-        if not 0 < epsilon < math.inf:
-            raise OptionError(f"vote: epsilon must be finite and > 0, got {epsilon}")
+        epsilon = check_budget("vote", epsilon)
         weights, offsets = np.asarray(weights, dtype=np.float64), np.asarray(offsets, dtype=np.float64)
         if weights.ndim != 2 or offsets.shape != weights.shape[1:] or weights.shape[1] < 2:
             raise OptionError(
@@ -70,11 +67,12 @@ class Vote:
             )
         if not (np.isfinite(weights).all() and np.isfinite(offsets).all()):
             raise OptionError("vote: weights and offsets must be finite; some are not")
+        check_range("vote", float(low), float(high))
         classes = weights.shape[1]
         if m is None:
-            m = best_size(float(epsilon), classes, 1, 1, classes - 1)[1]
+            m = best_size(epsilon, classes, 1, 1, classes - 1)[1]
         check_count("vote", "m", m, 1, classes - 1)
-        return cls(epsilon=float(epsilon), weights=weights, offsets=offsets, low=float(low), high=float(high), m=m)
+        return cls(epsilon=epsilon, weights=weights, offsets=offsets, low=float(low), high=float(high), m=m)
 
     @property
     def dimensions(self) -> int:
@@ -108,11 +106,12 @@ class Vote:
 
     def privacy_loss(self) -> float:
         """Return the exact loss of the whole answer: the log ratio of the two weights."""
-        return self._law.loss
+        return settled(self._law.loss, self.epsilon)
 
     def chosen(self, features: Any) -> NDArray[np.int32]:
         """Return each person's class before it is hidden: it never leaves the device."""
-        nodes, _ = check_features(features, self.dimensions)
+        features = check_features(features, self.dimensions)
+        nodes = int(features.shape[0])
         out = np.empty(nodes, dtype=np.int32)
         step = max(1, _BLOCK // self.dimensions)
         for start in range(0, nodes, step):

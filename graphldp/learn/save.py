@@ -25,10 +25,11 @@ from graphldp.learn.tasks import Task, task
 from graphldp.learn.tasks.classification import NodeClassification
 from graphldp.learn.tasks.links import LinkPrediction
 from graphldp.learn.tasks.regression import Values
+from graphldp.ledger import Ledger
 
 __all__ = ["Predicted", "TrainedModel", "pack", "predict", "predictions", "trained", "unpack"]
 
-FORMAT = "graphldp model 2"
+FORMAT = "graphldp model 3"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -42,7 +43,7 @@ class TrainedModel:
         coefficients: of the filter sum_k theta_k S^k.
         parameters: one run's parameters, the head's among them.
         mean, scale: of the numbers that it predicts: what it learned is (value - mean) / scale.
-        spent: the privacy budget that training has used, as JSON-able values.
+        spent: what every person has spent on it: all draws of her that training, search and choice have used.
         about: anything else worth keeping (names of the classes, dataset, library version), as JSON-able values.
     """
 
@@ -54,7 +55,7 @@ class TrainedModel:
     parameters: dict[str, NDArray[np.float32]]
     mean: float = 0.0
     scale: float = 1.0
-    spent: Mapping[str, Any] = field(default_factory=dict)
+    spent: Ledger = field(default_factory=Ledger)
     about: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -73,7 +74,7 @@ def trained(
     index: int,
     backbone: Backbone,
     *,
-    spent: Mapping[str, Any],
+    spent: Ledger,
     about: Mapping[str, Any] | None = None,
 ) -> TrainedModel:
     """Return run `index` of an outcome as a model of its own."""
@@ -89,7 +90,7 @@ def trained(
         parameters={name: value[index].copy() for name, value in outcome.parameters.items()},
         mean=numbers.mean,
         scale=numbers.scale,
-        spent=dict(spent),
+        spent=spent,
         about=dict(about or {}),
     )
 
@@ -109,7 +110,7 @@ def pack(trained_model: TrainedModel) -> tuple[bytes, dict[str, Any]]:
         "coefficients": list(trained_model.coefficients),
         "mean": trained_model.mean,
         "scale": trained_model.scale,
-        "spent": dict(trained_model.spent),
+        "spent": trained_model.spent.as_json(),
         "about": dict(trained_model.about),
         "weights_sha256": hashlib.sha256(weights).hexdigest(),
     }
@@ -132,7 +133,7 @@ def unpack(weights: bytes, recipe: Mapping[str, Any]) -> TrainedModel:
             parameters=safetensors.numpy.load(weights),
             mean=float(recipe["mean"]),
             scale=float(recipe["scale"]),
-            spent=dict(recipe["spent"]),
+            spent=Ledger.from_json(recipe["spent"]),
             about=dict(recipe["about"]),
         )
     except (KeyError, TypeError, safetensors.SafetensorError) as error:

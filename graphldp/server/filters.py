@@ -166,7 +166,7 @@ def flexprop(steps: int, weighting: str = "level", **options: Any) -> Calibratio
     """
     if weighting == "none" or weighting not in WEIGHTINGS:
         raise OptionError(f"weighting of flexprop must be one of {', '.join(WEIGHTINGS[1:])}; got {weighting!r}")
-    options = {"normalization": "mean", **options}
+    options = {"normalization": "mean", "self_loops": True, **options}
     return kprop(steps, weighting=weighting, **options)
 
 

@@ -233,7 +233,7 @@ def test_a_reader_that_leaves_a_printing_command_is_no_error(unbuffered: str) ->
     assert (run.returncode, run.stderr) == (1, "")
 
 
-def test_completion_of_words_and_of_registered_names() -> None:
+def test_completion_of_words_of_registered_names_and_of_stored_graphs(tmp_path: Path) -> None:
     def complete(line: str) -> list[str]:
         environment = {
             **os.environ,
@@ -245,6 +245,7 @@ def test_completion_of_words_and_of_registered_names() -> None:
             ["ldp"],
             executable=str(Path(sys.executable).with_name("ldp")),
             env=environment,
+            cwd=tmp_path,
             capture_output=True,
             text=True,
             check=True,
@@ -254,6 +255,12 @@ def test_completion_of_words_and_of_registered_names() -> None:
 
     assert complete("ldp ins") == ["inspect"]
     assert complete("ldp list me") == ["mechanisms", "methods"]
+    for place in ("data/graphs/cobbler", "elsewhere/graphs/cooper"):
+        (tmp_path / place).mkdir(parents=True)
+        (tmp_path / place / "graph.json").touch()
+    assert complete("ldp perturb --dataset co") == ["co-cs", "co-phy", "cobbler", "cora"]
+    assert complete("ldp train --data elsewhere --dataset coo") == ["cooper"]
+    assert complete("ldp download cob") == ["cobbler"]
 
 
 def test_a_terminal_that_lacks_a_sign_shows_another() -> None:

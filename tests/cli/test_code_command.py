@@ -1,4 +1,4 @@
-"""`ldp code`: the same bytes for the same code, and for no other."""
+"""`ldp code`: the same bytes for the same code, and for no other; what is hashed is what is imported."""
 
 from __future__ import annotations
 
@@ -8,52 +8,80 @@ from pathlib import Path
 import pytest
 from cell_factory import files
 
+from graphldp.stages.code import KINDS, code_hash
+
+BY_NAME = "import importlib\n\nimportlib.import_module(f'{__name__}.registered')\n"
 MODULE = '"""What it does."""\n\n\ndef twice(x):\n    """Return it twice."""\n    return 2 * x\n'
+TREE = {
+    "graphldp/__init__.py": "",
+    "graphldp/far.py": "FAR = 1\n",
+    "graphldp/unused.py": "NOTHING = 1\n",
+    "graphldp/learn/__init__.py": "import graphldp.learn.models\n",
+    "graphldp/learn/models/__init__.py": BY_NAME,
+    "graphldp/learn/models/registered.py": "MODEL = 1\n",
+    "graphldp/near.py": f"import graphldp.far\n\n{MODULE}",
+    "stages/__init__.py": "",
+    "stages/train.py": "def run():\n    from graphldp.learn import nothing\n    from graphldp.stages import helper\n",
+    "stages/helper.py": "from graphldp.near import twice\n",
+}
 
 
-@pytest.fixture(autouse=True)
-def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder with a pipeline of one kind of stage, a package and a module."""
-    (tmp_path / "package").mkdir()
-    (tmp_path / "package" / "inner.py").write_text("ONE = 1\n", encoding="utf-8")
-    (tmp_path / "module.py").write_text(MODULE, encoding="utf-8")
-    stage = "stages:\n  code-train:\n    deps: [package, module.py]\n  train:\n    deps: [data/code/train.json]\n"
-    (tmp_path / "dvc.yaml").write_text(stage, encoding="utf-8")
+@pytest.fixture
+def tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A small library with its stages."""
+    empty = {f"stages/{kind}.py": "" for kind in KINDS}
+    for name, text in {**empty, **TREE}.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text, encoding="utf-8")
     monkeypatch.chdir(tmp_path)
     return tmp_path
 
 
-def test_every_module_is_hashed(ldp) -> None:
-    answer = ldp("code", "train", "--output", "out/train.json")
-    assert answer.out == "out/train.json: the modules of train, hashed\n"
-    assert set(json.loads(Path("out/train.json").read_text(encoding="utf-8"))["modules"]) == {
-        "package/inner.py",
-        "module.py",
-    }
+def hashed(ldp, folder: str, kind: str = "train") -> dict[str, str]:
+    assert ldp("code", "--output", folder).code == 0
+    return json.loads(Path(folder, f"{kind}.json").read_text(encoding="utf-8"))["modules"]
+
+
+def test_what_is_imported_is_hashed_and_nothing_else(tree: Path, ldp) -> None:
+    library = {"far", "near", "learn", "learn.models", "learn.models.registered"}
+    wanted = {f"graphldp.{name}" for name in (*library, "stages", "stages.train", "stages.helper")}
+    assert set(hashed(ldp, "out")) == wanted
+    assert set(hashed(ldp, "out", "denoise")) == {"graphldp.stages.denoise"}
 
 
 @pytest.mark.parametrize(
     ("name", "before", "after", "same"),
     [
-        ("module.py", "Return it twice.", "Return the double.", True),
-        ("module.py", "return 2 * x", "return 2*x  # twice", True),
-        ("module.py", "return 2 * x", "return 3 * x", False),
-        ("module.py", "def twice(x)", "def twice(x, y=0)", False),
-        ("package/inner.py", "ONE = 1", "ONE = 2", False),
+        ("near.py", "Return it twice.", "Return the double.", True),
+        ("near.py", "return 2 * x", "return 2*x  # twice", True),
+        ("near.py", "return 2 * x", "return 3 * x", False),
+        ("near.py", "def twice(x)", "def twice(x, y=0)", False),
+        ("far.py", "FAR = 1", "FAR = 2", False),
+        ("learn/models/registered.py", "MODEL = 1", "MODEL = 2", False),
+        ("unused.py", "NOTHING = 1", "NOTHING = 2", True),
     ],
 )
-def test_words_change_nothing_and_code_does(name: str, before: str, after: str, same: bool, ldp) -> None:
-    assert ldp("code", "train", "--output", "a.json").code == 0
-    text = Path(name).read_text(encoding="utf-8")
-    Path(name).write_text(text.replace(before, after), encoding="utf-8")
-    assert ldp("code", "train", "--output", "b.json").code == 0
-    assert (Path("a.json").read_bytes() == Path("b.json").read_bytes()) is same
+def test_words_change_nothing_and_code_does(tree: Path, name: str, before: str, after: str, same: bool, ldp) -> None:
+    first, path = hashed(ldp, "a"), tree / "graphldp" / name
+    path.write_text(path.read_text(encoding="utf-8").replace(before, after), encoding="utf-8")
+    assert (hashed(ldp, "b") == first) is same
+    assert Path("a/denoise.json").read_bytes() == Path("b/denoise.json").read_bytes()
 
 
-def test_what_cannot_be_hashed(ldp, here: Path) -> None:
-    before = files(here)
-    assert "unknown kind of stage 'trian'; did you mean 'train'?" in ldp("code", "trian", "--output", "a.json").line
-    assert "no.yaml does not exist" in ldp("code", "train", "--output", "a.json", "--pipeline", "no.yaml").line
-    Path("module.py").unlink()
-    assert "module.py does not exist; run where the pipeline" in ldp("code", "train", "--output", "a.json").line
-    assert files(here) == [name for name in before if name != "module.py"]
+def test_nothing_is_written_where_there_is_no_code(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ldp) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert "graphldp does not exist; run where dvc.yaml is" in ldp("code").line
+    assert files(tmp_path) == []
+
+
+def test_what_decides_a_number_is_hashed() -> None:
+    from graphldp.stages import code
+
+    root = Path(code.__file__).resolve().parents[1]
+    homes = {"graphldp": root / "graphldp", "graphldp.stages": root / "stages"}
+    train = set(code.hashes("train", homes))
+    # The headline's measure decides which learner the floor is; how runs are dealt out decides their sums.
+    for name in ("measures", "graph", "ledger", "learn.engine", "client.mb", "stages.resources", "stages.params"):
+        assert f"graphldp.{name}" in train, name
+    assert "graphldp.stages.report" not in train
+    assert code_hash("train") != code_hash("perturb")

@@ -29,6 +29,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     holes = table.set_column(1, "a", pa.array([0.5, float("nan"), 1.0]))
     pq.write_table(holes, tmp_path / "holes.parquet")
     (tmp_path / "notes.txt").write_text("node,a\n", encoding="utf-8")
+    (tmp_path / "words.csv").write_text("node,a\nx,98765 euros\n", encoding="utf-8")
     monkeypatch.chdir(tmp_path)
     return tmp_path
 
@@ -75,10 +76,11 @@ def test_output_goes_where_it_is_asked_to(ldp, here: Path) -> None:
 # a person's own file --------------------------------------------------------------------------------------------------
 
 
-def test_own_features_are_called_after_their_file(ldp) -> None:
+def test_own_features_are_not_called_after_their_file(ldp) -> None:
     answer = ldp(*OWN, *RANGE)
     assert answer.code == 0
-    assert answer.out.startswith("data/perturbed/features/mb/eps=1.parquet: 3 reports of 1 of 2 features")
+    assert answer.out.startswith("data/perturbed/own/mb/eps=1.parquet: 3 reports of 1 of 2 features")
+    assert "features.csv" not in str(read_meta(Path("data/perturbed/own/mb/eps=1.parquet"), "x"))
     assert answer.line.startswith("note: drawn from a seeded generator, for experiments; use --secure")
     assert ldp(*OWN, *RANGE, "--name", "mine", "--quiet").out.startswith("data/perturbed/mine/mb/eps=1.parquet")
 
@@ -98,6 +100,32 @@ def test_secure_reports_are_drawn_once_and_for_all(ldp) -> None:
         ldp(*OWN, *RANGE, "--secure", "--mechanism", "lp", "--output", f"{name}.parquet")
         found.append(pq.read_table(f"{name}.parquet")["value"].to_pylist())
     assert found[0] != found[1]
+
+
+def test_values_that_break_the_declaration_are_counted_on_the_screen_alone(ldp) -> None:
+    answer = ldp("perturb", "--input", "holes.parquet", "--epsilon", 1, "--low", 0, "--high", 0.7, "--secure")
+    assert (answer.code, answer.line) == (
+        0,
+        "note: 2 values outside the range, moved to its nearer end; 1 value missing, replaced (said here, and nowhere "
+        "in the file)",
+    )
+    again = ldp("perturb", "--input", "holes.parquet", "--epsilon", 1, "--low", 0, "--high", 0.7, "--secure")
+    assert again.code == 2
+    assert "has spent epsilon 1 of everybody in it; a second collection spends 1 more, 2 in all" in again.line
+
+
+def test_triples_need_their_features_declared(ldp, here: Path) -> None:
+    (here / "triples.csv").write_text("node,feature,value\nme,7,1\n")
+    (here / "names.txt").write_text("7\n8\n9\n")
+    own = ("perturb", "--input", "triples.csv", "--epsilon", 1, *RANGE)
+    assert "--secure needs the features declared" in ldp(*own, "--secure").line
+    rehearsal = ldp(*own)
+    assert "1 reports of 1 of 1 features" in rehearsal.out
+    assert "note: the 1 features are those that occur in triples.csv" in rehearsal.err
+    for declared in (("--features-file", "names.txt"), ("--dimensions", 3)):
+        answer = ldp(*own, "--secure", "--output", f"{declared[1]}.parquet", *declared)
+        assert "1 reports of 1 of 3 features" in answer.out
+    assert "both say which features there are" in ldp(*own, "--features-file", "names.txt", "--dimensions", 3).line
 
 
 # what is refused ------------------------------------------------------------------------------------------------------
@@ -142,8 +170,16 @@ def test_secure_reports_are_drawn_once_and_for_all(ldp) -> None:
             "perturb --input features.csv --epsilon 1 --low 1 --high 0",
             "needs finite low < high, got low 1.0 and high 0.0",
         ),
-        ("perturb --input features.csv --epsilon 1 --low 0 --high 0.9", "column 'a' lies outside the declared range"),
-        ("perturb --input holes.parquet --epsilon 1 --low 0 --high 1", "column 'a' is NaN or missing"),
+        ("perturb --dataset synthetic --epsilon 1 --dimensions 3", "--dimensions goes with --input"),
+        ("perturb --dataset synthetic --epsilon 1 --features-file x.txt", "--features-file goes with --input"),
+        ("perturb --dataset synthetic --epsilon 1 --missing 0", "--missing goes with --input"),
+        (
+            "perturb --input features.csv --epsilon 1 --low 0 --high 1 --dimensions 0",
+            "Invalid value for '--dimensions'",
+        ),
+        ("perturb --input features.csv --epsilon 1 --low 0 --high 1 --missing 2", "must lie in the range 0..1, got 2"),
+        ("perturb --input features.csv --epsilon 1 --low 0 --high 1 --features-file no.txt", "there is no such file"),
+        ("perturb --input words.csv --epsilon 1 --low 0 --high 1", "column 'a' is not numeric (string)"),
         ("perturb --input none.csv --epsilon 1 --low 0 --high 1", "none.csv: there is no such file"),
         ("perturb --input notes.txt --epsilon 1 --low 0 --high 1", "are read from .parquet or .csv files, got '.txt'"),
         ("perturb --input . --epsilon 1 --low 0 --high 1", "'.' is a directory"),
@@ -162,6 +198,9 @@ def test_what_cannot_be_is_one_line_and_leaves_nothing(command: str, words: str,
 
 
 def test_a_person_is_named_and_her_value_is_not(ldp) -> None:
-    line = ldp(*OWN, "--low", 0, "--high", 0.7).line
+    (Path("edges.csv")).write_text("source,target\nx,y\n")
+    given = ("import", "mine", "--features", "features.csv", "--edges", "edges.csv")
+    line = ldp(*given, "--low", 0, "--high", 0.7).line
     assert "node 'z'" in line
     assert "1.0" not in line
+    assert "98765" not in ldp("perturb", "--input", "words.csv", "--epsilon", 1, *RANGE).line

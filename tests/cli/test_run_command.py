@@ -9,6 +9,9 @@ import numpy as np
 import pytest
 from cell_factory import NAME, accuracies, files, learn, small_params, store
 
+from graphldp.stages.experiment import plan, results_of, run_cells
+from graphldp.stages.grids import load_experiment
+
 GIVEN = ("run", "--dataset", NAME, "--epsilon", "1", "--seeds", 3, "--params", "small.yaml")
 
 
@@ -60,6 +63,36 @@ def test_a_limit_of_memory_splits_the_runs_and_says_so(ldp, here: Path) -> None:
     answer = ldp(*GIVEN, "--no-references", "--max-memory", 0.001)
     assert answer.code == 0
     assert answer.err.splitlines()[0].startswith("search: 6 runs in 2 waves of at most")
+
+
+def test_its_intervals_are_those_of_the_table(ldp, here: Path) -> None:
+    shown = {row["name"]: row for row in json.loads(ldp(*GIVEN, "--json").out)}
+    experiment = load_experiment(_experiment(here))
+    what = plan(experiment, here / "data", fetch=False)
+    run_cells(what, here / "data", "cpu")
+    result = results_of(what, here / "data", here / "none")
+    assert {row.name for row in result.rows} == set(shown)
+    for row in result.rows:
+        one = shown[row.name]
+        assert (one["accuracy"], one["low"], one["high"]) == (row.score.mean, row.score.low, row.score.high)
+        if row.name not in ("majority", "structure"):
+            assert one["gain"] == {"mean": row.gain.mean, "low": row.gain.low, "high": row.gain.high}
+
+
+def _experiment(here: Path) -> Path:
+    """Write the experiment of the cell that GIVEN runs, with the same parameters."""
+    text = (here / "small.yaml").read_text(encoding="utf-8").replace("seeds: 5\n", "seeds: 3\n")
+    arm = "{name: lpgnn, method: lpgnn, mechanism: mb}"
+    path = here / "one.yaml"
+    path.write_text(f"title: one\ndatasets: [{NAME}]\nepsilons: [1]\narms:\n  - {arm}\n{text}", encoding="utf-8")
+    return path
+
+
+def test_ldpge_runs_without_privacy_by_its_own_name_and_has_a_bias(ldp) -> None:
+    ask = ("run", "--dataset", NAME, "--epsilon", "inf", "--seeds", 3, "--params", "small.yaml", "--json")
+    (row,) = json.loads(ldp(*ask, "--method", "ldpge", "--mechanism", "identity", "--no-references").out)
+    assert (row["name"], row["epsilon"]) == ("ldpge-identity", "inf")
+    assert row["chosen"]["options"] == {"train.bias": True}
 
 
 def test_nothing_is_written(ldp, here: Path) -> None:

@@ -181,7 +181,7 @@ def test_the_defaults_alone_are_enough(ldp, here: Path) -> None:
             "train --dataset synthetic --epsilon 1 --calibrated data/perturbed/synthetic/mb/eps=1.parquet",
             "has kind 'reports'",
         ),
-        ("train --dataset nowhere --epsilon 1", "does not exist; make it with `ldp download nowhere`"),
+        ("train --dataset nowhere --epsilon 1", "unknown graph 'nowhere'. Valid: citeseer"),
         ("train --dataset synthetic --epsilon 1 --save-model bad.yaml", "'bad.yaml' is a file"),
     ],
 )

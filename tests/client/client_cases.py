@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-BUDGETS = (1e-6, 0.01, 1.0, 10.0, 100.0, 1000.0)
+BUDGETS = (1e-6, 0.01, 1.0, 10.0, 100.0, 500.0)
 
 
 class Case:

@@ -11,6 +11,7 @@ from client_laws import ALPHA, Z, chi_square
 
 from graphldp.client import DISTRIBUTIONS, mechanism, protocol
 from graphldp.client.levels import probabilities
+from graphldp.client.ppm_safe import SafePersonalised
 from graphldp.errors import DataError, OptionError
 from graphldp.randomness import SecureSource, generator
 from graphldp.server import rectify
@@ -127,13 +128,46 @@ def test_exploding_weights_are_given_up_unless_asked_for() -> None:
 @pytest.mark.parametrize("name", NAMES)
 def test_budgets_double_with_the_level_and_are_told(name: str) -> None:
     built = protocol(name, 1.5, 40, levels=4, distribution="bimodal")
-    share = {"ppm-safe": 0.5}.get(name, 1.0)
-    extra = 1.5 * (1 - share)
-    np.testing.assert_allclose(built.budgets, extra + share * 1.5 * np.array([1, 2, 4, 8]))
+    if name != "ppm-safe":
+        np.testing.assert_allclose(built.budgets, 1.5 * np.array([1, 2, 4, 8]))
     meta = built.meta()
     assert meta["epsilon"] == 1.5
     assert meta["epsilon_mean"] == pytest.approx((built.budgets[0] + built.budgets[3]) / 2)
-    assert meta["epsilon_max"] == built.budgets[3]
+    assert meta["epsilon_max"] == built.claim.epsilon >= max(built.budgets)
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "stated"),
+    [(1.0, [8.03, 8.19, 8.37, 8.48, 8.48]), (0.1, [0.553]), (2.0, [16.7])],
+)
+def test_what_users_of_each_level_spend_is_the_largest_loss_of_the_joint_law(
+    epsilon: float, stated: list[float]
+) -> None:
+    """Enumerated: reported level, dimensions and signs, for users of every level at the corners and the middle."""
+    built = protocol("ppm-safe", epsilon, 2)
+    assert isinstance(built, SafePersonalised)
+    table, widths = built._channel()
+    corners = [np.array(x) for x in itertools.product((-1.0, 0.0, 1.0), repeat=2)]
+    laws = {}
+    for level, x in itertools.product(range(1, 6), range(len(corners))):
+        log = []
+        for sent, m in enumerate(widths):
+            budget = built._features(level) / m
+            for chosen in itertools.combinations(range(2), m):
+                for signs in itertools.product((-1, 1), repeat=m):
+                    chance = [
+                        0.5 + s * corners[x][j] / 2 * math.tanh(budget / 2) for j, s in zip(chosen, signs, strict=True)
+                    ]
+                    log.append(table[level - 1, sent] - math.log(math.comb(2, m)) + sum(map(math.log, chance)))
+        laws[level, x] = np.array(log)
+    assert all(np.exp(law).sum() == pytest.approx(1) for law in laws.values())
+    true = [
+        max(np.abs(laws[level, x] - other).max() for x in range(len(corners)) for other in laws.values())
+        for level in range(1, 6)
+    ]
+    np.testing.assert_allclose(built.budgets, true, rtol=1e-9)
+    np.testing.assert_allclose(true[: len(stated)], stated, rtol=2e-3)
+    assert max(true) <= built.claim.epsilon
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -266,7 +300,7 @@ def test_a_features_exact_loss_is_its_share(bins: int, share: float) -> None:
 
 def test_values_go_to_their_bin_once() -> None:
     # As printed, closed bins in a loop send every value to the last bin.
-    law = protocol("featurerr", 1e3, 1, low=0.0, high=1.0, bins=4)._feature(1.0)
+    law = protocol("featurerr", 500.0, 1, low=0.0, high=1.0, bins=4)._feature(1.0)
     x = np.array([0.0, 0.1, 0.25, 0.26, 0.5, 0.75, 0.76, 1.0])
     np.testing.assert_array_equal(law.sample(x, generator(0)), [1, 1, 1, 2, 2, 3, 4, 4])
 

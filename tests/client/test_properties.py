@@ -6,17 +6,22 @@ import math
 
 import numpy as np
 from client_cases import CASES
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from graphldp.client import lookup, mechanism, names, protocol
+from graphldp.client.randomiser import HIGHEST
 from graphldp.randomness import generator
 from graphldp.server import rectify
 
 SCALARS = [n for n in names("scalar") if n not in ("identity", "null", "gm")]
 VECTORS = [n for n in SCALARS if not lookup(n).every_dimension]
-BUDGETS = st.floats(1e-6, 1e3, allow_nan=False)
-ENDS = st.tuples(st.floats(-1e6, 1e6), st.floats(1e-3, 1e6)).map(lambda pair: (pair[0], pair[0] + pair[1]))
+BUDGETS = st.floats(1e-6, HIGHEST, allow_nan=False)
+ENDS = (
+    st.tuples(st.floats(-1e6, 1e6), st.floats(1e-3, 1e6))
+    .map(lambda pair: (pair[0], pair[0] + pair[1]))
+    .filter(lambda ends: ends[1] - ends[0] > 2e-3 * max(map(abs, ends)))
+)
 VALUES = st.floats(allow_nan=False, allow_infinity=True, width=32)
 CALM = settings(max_examples=120, derandomize=True, deadline=None, database=None)
 
@@ -25,7 +30,7 @@ CALM = settings(max_examples=120, derandomize=True, deadline=None, database=None
 @given(st.sampled_from(SCALARS), BUDGETS, ENDS)
 def test_the_loss_never_exceeds_the_budget(name: str, epsilon: float, ends: tuple[float, float]) -> None:
     law = mechanism(name, epsilon, *ends, **CASES[name].options)
-    assert law.privacy_loss() <= epsilon * (1 + 1e-9) + 1e-14
+    assert law.privacy_loss() <= epsilon
 
 
 @CALM
@@ -67,7 +72,7 @@ def test_any_m_keeps_the_budget_and_reports_m_different_dimensions(
 ) -> None:
     m = data.draw(st.integers(1, dimensions))
     built = protocol(name, epsilon, dimensions, m=m, **CASES[name].options)
-    assert built.privacy_loss() <= epsilon * (1 + 1e-9) + 1e-13
+    assert built.privacy_loss() <= epsilon
     reports = built.perturb(np.zeros((5, dimensions)), generator(1))
     assert reports.value.shape == (5, m)
     if reports.index is not None:
@@ -102,7 +107,8 @@ def test_analytic_noise_never_overshoots_its_claim(epsilon: float, delta: float,
 def test_personalised_claims_hold_for_any_number_of_levels(
     name: str, epsilon: float, levels: int, dimensions: int
 ) -> None:
+    assume(epsilon * 2 ** (levels - 1) <= HIGHEST)
     built = protocol(name, epsilon, dimensions, levels=levels)
-    assert built.privacy_loss() <= built.claim.epsilon * (1 + 1e-9)
+    assert built.privacy_loss() <= built.claim.epsilon
     reports = built.perturb(np.zeros((4, dimensions)), generator(0))
     assert rectify(reports).dense().shape == (4, dimensions)

@@ -73,13 +73,53 @@ def test_the_estimate_is_unbiased_by_the_law_written_out(name: str, epsilon: flo
 
 
 @pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize("epsilon", [1e-6, 0.01, 1.0, 10.0, 100.0, 1000.0])
+@pytest.mark.parametrize("epsilon", [1e-6, 0.01, 1.0, 10.0, 100.0, 500.0])
 def test_no_budget_overflows(name: str, epsilon: float) -> None:
     built = protocol(name, epsilon, 50, 0.0, 1.0)
     assert 0 < built.privacy_loss() <= epsilon * (1 + 1e-9)
     assert np.isfinite(built.variance(np.array([0.0, 1.0]))).all()
     sent = built.perturb(people([1] * 5 + [0] * 45, 7), generator(0))
     assert np.isfinite(rectify(sent).dense()).all()
+
+
+LARGE = [20.0, 41.0, 45.0, 48.0, 50.0, 100.0]
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("epsilon", LARGE)
+@pytest.mark.parametrize("dimensions", [6, 50, 1433])
+def test_the_rarest_choice_is_made_with_its_own_probability(name: str, epsilon: float, dimensions: int) -> None:
+    choice = protocol(name, epsilon, dimensions, 0.0, 1.0).choice
+    for x in (-1.0, 1.0):
+        places = choice.support(x)
+        mass = choice.pmf(places, x)
+        assert mass.sum() == pytest.approx(1, rel=1e-12)
+        if np.allclose(mass, 0.5):  # an own bit of `oue`: neither outcome is the rarer one
+            continue
+        rarest = int(np.argmin(np.where(mass > 0, mass, 2.0)))
+        sent = choice.invert(np.full(2, x), mass[rarest] * np.array([1 - 1e-9, 1 + 1e-9]))
+        assert (sent == places[rarest]).tolist() == [True, False]
+
+
+@pytest.mark.parametrize("epsilon", LARGE)
+@pytest.mark.parametrize("dimensions", [50, 1433])
+def test_a_hash_tells_another_bucket_as_often_as_its_budget_says(epsilon: float, dimensions: int) -> None:
+    built = protocol("olh", epsilon, dimensions, 0.0, 1.0)
+    # How much of (0, 1) tells another bucket: bisected on the map itself, on the logarithm of u.
+    likely, seldom = 0.0, -650.0
+    for _ in range(200):
+        middle = (likely + seldom) / 2
+        likely, seldom = (likely, middle) if built.choice.invert(0.0, math.exp(middle)) == 0 else (middle, seldom)
+    assert math.log1p(-math.exp(likely)) - (likely - math.log(built.buckets - 1)) == pytest.approx(epsilon, rel=1e-12)
+    assert built.privacy_loss() == pytest.approx(epsilon, rel=1e-14)
+
+
+@pytest.mark.parametrize("epsilon", LARGE)
+def test_no_chance_of_an_item_is_lost_at_a_large_budget(epsilon: float) -> None:
+    # Of 8 items m = 1 is named: another one than the drawn item with (1 - P[drawn])/7.
+    own, other = protocol("subset", epsilon, 7, 0.0, 1.0, pad=1, m=1).item_chances()
+    assert own == pytest.approx(1, rel=1e-6)
+    assert other == pytest.approx(math.exp(-epsilon) / (1 + 7 * math.exp(-epsilon)), rel=1e-9, abs=0)
 
 
 def test_the_published_numbers_of_a_single_item() -> None:

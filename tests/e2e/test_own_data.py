@@ -84,12 +84,15 @@ def blocks(heading: str) -> list[list[str]]:
 def test_the_commands_of_the_readme_do_what_they_say(here: Path, run: Any) -> None:
     rehearsal, real = blocks("Your own data")
     assert [line.split()[1] for line in rehearsal] == ["import", "perturb", "denoise", "train", "predict"]
+    assert [line.split()[1] for line in real] == ["perturb", "inspect", "denoise"]
+    outs = {}
     for line in [*rehearsal, *real]:
         program, command = line.split(maxsplit=1)
         assert program == "ldp"
-        out = done(run(command))
-        assert out
-    assert "operating system" in out  # of ldp inspect
+        outs[command.split()[0]] = done(run(command))
+        assert outs[command.split()[0]]
+    assert "operating system" in outs["inspect"]
+    assert read_meta(Path("data/denoised/mine/lpgnn/eps=1.parquet"), "x")["random"]["reproducible"] is False
     table = read_table(here / "predictions.parquet", "x").to_pydict()
     assert table["id"] == [f"person-{node:03d}" for node in range(NODES)]
     assert set(table["label"]) <= set(CLASSES)
@@ -125,8 +128,36 @@ def test_reports_of_her_file_are_those_of_her_graph(here: Path, run: Any) -> Non
     first = read_table(reports, "x")
     own = "--input features.parquet --low 0 --high 1 --name mine --seeds 10 --search-seeds 2"
     done(run(f"perturb {own} --epsilon 2 --mechanism pm --quiet --output own.parquet"))
-    assert read_table(Path("own.parquet"), "x").equals(first)
+    found = read_table(Path("own.parquet"), "x")
+    assert found.drop_columns(["id"]).equals(first)
+    assert found["id"].to_pylist()[:NODES] == [f"person-{node:03d}" for node in range(NODES)]
     done(run("denoise --dataset mine --mechanism pm --epsilon 2 --reports own.parquet"))
+
+
+def test_sparse_features_go_from_devices_to_predictions(here: Path, run: Any) -> None:
+    """Each person's triples are perturbed on a device of her own: all reports have the declared dimensions."""
+    table = tables()["features"]
+    words = [name for name in table.column_names if name != "node"]
+    (here / "words.txt").write_text("\n".join(words), encoding="utf-8")
+    lines = {person: [f"{person},,"] for person in table["node"].to_pylist()}
+    for row in table.to_pylist():
+        lines[row["node"]] += [f"{row['node']},{word},{row[word]}" for word in words if row[word]]
+    declared = "--features-file words.txt --low 0 --high 1"
+    for person in list(lines)[:3]:
+        (here / "me.csv").write_text("\n".join(["node,feature,value", *lines[person]]))
+        given = f"--input me.csv {declared} --secure --epsilon 2 --mechanism pm --quiet"
+        done(run(f"perturb {given} --output {person}.parquet"))
+        meta = read_meta(here / f"{person}.parquet", "x")
+        assert (meta["dimensions"], meta["nodes"], meta["dataset"]) == (len(words), 1, "own")
+    every = [line for rest in lines.values() for line in rest]
+    (here / "all.csv").write_text("\n".join(["node,feature,value", *every]))
+    done(run(f"import mine --features all.csv --edges edges.parquet --labels labels.parquet {declared}"))
+    done(run(f"perturb --input all.csv {declared} --name mine --secure --epsilon 2 --mechanism pm"))
+    done(run("denoise --dataset mine --mechanism pm --epsilon 2"))
+    done(run("train --dataset mine --mechanism pm --epsilon 2 --save-model kept"))
+    card = Path("kept/MODEL_CARD.md").read_text(encoding="utf-8")
+    assert "--features-file words.txt" in card
+    done(run("predict kept --reports data/perturbed/mine/pm/eps=2.parquet --output classes.parquet"))
 
 
 def test_one_secure_report_of_each_person_is_enough_to_learn_from(here: Path, run: Any) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import json
 import re
 import shutil
@@ -13,6 +12,10 @@ from typing import Any
 import pytest
 import yaml
 from ldp_process import environment
+
+from graphldp.stages.code import KINDS
+from graphldp.stages.graphs import graph_hash
+from graphldp.stages.paths import graph_dir
 
 ROOT = Path(__file__).resolve().parents[2]
 GRID: dict[str, Any] = {
@@ -56,9 +59,8 @@ ROUNDS = [
     for stage in ("perturb-first", "select", "perturb-second", "denoise-rounds", "train-rounds")
 ]
 SURVEYS = [f"{stage}@synthetic-row0-1" for stage in ("survey", "train-surveys")]
-CODE = [f"code-{kind}" for kind in ("perturb", "select", "survey", "denoise", "train")]
 EVERYTHING = {
-    *CODE,
+    "code",
     *("download@synthetic", "perturb@synthetic-mb-1", "denoise@synthetic-row0-1", "train@synthetic-row0-1"),
     *REFERENCES,
     *ROUNDS,
@@ -69,59 +71,23 @@ EVERYTHING = {
 
 # declared -------------------------------------------------------------------------------------------------------------
 
-# What a stage module may use without being run again when it changes: how files are named, written and checked.
-PLUMBING = {"artifacts", "fetch", "graphs", "loaders", "models", "own", "params", "paths"}
-STAGES = {"download", "perturb", "select", "survey", "denoise", "train", "evaluate"}
-
-
-def used(module: str) -> set[str]:
-    """Return the modules of stages/ that a stage's module imports, itself and indirectly imported ones included."""
-    seen: set[str] = set()
-    todo = [module]
-    while todo:
-        name = todo.pop()
-        if name in seen:
-            continue
-        seen.add(name)
-        for node in ast.walk(ast.parse((ROOT / "stages" / f"{name}.py").read_text(encoding="utf-8"))):
-            if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("graphldp.stages."):
-                found = str(node.module).removeprefix("graphldp.stages.")
-                todo += [] if found in PLUMBING | STAGES else [found]
-    return seen
-
 
 def declared() -> dict[str, dict[str, Any]]:
     stages = yaml.safe_load((ROOT / "dvc.yaml").read_text(encoding="utf-8"))["stages"]
     return {name: stage.get("do", stage) for name, stage in stages.items()}
 
 
-def modules_of(name: str) -> set[str]:
-    """Return the modules on which a stage depends, by itself and through the files that `ldp code` writes."""
-    stages, out = declared(), set()
-    for path in stages[name]["deps"]:
-        kind = re.fullmatch(r"data/code/(\w+)\.json", path)
-        out |= {path} if kind is None else set(stages[f"code-{kind[1]}"]["deps"])
-    return out
-
-
-@pytest.mark.parametrize("name", [name for name in declared() if name != "majority" and not name.startswith("code-")])
+@pytest.mark.parametrize("name", [name for name in declared() if name != "code"])
 def test_a_stage_depends_on_the_modules_that_it_runs(name: str) -> None:
     """A change of the learning protocol has to train again: dvc sees nothing but what is declared."""
-    modules = used(name.partition("-")[0])
-    assert {f"stages/{module}.py" for module in modules} <= modules_of(name)
+    kind = str(declared()[name]["cmd"]).split()[1]
+    assert f"data/code/{kind}.json" in declared()[name]["deps"]
 
 
-@pytest.mark.parametrize("kind", [name.removeprefix("code-") for name in declared() if name.startswith("code-")])
-def test_hashed_modules_are_those_of_the_stages_that_depend_on_them(kind: str) -> None:
-    stage = declared()[f"code-{kind}"]
-    assert stage["cmd"] == f"ldp code {kind} --quiet --output data/code/{kind}.json"
-    assert stage["outs"] == [f"data/code/{kind}.json"]
-    assert [name for name in declared() if f"data/code/{kind}.json" in declared()[name]["deps"]]
-
-
-def test_majority_depends_on_what_it_runs() -> None:
-    wanted = {"stages/train.py", "stages/learning.py", "graphldp/splits.py", "graphldp/randomness.py"}
-    assert wanted <= set(declared()["majority"]["deps"])
+def test_the_modules_of_every_kind_of_stage_are_hashed() -> None:
+    stage = declared()["code"]
+    assert stage["outs"] == [f"data/code/{kind}.json" for kind in KINDS]
+    assert stage["deps"] == ["graphldp", "stages"]
 
 
 def test_what_belongs_to_a_machine_is_no_dependency() -> None:
@@ -135,7 +101,8 @@ def test_a_command_reads_what_its_stage_depends_on(name: str) -> None:
     """Every parameter and every file that a command line names is declared, or is the stage's own output."""
     stage = declared()[name]
     named = set(re.findall(r"data/\S+", stage["cmd"]))
-    assert named <= {*stage["deps"], *(out for out in stage.get("outs", []) if isinstance(out, str))}
+    outs = [out for out in stage.get("outs", []) if isinstance(out, str)]
+    assert named <= {*stage["deps"], *outs, *(str(Path(out).parent) for out in outs)}
 
 
 # run ------------------------------------------------------------------------------------------------------------------
@@ -196,17 +163,22 @@ class Project:
 @pytest.fixture(scope="module")
 def project(tmp_path_factory: pytest.TempPathFactory) -> Project:
     """The grid, run once and committed."""
-    folder = tmp_path_factory.mktemp("project")
+    one = copy_of_the_project(tmp_path_factory.mktemp("project"))
+    one.set()
+    assert set(one.repro()) == EVERYTHING
+    one.commit()
+    return one
+
+
+def copy_of_the_project(folder: Path) -> Project:
+    """Return a repository in which nothing has been run yet."""
     for name in ("graphldp", "stages", "papers"):
         shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
     (folder / ".dvc").mkdir()
     for name in ("dvc.yaml", ".dvcignore", ".gitignore", ".dvc/config", ".dvc/.gitignore"):
         shutil.copy(ROOT / name, folder / name)
     one = Project(folder)
-    one.set()
     one.run("git", "init", "--quiet")
-    assert set(one.repro()) == EVERYTHING
-    one.commit()
     return one
 
 
@@ -317,3 +289,57 @@ def test_recomputed_from_nothing_every_byte_is_the_same(project: Project) -> Non
     assert set(project.repro()) == EVERYTHING - {"evaluate"}
     assert project.outputs() == before
     assert project.run("git", "status", "--porcelain") == ""
+
+
+OWN_CELLS = [f"{stage}-1" for stage in ("denoise@mine-row0", "denoise@drawn-row0")]
+IMPORT = ("ldp", "import", "mine", "--features", "f.csv", "--edges", "e.csv", "--low", "0", "--high", "1")
+
+
+def features(folder: Path, *, turned: bool = False) -> None:
+    rows = [f"person-{node},{int(node % 2 == turned)},1" for node in range(12)]
+    (folder / "f.csv").write_text("\n".join(["node,x,y", *rows]) + "\n", encoding="utf-8")
+
+
+@pytest.mark.slow
+def test_own_graphs_run_in_the_pipeline_and_are_never_lost(tmp_path: Path) -> None:
+    """One that was imported, and one that was drawn with options of its own."""
+    one = copy_of_the_project(tmp_path)
+    features(tmp_path)
+    (tmp_path / "e.csv").write_text("source,target\nperson-0,person-1\nperson-2,person-3\n", encoding="utf-8")
+    one.run(*IMPORT)
+    one.run("ldp", "download", "synthetic", "--set", "nodes=90", "--set", "seed=3", "--name", "drawn")
+    graphs = {name: graph_dir(tmp_path / "data", name) for name in ("mine", "drawn")}
+    made = {name: graph_hash(folder) for name, folder in graphs.items()}
+    one.set(datasets=["mine", "drawn"])
+    cells = {f"{stage}@{name}" for name in graphs for stage in ("download", "perturb", "denoise")}
+    ran = one.repro(*OWN_CELLS)
+    assert {name.removesuffix("-mb-1").removesuffix("-row0-1") for name in ran if "@" in name} == cells
+    assert {name: graph_hash(folder) for name, folder in graphs.items()} == made
+    assert one.repro(*OWN_CELLS) == []
+
+    # Other code of the parsers makes both again. They come out the same, so that nothing behind them runs.
+    parser = tmp_path / "graphldp" / "datasets" / "musae.py"
+    parser.write_text(parser.read_text(encoding="utf-8") + "\nCHANGED = 1\n", encoding="utf-8")
+    assert sorted(one.repro(*OWN_CELLS)) == ["code", "download@drawn", "download@mine"]
+    assert {name: graph_hash(folder) for name, folder in graphs.items()} == made
+
+    # Other files under the same name are other people: they stay, and what was made of the former is made again.
+    features(tmp_path, turned=True)
+    one.run(*IMPORT, "--force")
+    turned = graph_hash(graphs["mine"])
+    assert turned != made["mine"]
+    assert one.repro(*OWN_CELLS) == ["download@mine", "perturb@mine-mb-1", "denoise@mine-row0-1"]
+    assert graph_hash(graphs["mine"]) == turned
+
+    # Neither without the folder nor without the files is it lost; without both it is in DVC's cache, and that is said.
+    shutil.rmtree(graphs["mine"])
+    assert one.repro("download@mine") == ["download@mine"]
+    assert graph_hash(graphs["mine"]) == turned
+    (tmp_path / "f.csv").unlink()
+    assert one.repro("--force", "--single-item", "download@mine") == ["download@mine"]
+    assert graph_hash(graphs["mine"]) == turned
+    shutil.rmtree(graphs["mine"])
+    (remedy,) = re.findall("`(dvc checkout .+)`", one.run("ldp", "download", "mine", code=2))
+    one.run(*remedy.split())
+    assert graph_hash(graphs["mine"]) == turned
+    assert one.repro(*OWN_CELLS) == []

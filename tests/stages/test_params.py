@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from graphldp.errors import OptionError
-from graphldp.stages.params import Cell, Params, load
+from graphldp.stages.params import Cell, Params, load, load_settings
 
 ROOT = Path(__file__).parents[2]
 SURVEY = {"teachers": 0.3, "first": 1, "narrowed": 2, "features": 50, "last": 5}
@@ -162,6 +162,11 @@ def test_a_wrong_key_or_kind(place: str, value: Any, words: str, tmp_path: Path)
         ("search.options", {"denoise.rh": [1]}, "search.options has 'denoise.rh', which no row of the table has"),
         ("search.steps", [2, 2], "search.steps must be distinct values, at least one, got [2, 2]"),
         ("train.hidden", 0, "train.hidden must be at least 1, got 0"),
+        (
+            "train.activation",
+            "gelu",
+            "train.activation must be one of selu, relu, tanh, or empty for the backbone's own",
+        ),
         ("train.epochs", 0, "train.epochs must be at least 1, got 0"),
         ("train.patience", 0, "train.patience must be at least 1, got 0"),
         ("train.train_fraction", 0, "train.train_fraction must be > 0, got 0.0"),
@@ -272,7 +277,9 @@ def test_a_key_that_stands_twice(tmp_path: Path) -> None:
 def test_what_is_no_yaml(tmp_path: Path) -> None:
     assert "is not YAML" in refused(tmp_path, "seeds: [1, 2\nx: 1")
     assert "is not YAML" in refused(tmp_path, "seeds: !!python/object:os.system x")
-    assert "the file must be a mapping, got ['a', 'b']" in refused(tmp_path, "- a\n- b\n")
+    assert "the file must be a mapping, and it is not" in refused(tmp_path, "- a\n- b\n")
+    for text in ("node,x\n1,98765\n", "node,x\n1,98765: 1: 2\n", "a: *98765\n", "x: !98765 y\n", "x: '98765\n"):
+        assert "98765" not in refused(tmp_path, text)
     path = tmp_path / "params.yaml"
     path.write_bytes(b"seeds: \xff\xfe")
     with pytest.raises(OptionError, match="is not YAML"):
@@ -286,3 +293,20 @@ def test_a_file_that_is_not_there(tmp_path: Path) -> None:
 
 def test_an_empty_file_is_all_defaults(tmp_path: Path) -> None:
     assert load(written(tmp_path, "# nothing\n")) == Params()
+
+
+@pytest.mark.parametrize(("left", "lacking"), [([], "structure and nonpriv"), (["structure"], "nonpriv")])
+def test_a_table_without_floor_or_ceiling_is_refused_before_anything_runs(
+    left: list[str], lacking: str, tmp_path: Path
+) -> None:
+    grid = {**GRID, "references": [row for row in GRID["references"] if row["method"] in left]}
+    assert f"references lacks {lacking}: every table has its floor" in refused(tmp_path, grid)
+
+
+def test_a_cell_needs_no_sound_rows(tmp_path: Path) -> None:
+    path = written(tmp_path, changed("arms.0.method", "nosuch"))
+    with pytest.raises(OptionError, match="nosuch"):
+        load(path)
+    assert load_settings(path).search == load(written(tmp_path, GRID)).search
+    with pytest.raises(OptionError, match="unknown key 'seedz'"):
+        load_settings(written(tmp_path, {**GRID, "seedz": 1}))

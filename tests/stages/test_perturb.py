@@ -17,15 +17,16 @@ from graphldp import __version__, client
 from graphldp.client import protocol
 from graphldp.errors import ArtifactError, DataError, OptionError
 from graphldp.randomness import generator
-from graphldp.stages.artifacts import file_hash, read_meta
+from graphldp.stages.artifacts import file_hash, read_meta, read_table
 from graphldp.stages.download import import_own
 from graphldp.stages.graphs import graph_hash, read_graph
 from graphldp.stages.own import OwnFiles
 from graphldp.stages.paths import graph_dir, reports_path
-from graphldp.stages.perturb import check_nodes, device_for, nodes_hash, perturb_file, perturb_graph
+from graphldp.stages.perturb import check_nodes, device_for, nodes_hash, perturb_file, perturb_graph, source_of
 from graphldp.stages.reports import ReportsFile
 
 MAKE = "ldp perturb"
+NODES = ("n1", "n2", "n5", "n7")
 FEATURES = np.array([[0.0, 0.5, 1.0], [1.0, 0.0, 0.25], [0.0, 0.0, 0.0], [0.75, 1.0, 0.0]])
 
 
@@ -70,7 +71,7 @@ def test_every_part_of_the_address_counts(data: Path) -> None:
 def test_reports_are_those_of_the_addressed_generator(data: Path) -> None:
     graph = read_graph(graph_dir(data, NAME))
     device = protocol("mb", 2.0, graph.dimensions, graph.low, graph.high)
-    expected = device.perturb(graph.features, generator(7, "perturb", NAME, "mb", 2.0, -1))
+    expected = device.perturb(graph.features, source_of(7, NAME, device, -1))
     found = ReportsFile(perturb(data, epsilon=2.0, seeds=(0, -1), root=7), MAKE).load(-1)
     np.testing.assert_array_equal(found.value, expected.value)
     np.testing.assert_array_equal(found.index, expected.index)
@@ -175,11 +176,11 @@ def test_a_stop_leaves_the_earlier_file_and_no_other(after: int, data: Path) -> 
 
 def wide() -> pa.Table:
     columns = {name: FEATURES[:, j] for j, name in enumerate("abc")}
-    return pa.table({"node": ["n7", "n2", "n5", "n1"], **columns})
+    return pa.table({"node": list(NODES), **columns})
 
 
 def triples() -> pa.Table:
-    cells = [(f"n{n}", "abc"[j], FEATURES[i, j]) for i, n in enumerate((7, 2, 5, 1)) for j in range(3)]
+    cells = [(name, "abc"[j], FEATURES[i, j]) for i, name in enumerate(NODES) for j in range(3)]
     kept = [cell for cell in cells if cell[2] or cell[:2] == ("n5", "a")]  # a node without features is listed with a 0
     node, feature, value = zip(*kept, strict=True)
     return pa.table({"node": node, "feature": feature, "value": value})
@@ -200,13 +201,15 @@ def perturb_own(path: Path, mechanism: str = "mb", epsilon: float = 1.0, **optio
 def test_every_form_of_a_file_gives_the_same_reports(form: Any, suffix: str, tmp_path: Path) -> None:
     path = perturb_own(own(tmp_path / f"features.{suffix}", form()), "pm", 2.0)
     assert path == reports_path(tmp_path, "mine", "pm", 2.0)
-    expected = protocol("pm", 2.0, 3, 0.0, 1.0).perturb(FEATURES, generator(0, "perturb", "mine", "pm", 2.0, 1))
+    device = protocol("pm", 2.0, 3, 0.0, 1.0)
+    expected = device.perturb(FEATURES, source_of(0, "mine", device, 1))
     found = ReportsFile(path, MAKE).load(1)
     np.testing.assert_array_equal(found.value, expected.value)
     np.testing.assert_array_equal(found.index, expected.index)
     meta = read_meta(path, MAKE)
     assert (meta["low"], meta["high"], meta["nodes"], meta["dimensions"]) == (0.0, 1.0, 4, 3)
     assert meta["input"] == file_hash(tmp_path / f"features.{suffix}")
+    assert read_table(path, MAKE)["id"].to_pylist() == [*NODES, *NODES]
 
 
 def test_reports_of_a_file_belong_to_the_graph_of_the_same_nodes(tmp_path: Path) -> None:
@@ -214,11 +217,16 @@ def test_reports_of_a_file_belong_to_the_graph_of_the_same_nodes(tmp_path: Path)
     edges = own(tmp_path / "edges.csv", pa.table({"source": ["n7", "n1"], "target": ["n2", "n5"]}))
     import_own("mine", OwnFiles(features=features, edges=edges), tmp_path, low=0, high=1)
     graph = read_graph(graph_dir(tmp_path, "mine"))
-    path = perturb_own(features)
-    check_nodes(path, read_meta(path, MAKE), graph, "never")
-    turned = perturb_own(own(tmp_path / "turned.csv", wide().take([1, 0, 2, 3])))
-    with pytest.raises(ArtifactError, match="holds reports of other nodes than the graph mine has; perturb again"):
-        check_nodes(turned, read_meta(turned, MAKE), graph, "perturb again")
+    for secure in (False, True):
+        output = tmp_path / f"{secure}.parquet"
+        path = perturb_own(features, seeds=(0,), secure=secure, output=output)
+        assert "nodes_hash" not in read_meta(path, MAKE)  # the ids stand in the rows
+        check_nodes(path, ReportsFile(path, MAKE).meta, graph, "never")
+        (tmp_path / "turned.parquet").unlink(missing_ok=True)
+        turned = own(tmp_path / "turned.csv", wide().take([1, 0, 2, 3]))
+        path = perturb_own(turned, seeds=(0,), secure=secure, output=tmp_path / "turned.parquet")
+        with pytest.raises(ArtifactError, match="holds reports of other nodes than the graph mine has; perturb again"):
+            check_nodes(path, ReportsFile(path, MAKE).meta, graph, "perturb again")
 
 
 def test_secure_reports_cannot_be_drawn_again(tmp_path: Path) -> None:
@@ -232,14 +240,138 @@ def test_secure_reports_cannot_be_drawn_again(tmp_path: Path) -> None:
 
 def test_a_secure_file_says_nothing_that_depends_on_the_data(tmp_path: Path) -> None:
     one = own(tmp_path / "one.parquet", wide())
-    two = own(tmp_path / "two.parquet", wide().set_column(1, "a", pa.array([1.0, 1.0, 1.0, 1.0])))
-    first, second = (read_meta(perturb_own(path, seeds=(0,), secure=True), MAKE) for path in (one, two))
+    two = own(tmp_path / "two.parquet", wide().set_column(1, "a", pa.array([1.0, None, 7.0, math.inf])))
+    first, second = (
+        read_meta(perturb_own(path, seeds=(0,), secure=True, output=tmp_path / f"out-{path.name}"), MAKE)
+        for path in (one, two)
+    )
     # What tells two collections apart is random, and the same number in both of its places.
     for meta in (first, second):
         assert meta["ledger"][0].pop("source") == meta.pop("release")
     assert first == second
     assert first["random"] == {"generator": "operating system", "reproducible": False}
     assert file_hash(one) not in str(first)
+
+
+class Patched:
+    """In place of the system's randomness: a generator that starts anew, so that two collections can be compared."""
+
+    def __init__(self) -> None:
+        self._rng = generator(11, "patched")
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._rng, name)
+
+
+def thirty(extra: tuple[tuple[str, str, float], ...] = ()) -> pa.Table:
+    """Thirty people as triples, feature by feature, so that their order tells who has what; and further ones."""
+    cells = [("p17", "x0", 0.0), *extra]
+    cells += [(f"p{i:02d}", f"x{(3 * i + k) % 10}", 1.0) for k in range(3) for i in range(30)]
+    node, feature, value = zip(*sorted(cells, key=lambda cell: (cell[1], cell[0])), strict=True)
+    return pa.table({"node": node, "feature": feature, "value": value})
+
+
+VOCABULARY = [*(f"x{j}" for j in range(10)), "hiv", "rare"]
+
+
+@pytest.mark.parametrize("mechanism", ["mb", "pm", "lp", "hm", "privset", "subset", "oue", "olh", "ppm-safe"])
+def test_one_record_moves_her_own_report_and_nothing_else(
+    mechanism: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A rare feature, one that is not declared, a missing and an excessive value: all within one person's record."""
+    monkeypatch.setattr("graphldp.stages.perturb.SecureSource", Patched)
+    monkeypatch.setattr("graphldp.stages.perturb.os.urandom", lambda count: bytes(count))
+    (tmp_path / "names.txt").write_text("\n".join(VOCABULARY))
+    records = {"without": (), "with": (("p04", "hiv", 1.0),), "odd": (("p04", "unheard-of", 9.0), ("p04", "hiv", 0.3))}
+    records["again"] = (("p04", "x2", 0.5), ("p04", "rare", math.nan), ("p04", "hiv", 2.0))
+    tables = []
+    for name, extra in records.items():
+        path = own(tmp_path / f"{name}.csv", thirty(extra))
+        given = {"features_file": tmp_path / "names.txt", "output": tmp_path / f"{name}.parquet"}
+        perturb_own(path, mechanism, 20.0, seeds=(0,), secure=True, **given)
+        tables.append(read_table(tmp_path / f"{name}.parquet", MAKE))
+        meta = read_meta(tmp_path / f"{name}.parquet", MAKE)
+        assert (meta["dimensions"], meta["nodes"], meta["dataset"]) == (len(VOCABULARY), 30, "mine")
+    first = tables[0]
+    others = [row for row in first.to_pylist() if row["id"] != "p04"]
+    assert len(others) == 29
+    for table in tables:
+        assert table.schema.equals(first.schema, check_metadata=True)
+        assert [row for row in table.to_pylist() if row["id"] != "p04"] == others
+    # Hers does move, or nothing would have been compared. Of sets of which one item is drawn it may be another one.
+    if mechanism in ("mb", "pm", "lp", "hm", "privset"):
+        assert any(not table.equals(first) for table in tables)
+
+
+def test_one_device_has_as_many_dimensions_as_all_of_them(tmp_path: Path) -> None:
+    for name, triple in (("one", ("me", "5", 1.0)), ("none", ("me", "", None))):
+        table = pa.table({key: [value] for key, value in zip(("node", "feature", "value"), triple, strict=True)})
+        path = own(tmp_path / f"{name}.csv", table)
+        output = tmp_path / f"{name}.parquet"
+        meta = read_meta(perturb_own(path, seeds=(0,), secure=True, dimensions=12, output=output), MAKE)
+        assert (meta["dimensions"], meta["nodes"]) == (12, 1)
+
+
+@pytest.mark.parametrize("form", ["triples", "lists"])
+def test_secure_needs_a_declared_vocabulary(form: str, tmp_path: Path) -> None:
+    lists = pa.table({"node": ["a", "b"], "vector": [[0.5, 1.0], [0.0, 0.25]]})
+    features = own(tmp_path / "features.parquet", triples() if form == "triples" else lists)
+    with pytest.raises(OptionError, match="--secure needs the features declared, with --features-file FILE or --dim"):
+        perturb_own(features, seeds=(0,), secure=True)
+    assert files(tmp_path) == ["features.parquet"]
+    said: list[str] = []
+    perturb_own(features, say=said.append)
+    assert len(said) == 1
+    assert "features are those that occur in" in said[0]
+
+
+@pytest.mark.parametrize("mechanism", ["privset", "subset", "oue", "olh"])
+def test_a_value_between_the_ends_stops_no_set(mechanism: str, tmp_path: Path) -> None:
+    """It counts as the nearer end, the middle as the low one, and so does a value that is missing."""
+    rounded = {0.0: 0.0, 0.2: 0.0, 0.45: 0.0, None: 0.0, 0.46: 0.9, 0.9: 0.9, 5.0: 0.9}
+    found = []
+    for name, column in (("given", rounded.keys()), ("ends", rounded.values())):
+        table = pa.table({"node": [f"p{i}" for i in range(len(rounded))], "a": list(column), "b": [0.9] * len(rounded)})
+        path = own(tmp_path / f"{name}.parquet", table)
+        path = perturb_own(path, mechanism, 2.0, high=0.9, output=tmp_path / f"{name}-out.parquet")
+        found.append(read_table(path, MAKE))
+        claim = read_meta(path, MAKE)["claim"]["outside"]
+        assert claim == (
+            "values are clamped to [low, high] first; a missing one counts as 0.45; one between the ends counts as the "
+            "nearer end, the middle as low"
+        )
+    assert found[0].equals(found[1])
+
+
+def test_the_screen_alone_is_told_what_was_read_otherwise(tmp_path: Path) -> None:
+    said: list[str] = []
+    table = wide().set_column(1, "a", pa.array([7.0, None, 0.0, 1.0]))
+    path = perturb_own(own(tmp_path / "x.csv", table), missing=0.25, say=said.append)
+    assert said == [
+        "1 value outside the range, moved to its nearer end; 1 value missing, replaced (said here, and nowhere in the "
+        "file)"
+    ]
+    meta = read_meta(path, MAKE)
+    assert meta["claim"]["outside"] == "values are clamped to [low, high] first; a missing one counts as 0.25"
+    assert "mended" not in str(meta)
+
+
+def test_a_collection_replaces_nothing_and_nothing_replaces_it(data: Path, tmp_path: Path) -> None:
+    features = own(tmp_path / "features.parquet", wide())
+    seeded, real = tmp_path / "seeded.parquet", tmp_path / "real.parquet"
+    perturb_own(features, output=seeded)
+    perturb_own(features, seeds=(0,), secure=True, output=real)
+    before = seeded.read_bytes(), real.read_bytes()
+    with pytest.raises(OptionError, match="is there already, and --secure replaces nothing: name another --output"):
+        perturb_own(features, seeds=(0,), secure=True, output=seeded)
+    cost = "has spent epsilon 1 of everybody in it; a second collection spends 2 more, 3 in all: name another --output"
+    with pytest.raises(OptionError, match=cost):
+        perturb_own(features, "pm", 2.0, seeds=(0,), secure=True, output=real)
+    for again in (lambda: perturb_own(features, output=real), lambda: perturb(data, output=real)):
+        with pytest.raises(OptionError, match="holds real reports, which nobody can draw again: name another --output"):
+            again()
+    assert (seeded.read_bytes(), real.read_bytes()) == before
+    perturb_own(features, output=seeded)  # a rehearsal is repeated as often as one likes
 
 
 @pytest.mark.parametrize("seeds", [(0, 1), (0, -1), ()])
@@ -303,9 +435,7 @@ def test_a_graph_that_is_not_there_says_how_to_get_it(data: Path) -> None:
         (wide(), (1.0, 1.0), "needs finite low < high, got low 1.0 and high 1.0"),
         (wide(), (0.0, math.nan), "needs finite low < high, got low 0.0 and high nan"),
         (wide(), (-math.inf, 1.0), "needs finite low < high"),
-        (wide(), (0.0, 0.9), "column 'a' lies outside the declared range 0..0.9"),
-        (wide().set_column(1, "a", pa.array([0.0, math.nan, 0.0, 0.0])), (0.0, 1.0), "(node 'n2'), column 'a' is NaN"),
-        (wide().set_column(1, "a", pa.array([0.0, None, 0.0, 0.0])), (0.0, 1.0), "is NaN or missing"),
+        (wide().set_column(1, "a", pa.array(["1", "2", "3", "x"])), (0.0, 1.0), "column 'a' is not numeric (string)"),
         (wide().set_column(0, "node", pa.array(["x", "y", "x", "z"])), (0.0, 1.0), "node 'x' stands in two rows"),
         (wide().drop_columns(["node"]), (0.0, 1.0), "missing column 'node'"),
         (wide().select(["node"]), (0.0, 1.0), "no feature columns"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 import re
 from pathlib import Path
 from typing import Any
@@ -72,6 +73,11 @@ def test_numbers_are_those_of_the_run(task: str, here: Path) -> None:
         missed = table["value"].to_numpy()[nodes] - target_of(graph)[nodes]
         assert np.abs(missed).mean() == pytest.approx(about[f"{name}_mae"], rel=1e-4)
     assert about["target"] == "l2 norm of the features"
+    kept, card = load_model(here / "kept").spent, (here / "kept" / "MODEL_CARD.md").read_text(encoding="utf-8")
+    # Nothing protects the numbers of those who gave them: infinite, of a unit of their own.
+    assert kept.total("person of the training and validation part").epsilon == math.inf
+    assert math.isfinite(kept.total().epsilon)
+    assert "l2 norm of the features of a person: private data" in card
     assert read_meta(here / "out.parquet", "x")["task"] == task
 
 
@@ -215,7 +221,7 @@ def test_a_card_says_what_was_measured(task: str, here: Path) -> None:
         assert row.endswith("| not known |")
     assert "ldp train --dataset synthetic --method structure --mechanism null --epsilon 0" in text
     assert ("have given away" in text) == (task in ("regression", "multi-task"))
-    assert "| claimed epsilon of one person | 1.0 |" in text
+    assert "| claimed epsilon of one report | 1.0 |" in text
     assert "| keeps its claim | yes |" in text
 
 
@@ -243,13 +249,13 @@ def test_a_card_knows_the_floor_that_is_there(here: Path) -> None:
 def test_a_card_has_the_budget_of_every_level(here: Path) -> None:
     keep(here, "node-classification", "ppgnn", "ppm-public")
     levels = "level 1: 1.0, level 2: 2.0, level 3: 4.0, level 4: 8.0, level 5: 16.0"
-    assert f"| a person's budget by her level | {levels} |" in card(here)
+    assert f"| a report's budget by the person's level | {levels} |" in card(here)
 
 
 def test_a_card_says_that_a_claim_is_not_kept(here: Path) -> None:
     keep(here, "node-classification", "lpgnn", "ppm")
     assert "| keeps its claim | **no**: " in card(here)
-    assert "exact epsilon, from the mechanism's law | infinite" in card(here)
+    assert "exact epsilon of one report, from the mechanism's law | infinite" in card(here)
 
 
 def test_a_cards_commands_are_commands(here: Path) -> None:

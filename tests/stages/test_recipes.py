@@ -13,7 +13,7 @@ from cell_factory import NAME, accuracies, calibrate, small_params, store
 from graphldp import methods
 from graphldp.client import protocol
 from graphldp.errors import OptionError
-from graphldp.learn import NodeInputs, Options, Problem, fit
+from graphldp.learn import NodeInputs, Options, Problem, fit, model
 from graphldp.server import Filtered, node_weights, rectify, shift
 from graphldp.stages.artifacts import read_meta, read_table
 from graphldp.stages.denoise import denoise
@@ -21,12 +21,13 @@ from graphldp.stages.graphs import read_graph
 from graphldp.stages.inputs import average_degree, calibration_of, centred, estimate_of, filtered_inputs, unit_scale
 from graphldp.stages.learning import learn_cell
 from graphldp.stages.models import load_model
+from graphldp.stages.params import TrainParams
 from graphldp.stages.paths import graph_dir, reports_path
 from graphldp.stages.perturb import source_of
 from graphldp.stages.predictions import predict_reports
 from graphldp.stages.reports import CalibratedFile
 from graphldp.stages.run import run
-from graphldp.stages.setups import Devices, plan_of
+from graphldp.stages.setups import Devices, backbone_of, plan_of
 from graphldp.stages.splits import split_of
 from graphldp.stages.train import train
 
@@ -99,7 +100,8 @@ def test_flexprop_weighs_by_the_reported_level(data: Path) -> None:
     assert estimate.weights is not None
     np.testing.assert_array_equal(estimate.weights, reports.level)
     found = filtered_inputs(graph, estimate, calibration, 3.0).dense()
-    adjacency = graph.adjacency().toarray().astype(float) * reports.level[None, :]
+    themselves = np.eye(graph.nodes)
+    adjacency = (graph.adjacency().toarray().astype(float) + themselves) * reports.level[None, :]
     sums = adjacency.sum(axis=1, keepdims=True)
     mean = np.divide(adjacency, sums, out=np.zeros_like(adjacency), where=sums > 0)
     np.testing.assert_allclose(found, 3 * (mean @ mean @ rectify(reports).dense()), rtol=1e-3, atol=1e-3)
@@ -265,3 +267,13 @@ def test_dropout_drops_the_rate_and_the_same_values_each_time(data: Path) -> Non
     stored = train(NAME, "base", "pm", 1.0, data=data, params=params, calibrated=path)
     (row,) = run(NAME, "base", "pm", 1.0, data=data, params=params, references=False, changes=changes)
     np.testing.assert_array_equal(row.accuracy, accuracies(stored))
+
+
+def test_an_activation_for_all_rows_reaches_the_backbones_that_have_one() -> None:
+    train = TrainParams(activation="relu", hidden=4)
+    assert backbone_of(methods.method("lpgnn"), train) == model("gcn", hidden=4, activation="relu")
+    assert backbone_of(methods.method("ldpge"), train, {"activation": "tanh"}) == model(
+        "mlp", hidden=4, activation="tanh"
+    )
+    assert backbone_of(methods.method("lpgnn"), TrainParams(activation="relu", model="sgc")) == model("sgc")
+    assert backbone_of(methods.method("lpgnn"), TrainParams()) == model("gcn")

@@ -15,10 +15,10 @@ import scipy.sparse as sp
 from cell_factory import NAME, accuracies, calibrate, small_graph, small_params, store
 
 from graphldp import methods
-from graphldp.audit.ledger import Ledger
 from graphldp.client import Reports
 from graphldp.errors import ArtifactError, DataError, GraphLDPError, OptionError
 from graphldp.graph import Graph
+from graphldp.ledger import Ledger
 from graphldp.methods import Method, Rounds
 from graphldp.server import rectify
 from graphldp.stages.artifacts import read_meta, read_table
@@ -138,15 +138,19 @@ def test_the_files_say_what_both_rounds_have_spent(data: Path) -> None:
     files = stages(data, params, epsilon=6.0)
     first, second = read_meta(files.first, "make"), read_meta(files.second, "make")
     assert first["release"] != second["release"]
-    assert Ledger.from_json(first["ledger"]).text() == "total epsilon per user: features 3.0"
-    both = "total epsilon per user: features 3.0 + features 3.0 = 6.0"
+    draws = len(first["seeds"])
+    whole = Ledger.from_json(first["ledger"])
+    assert whole.text() == f"total epsilon per user: features 3.0 x {draws} draws = {3.0 * draws}"
+    assert whole.once().text() == "total epsilon per user: features 3.0"
+    both = f"total epsilon per user: features 3.0 x {draws} draws + features 3.0 x {draws} draws = {6.0 * draws}"
     assert Ledger.from_json(second["ledger"]).text() == both
     calibrated = read_meta(files.calibrated, "make")
     assert Ledger.from_json(calibrated["ledger"]).text() == both
     assert calibrated["epsilon"] == calibrated["claim"]["epsilon"] == 6.0
     assert calibrated["epsilon_exact"] == pytest.approx(6.0)
     runs = read_meta(train(NAME, "togl-fda", None, 6.0, data=data, params=params), "make")
-    assert Ledger.from_json(runs["ledger"]).total().epsilon == 6.0
+    assert Ledger.from_json(runs["ledger"]).once().total().epsilon == 6.0
+    assert Ledger.from_json(runs["ledger"]).total().epsilon == 6.0 * (params.seeds + params.search.seeds)
     assert runs["epsilon"] == 6.0
     assert runs["epsilon_exact"] == pytest.approx(6.0)
     assert runs["rounds"] == dataclasses.asdict(Rounds(score_by="fda"))
@@ -242,10 +246,26 @@ def test_the_estimate_is_unbiased_for_a_given_ranking(reuse: bool, mechanism: st
     directed = both.second((5, 2, 0, 7, 1))
     assert 0 < directed.fixed_count() < both.last.m < d
     rng = np.random.default_rng(3)
-    estimate = joined(both.device.perturb(rows, rng), directed.perturb(rows, rng), reuse=reuse).dense()
+    pair = both.device.perturb(rows, rng), directed.perturb(rows, rng)
+    estimate = joined(*pair, rounds=Rounds(score_by="fda", reuse=reuse)).dense()
     error = estimate.std(axis=0) / np.sqrt(copies)
     assert (np.abs(estimate.mean(axis=0) - values) < 5 * error).all()
     assert (error < 0.02).all()
+
+
+def test_the_printed_rectification_inflates_what_everybody_reports_and_shrinks_the_rest() -> None:
+    copies, d = 20_000, 8
+    rows = sp.csr_array(np.full((copies, d), 1.0, dtype=np.float32))
+    both = rounds_of(small_graph(dimensions=d), 14.0, rectification="paper")
+    directed, rng = both.second((5, 2, 0, 7, 1)), np.random.default_rng(4)
+    pair = both.device.perturb(rows, rng), directed.perturb(rows, rng)
+    fill, m = directed.device.fill_value, both.last.m
+    away = joined(*pair, rounds=both.rounds).dense().mean(axis=0) - fill
+    right = joined(*pair, rounds=Rounds(score_by="fda")).dense().mean(axis=0) - fill
+    np.testing.assert_allclose(right, 1.0 - fill, atol=0.03)
+    factor = directed.inclusion() * d / m
+    assert factor.max() == d / m > 1.0 > factor.min()
+    np.testing.assert_allclose(away, right * factor, rtol=1e-4)
 
 
 def test_a_ranking_flatters_the_round_that_it_was_made_from_and_no_other() -> None:
@@ -267,7 +287,9 @@ def test_a_ranking_flatters_the_round_that_it_was_made_from_and_no_other() -> No
 
         sign = np.sign(apart(rectify(first).dense()))
         for reuse, found in gaps.items():
-            found.append(sign * (apart(joined(first, second, reuse=reuse).dense()) - apart(noise)))
+            found.append(
+                sign * (apart(joined(first, second, rounds=Rounds(score_by="fda", reuse=reuse)).dense()) - apart(noise))
+            )
     error = {reuse: np.std(found) / np.sqrt(len(found)) for reuse, found in gaps.items()}
     assert abs(np.mean(gaps[False])) < 4 * error[False]
     assert np.mean(gaps[True]) > 4 * error[True]
@@ -279,7 +301,10 @@ def test_a_reused_round_lowers_the_variance_of_every_feature() -> None:
     both = rounds_of(small_graph(dimensions=d), 14.0)
     directed, rng = both.second((5, 2, 0, 7, 1)), np.random.default_rng(4)
     one, two = both.device.perturb(rows, rng), directed.perturb(rows, rng)
-    spread = {reuse: joined(one, two, reuse=reuse).dense().var(axis=0) for reuse in (False, True)}
+    spread = {
+        reuse: joined(one, two, rounds=Rounds(score_by="fda", reuse=reuse)).dense().var(axis=0)
+        for reuse in (False, True)
+    }
     random = [j for j in range(d) if j not in directed.fixed()]
     assert (spread[True][random] < 0.75 * spread[False][random]).all()
     assert (spread[True] < spread[False]).all()
@@ -337,7 +362,7 @@ def test_public_levels_take_both_rounds_from_files(data: Path) -> None:
     )
     file = CalibratedFile(files.calibrated, "make")
     np.testing.assert_array_equal(file.load(0).weights, [1 + k % 5 for k in range(nodes)])
-    spent = Ledger.from_json(file.meta["ledger"]).total()
+    spent = Ledger.from_json(file.meta["ledger"]).once().total()
     assert (spent.epsilon, spent.max) == (4.0, 64.0)
     with pytest.raises(OptionError, match="give both --levels FILE"):
         perturb_graph(NAME, "ppm-public", 2.0, data=data, seeds=[0], extras=Extras(directed=files.scores))
@@ -354,8 +379,11 @@ def test_a_kept_model_knows_its_own_second_round(data: Path, tmp_path: Path) -> 
     files = stages(data, params, epsilon=8.0)
     train(NAME, "togl-fda", None, 8.0, data=data, params=params, models=tmp_path / "model")
     kept = load_model(tmp_path / "model")
-    assert kept.spent["features"] == 8.0
+    assert kept.spent.once().total().epsilon == 8.0
+    assert kept.spent.total().epsilon == 8.0 * (params.seeds + params.search.seeds)
     predictions = predict_reports(tmp_path / "model", files.second, data=data, output=tmp_path / "p.parquet")
+    # Its own second round is a draw that it has counted already.
+    assert Ledger.from_json(read_meta(predictions, "make")["ledger"]) == kept.spent
     guess = read_table(predictions, "make").column("class").to_numpy()
     graph = read_graph(graph_dir(data, NAME))
     test = split_of(graph, params, int(kept.about["seed"])).test
@@ -383,6 +411,8 @@ def test_a_model_of_both_rounds_is_not_kept(data: Path, tmp_path: Path) -> None:
         ({"score_by": "fdaa"}, "unknown score_by 'fdaa'; did you mean 'fda'"),
         ({"score_steps": -1}, "score_steps must be a whole number of at least 0, got -1"),
         ({"m_from": "half"}, "m_from must be one of round, total; got 'half'"),
+        ({"rectification": "none"}, "rectification must be one of inclusion, paper; got 'none'"),
+        ({"rectification": "paper", "reuse": True}, "leave one of them out"),
         ({"before": 0.5}, "no one threshold fits both"),
         ({"tau": 0.5}, "togl-fda' has none; say before"),
         ({"steps": 3}, "--steps, or search.steps"),
@@ -505,7 +535,7 @@ def test_scores_that_do_not_fit_are_refused(data: Path, tmp_path: Path) -> None:
 def test_one_round_s_files_are_as_they_were(data: Path) -> None:
     calibrate(data, small_params(), "lpgnn", "pm", 8.0)
     meta = read_meta(reports_path(data, NAME, "pm", 8.0), "make")
-    assert meta["random"]["address"] == ["perturb", "dataset", "mechanism", "epsilon", "seed"]
+    assert meta["random"]["address"] == ["perturb", "dataset", "mechanism", "epsilon", "seed", "shape"]
     assert "selection" not in meta
 
 

@@ -56,7 +56,7 @@ def test_a_row_says_what_the_library_says_of_the_same_draws(found: Selected) -> 
     assert row.degree_selected == pytest.approx(
         np.mean([np.abs(degree_correlation(graph.features, degree, top)).mean() for top in tops])
     )
-    estimates = [joined(*rounds.reports(seed), reuse=False).deviations() for seed in range(3)]
+    estimates = [joined(*rounds.reports(seed), rounds=Rounds(score_by="fda")).deviations() for seed in range(3)]
     assert row.sent_selected == pytest.approx(
         np.mean([np.abs(degree_correlation(e, degree, t)).mean() for e, t in zip(estimates, tops, strict=True)])
     )
@@ -75,7 +75,10 @@ def test_attributes_have_the_utility_and_the_exposure_of_their_own_law(found: Se
     split, calibration = split_of(graph, PARAMS, 1), kprop(2)
     operator = calibration.operator(graph)
     noisy = attribute_accuracy(
-        Filtered.of(joined(first, second, reuse=False), calibration, operator), graph.labels, split.train, split.test
+        Filtered.of(joined(first, second, rounds=Rounds(score_by="fda")), calibration, operator),
+        graph.labels,
+        split.train,
+        split.test,
     )
     identity = protocol("identity", np.inf, 24, graph.low, graph.high)
     true = rectify(identity.perturb(graph.features, np.random.default_rng(0)))
@@ -131,7 +134,7 @@ def test_chance_is_what_random_selections_have(top: int, dimensions: int) -> Non
     ("changes", "line"),
     [
         ({"score_by": "mi"}, "score_by is --by here: give --by mi"),
-        ({"tau": 1}, "unknown part of two rounds 'tau'. Valid: first, m_from, reuse, rho, score_steps"),
+        ({"tau": 1}, "unknown part of two rounds 'tau'. Valid: first, m_from, rectification, reuse, rho, score_steps"),
         ({"rho": 2}, "rho .* is from 0 to 1, got 2"),
     ],
 )
@@ -174,4 +177,5 @@ def test_the_papers_numbers_stand_where_it_prints_them_and_nowhere_else(found: S
     page = markdown(whole, PAPERS)
     assert page.count("\n## ") == 3
     assert "| 0.78 |" in page
-    assert "- options: rho 0.5, reuse False, first 0.5, m_from round, score_steps 2, m 4; root seed 0\n" in page
+    parts = "rho 0.5, reuse False, first 0.5, m_from round, score_steps 2, rectification inclusion, m 4"
+    assert f"- options: {parts}; root seed 0\n" in page

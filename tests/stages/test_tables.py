@@ -2,9 +2,11 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import re
 import shutil
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import pytest
 from runs_factory import grid, write_grid, write_runs
@@ -12,10 +14,14 @@ from runs_factory import grid, write_grid, write_runs
 from graphldp.cli.app import main
 from graphldp.errors import ArtifactError
 from graphldp.measures import DEFAULT_TASK, measures_of
+from graphldp.stages import report, tables
 from graphldp.stages.compare import check, compare
 from graphldp.stages.evaluate import evaluate, measure
+from graphldp.stages.findings import find
 from graphldp.stages.params import load
+from graphldp.stages.report import report_page
 from graphldp.stages.tables import (
+    Column,
     Result,
     Row,
     columns,
@@ -71,6 +77,111 @@ def test_markdown_has_every_row_and_note_once(result: Result) -> None:
     assert text.count("(a) UPGNet Table 2") == 1
     assert "12 points, 2 seeds" in text
     assert "1354 nodes to train" in text
+
+
+def _aligned(text: str, form: str) -> list[dict[str, str]]:
+    """Return a text's rows, each cell under the heading that stands above it."""
+    if form == "csv":
+        return read_csv(text)
+    if form == "html":
+        body = text.split("<table")[1].split("</table>")[0]
+        heads = re.findall(r'<th role="columnheader"[^>]*>(.*?)</th>', body)
+        lines = re.findall(r'<tr role="row"><th role="rowheader" scope="row">(.*?)</th>(.*?)</tr>', body, re.S)
+        cells = [[name, *re.findall(r"<td[^>]*>(.*?)</td>", rest, re.S)] for name, rest in lines]
+    else:
+        edge, end = ("|", "|") if form == "md" else (" & ", "\\\\")
+        lines = [line for line in text.splitlines() if edge in line and line.endswith(end) and "multicol" not in line]
+        found = [[cell.strip() for cell in line.strip("|").removesuffix("\\\\").split(edge)] for line in lines]
+        heads, cells = found[0], found[2 if form == "md" else 1 :]
+    assert all(len(line) == len(heads) for line in cells)
+    return [dict(zip(heads, line, strict=True)) for line in cells]
+
+
+FORMS = {"csv": csv_text, "md": markdown_text, "tex": latex_text, "html": report_page}
+
+
+@pytest.mark.parametrize("form", list(FORMS))
+def test_a_new_column_shifts_no_other_wherever_it_stands(
+    result: Result, monkeypatch: pytest.MonkeyPatch, form: str
+) -> None:
+    before = _aligned(FORMS[form](result), form)
+    assert len(before) == 11
+    module, name = (report, "page_columns") if form == "html" else (tables, "table_columns")
+    made = getattr(module, name)
+    new = Column(key="new", heading="new one", text=lambda row: f"new {row.name}", where=(form,))
+    there = [place for place, column in enumerate(made(*_arguments(result, form))) if form in column.where]
+    for place in (there[1], there[len(there) // 2], there[-1], there[-1] + 1):
+        with monkeypatch.context() as patch:
+            patch.setattr(module, name, lambda *given, at=place: (*made(*given)[:at], new, *made(*given)[at:]))
+            after = _aligned(FORMS[form](result), form)
+        assert [row.pop("new one") for row in after] == [f"new {row.name}" for row in result.rows]
+        assert after == before
+
+
+def _arguments(result: Result, form: str) -> tuple[Any, ...]:
+    section = result.sections[0]
+    if form == "html":
+        return (section,)
+    return (section.measures, result.axes) if form == "csv" else (section.measures, (), section)
+
+
+def test_a_row_says_whose_runs_it_repeats_in_every_form(tmp_path: Path) -> None:
+    params = grid(epsilons=(0.1, 1.0))
+    write_grid(tmp_path, params)
+    cells = {(cell.name, cell.epsilon): cell for cell in params.cells()}
+    same = [0.80 + 0.001 * seed for seed in range(10)]
+    for key in (("lpgnn", 0.1), ("lpgnn-pm", 0.1), ("lpgnn-lp", 1.0)):
+        write_runs(tmp_path, cells[key], seeds=10, values=same)
+    write_runs(tmp_path, cells["base", 1.0], seeds=10, values=[*same[:9], same[9] + 1e-9])
+    result = measure(params, tmp_path, PAPERS)
+    found = {(row.name, row.epsilon): row.remark for row in result.rows if row.remark}
+    assert found == {
+        ("lpgnn-pm", 0.1): "same runs as lpgnn",
+        ("lpgnn-lp", 1.0): "same runs as lpgnn at epsilon 0.1",
+    }
+    assert {row["remark"] for row in read_csv(csv_text(result))} == {"", *found.values()}
+    for remark in found.values():
+        assert [line.strip("| ").endswith(f"| {remark}") for line in markdown_text(result).splitlines()].count(
+            True
+        ) == 1
+        assert latex_text(result).count(f"\\quad {remark}}} \\\\") == 1
+        assert report_page(result).count(f"K 16, {remark}</span>") == 1
+    finding = find(result.sections[0])
+    assert finding.above + finding.same + finding.below == 6
+    assert "2 more rows have the same runs as another one and are not counted again." in finding.sentences
+
+
+def test_a_private_row_that_is_the_floor_again_counts_as_a_result(tmp_path: Path) -> None:
+    params = grid(epsilons=(1.0,))
+    write_grid(tmp_path, params)
+    values = [0.80 + 0.001 * seed for seed in range(10)]
+    for cell in params.cells():
+        if cell.name in ("structure", "lpgnn"):
+            write_runs(tmp_path, cell, seeds=10, values=values)
+    result = measure(params, tmp_path, PAPERS)
+    assert [row.remark for row in result.rows if row.name == "lpgnn"] == ["same runs as structure"]
+    finding = find(result.sections[0])
+    assert finding.above + finding.same + finding.below == 4
+
+
+@pytest.mark.parametrize(("rho", "m", "remark"), [(0.5, 1, True), (0.5, 2, False), (0.0, 9, True), (1.0, 1, False)])
+def test_two_rounds_of_which_nothing_is_directed_are_not_called_by_their_name_alone(
+    tmp_path: Path, rho: float, m: int, remark: bool
+) -> None:
+    params = grid(epsilons=(1.0,))
+    write_grid(tmp_path, params, {"lpgnn": 0.95})
+    cell = next(cell for cell in params.cells() if cell.name == "lpgnn")
+    write_runs(tmp_path, cell, seeds=10, mean=0.95, meta={"rounds": {"rho": rho}, "m": m})
+    result = measure(params, tmp_path, PAPERS)
+    row = next(row for row in result.rows if row.name == "lpgnn")
+    said = "m* = 0: second round random"
+    assert row.remark == (said if remark else "")
+    name = f"lpgnn ({said})" if remark else "lpgnn"
+    assert f"The best private result is {name} at epsilon 1" in "\n".join(find(result.sections[0]).sentences)
+    page = report_page(result)
+    assert page.count(f"lpgnn: {said}.</figcaption>") == int(remark)
+    for text in (csv_text(result), markdown_text(result), latex_text(result), page):
+        assert (said in text) == remark
 
 
 def test_a_mechanism_with_several_reasons_says_which_row_each_is_of(result: Result) -> None:
@@ -177,9 +288,13 @@ def test_without_an_interval_nothing_may_move() -> None:
     assert [d.fails for d in compare("main", _csv(**bare), _csv(**bare, accuracy="84.21"))] == [True]
 
 
-def test_other_columns_must_say_the_same_and_depth_is_mentioned() -> None:
-    found = compare("main", _csv(), _csv(claim="fails: x", steps="8"))
-    assert [(difference.column, difference.fails) for difference in found] == [("steps", False), ("claim", True)]
+def test_other_columns_must_say_the_same_and_depth_and_remark_are_mentioned() -> None:
+    found = compare("main", _csv(), _csv(claim="fails: x", steps="8", remark="same runs as base"))
+    assert [(difference.column, difference.fails) for difference in found] == [
+        ("steps", False),
+        ("claim", True),
+        ("remark", False),
+    ]
 
 
 def test_rows_and_columns_that_came_or_went_are_listed() -> None:
@@ -187,12 +302,12 @@ def test_rows_and_columns_that_came_or_went_are_listed() -> None:
     for row in new:
         row["extra"] = "1"
         del row["paper"]
-    found = [(difference.cell, difference.column) for difference in compare("main", _csv(), new)]
+    found = [(difference.cell, difference.column, difference.fails) for difference in compare("main", _csv(), new)]
     assert found == [
-        ("every row", "column paper"),
-        ("every row", "column extra"),
-        ("cora lpgnn at epsilon 1", "row"),
-        ("cora upgnet at epsilon 1", "row"),
+        ("every row", "column paper", True),
+        ("every row", "column extra", False),  # nothing of it was committed, so that nothing has moved
+        ("cora lpgnn at epsilon 1", "row", True),
+        ("cora upgnet at epsilon 1", "row", True),
     ]
 
 
@@ -245,6 +360,14 @@ def test_check_fails_on_a_moved_cell_and_names_it(project: Path, capfd: pytest.C
     assert main(["tables", "--check", "--json"]) == 1
     found = json.loads(capfd.readouterr().out)
     assert {entry["column"] for entry in found} == {"accuracy", "gain", "gap", "macro_f1"}
+
+
+def test_check_passes_on_a_new_column(project: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    path = project / "results/tables/main.csv"
+    first, *others = path.read_text(encoding="utf-8").splitlines()
+    path.write_text("\n".join([f"{first},extra", *(f"{line},1" for line in others)]) + "\n", encoding="utf-8")
+    assert main(["tables", "--check"]) == 0
+    assert "note: main: every row, column extra: nothing -> there" in capfd.readouterr().out
 
 
 def test_check_against_another_revision(project: Path) -> None:

@@ -44,7 +44,7 @@ def test_a_search_that_is_there_is_not_done_again(data: Path, monkeypatch: pytes
         assert searched(data) == path
         with pytest.raises(pytest.fail.Exception):  # another search is
             searched(data, params_of(eta=2))
-        patch.setattr(trials, "code_hash", lambda: "other code")
+        patch.setattr(trials, "code_hash", lambda kind: "other code")
         with pytest.raises(pytest.fail.Exception):
             searched(data)
     assert path.read_bytes() == before

@@ -1,0 +1,55 @@
+"""`ldp ledger FILES...`: what a set of artifacts has spent of each person's budget, together."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from graphldp.cli.console import out
+from graphldp.cli.options import AsJson
+
+__all__ = ["register"]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command to the app."""
+    app.command("ledger")(ledger)
+
+
+def ledger(
+    files: Annotated[
+        list[Path],
+        typer.Argument(help="Reports, scores, runs, predictions, and folders of kept models.", show_default=False),
+    ],
+    as_json: AsJson = False,
+) -> None:
+    """Add up what people have spent on a set of artifacts, and say which of them share a release.
+
+    A draw of a release counts once, however many files lead back to it; another draw, or another release, spends
+    again. A file that does not say what it was made of has spent an unknown amount.
+
+    Example: ldp ledger first.parquet second.parquet models/mine
+    """
+    from graphldp.stages.spent import accounts, relations, together
+
+    found = accounts(files)
+    total, lines = together(found), relations(found)
+    if as_json:
+        answer = {
+            "files": [{"path": str(one.path), "kind": one.kind, "ledger": one.ledger.as_json()} for one in found],
+            "ledger": total.as_json(),
+            "text": total.text(),
+            "relations": lines,
+        }
+        typer.echo(json.dumps(answer, indent=2, ensure_ascii=False))
+        return
+    for one in found:
+        nothing = "nothing: a graph is no release" if one.kind == "graph" else "nothing"
+        text = "; ".join(spend.text for spend in one.ledger.spends) or nothing
+        out.print(f"{one.path}: {one.kind}, {text}", markup=False, soft_wrap=True)
+    for line in lines:
+        out.print(line, markup=False, style="dim", soft_wrap=True)
+    out.print(total.text(), markup=False, style="bold", soft_wrap=True)
