@@ -24,7 +24,7 @@ __all__ = [
     "Fit",
     "Power",
     "Sampler",
-    "budgeted",
+    "either_way",
     "fit",
     "moved",
     "pooled",
@@ -41,6 +41,7 @@ Counts: TypeAlias = NDArray[np.int64]
 Sampler: TypeAlias = Callable[[Any, Any], Reports]
 
 WRONG_BUDGET = 1.5  # the factor on epsilon that every test of a sampler must notice
+_SMALLEST_FACTOR = 1.001  # below which no factor is asked for
 _LARGEST_FACTOR = 1000.0  # on the budget, up to which it is asked which one is noticed
 _NOTICED = (6.4 + 1.3) ** 2  # squared deviations: the two-sided quantile of ALPHA over 40 events, and that of 9 in 10
 FEWEST_TOUCHED = 60  # reports that differ from the value, for a test at ALPHA to miss them
@@ -157,7 +158,7 @@ def power(
     chances: Floats | None = None,
 ) -> Power:
     """Return whether `fit` rejects a sampler with 1.5 times the budget, and one that skips the last coordinate."""
-    noticed = [map_distance(base, _wrong(base)) > 1.0 for base in _distinct(bases)]
+    noticed = [map_distance(base, either_way(scaled(base), WRONG_BUDGET)) > 1.0 for base in _distinct(bases)]
     records = probe_records(bases)
     last = bases[-1]
     if last.kind != "level":
@@ -171,19 +172,7 @@ def power(
 
 def scaled(base: Randomiser) -> Callable[[float], Randomiser]:
     """Return the randomiser with a factor on its budget."""
-    return budgeted(lambda factor: replace(base, epsilon=base.epsilon * factor))
-
-
-def budgeted(law_of: Callable[[float], Randomiser]) -> Callable[[float], Randomiser]:
-    """Return the law with a factor on its budget; where that is refused, with the same factor the other way."""
-
-    def law(factor: float) -> Randomiser:
-        try:
-            return law_of(factor)
-        except OptionError:
-            return law_of(1 / factor)
-
-    return law
+    return lambda factor: replace(base, epsilon=base.epsilon * factor)
 
 
 def resolution(law_of: Callable[[float], Randomiser], reports: float) -> float:
@@ -196,18 +185,36 @@ def resolution(law_of: Callable[[float], Randomiser], reports: float) -> float:
         return reports * moved(law_of(1.0), law_of(factor)) ** 2 >= _NOTICED
 
     low, high = 1.0, _LARGEST_FACTOR
-    if not noticed(high):
+    while not _accepted(law_of, high):  # a mechanism may refuse so large a budget
+        high = math.sqrt(high)
+    if high < _SMALLEST_FACTOR or not noticed(high):
         return math.inf
-    for _ in range(30):
+    while high / low > 1.0001:
         middle = math.sqrt(low * high)
         low, high = (low, middle) if noticed(middle) else (middle, high)
     return high
 
 
+def _accepted(law_of: Callable[[float], Randomiser], factor: float) -> bool:
+    try:
+        law_of(factor)
+    except OptionError:
+        return factor < _SMALLEST_FACTOR
+    return True
+
+
 def reports_needed(law_of: Callable[[float], Randomiser], factor: float = 2.0) -> float:
     """Return about how many reports notice this factor on the budget."""
-    shift = moved(law_of(1.0), law_of(factor))
+    shift = moved(law_of(1.0), either_way(law_of, factor))
     return _NOTICED / shift**2 if shift > 0 else math.inf
+
+
+def either_way(law_of: Callable[[float], Randomiser], factor: float) -> Randomiser:
+    """Return the law with a factor on its budget; where that is refused, with the same factor the other way."""
+    try:
+        return law_of(factor)
+    except OptionError:
+        return law_of(1 / factor)
 
 
 def moved(law: Randomiser, other: Randomiser) -> float:
@@ -269,13 +276,6 @@ def untouched_last(bases: Sequence[Randomiser], sampler: Sampler) -> Sampler:
         return Reports(index=reports.index, value=value, level=reports.level, meta=reports.meta)
 
     return broken
-
-
-def _wrong(base: Randomiser) -> Randomiser:
-    try:
-        return replace(base, epsilon=base.epsilon * WRONG_BUDGET)
-    except OptionError:  # a budget that the mechanism refuses; the same factor the other way is as wrong
-        return replace(base, epsilon=base.epsilon / WRONG_BUDGET)
 
 
 def _distinct(bases: Sequence[Randomiser]) -> list[Randomiser]:

@@ -10,7 +10,7 @@ import itertools
 import math
 from collections.abc import Callable, Iterable
 from dataclasses import replace
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,11 +18,11 @@ from numpy.typing import NDArray
 from graphldp.audit.budget import ALPHA
 from graphldp.audit.empirical import Bound, bound_of_scores
 from graphldp.audit.exact import vector
-from graphldp.audit.fit import WRONG_BUDGET, Power, budgeted
+from graphldp.audit.fit import WRONG_BUDGET, Power, either_way
 from graphldp.audit.quantiles import map_distance
 from graphldp.audit.subject import Setting
 from graphldp.audit.whole import Case, WholeFinding, whole_problems
-from graphldp.client import Reports, protocol
+from graphldp.client import Randomiser, Reports, protocol
 from graphldp.client.olh import buckets_of
 from graphldp.randomness import generator
 
@@ -184,8 +184,12 @@ def audit_sets(subject: Any, nominal: float, setting: Setting, samples: int, see
 
     found = replace(case.fit(samples, rng("fit")), distance=map_distance(small.choice, small.choice))
     skipped = case.fit(6 * _POWER_SAMPLES, rng("power"), lambda ids, reports: _untouched(case, ids, reports))
-    wrong = replace(small, epsilon=small.epsilon * WRONG_BUDGET)
-    shown = Power(wrong_budget=map_distance(small.choice, wrong.choice) > 1.0, untouched_last=skipped.p < ALPHA)
+
+    def law_of(factor: float) -> Randomiser:
+        return cast("Randomiser", replace(small, epsilon=small.epsilon * factor).choice)
+
+    wrong = either_way(law_of, WRONG_BUDGET)
+    shown = Power(wrong_budget=map_distance(small.choice, wrong) > 1.0, untouched_last=skipped.p < ALPHA)
     bound = _empirical(device, samples, rng("empirical"))
     ends = np.array([device.low, device.high])
     variance = np.asarray(device.variance(ends), dtype=np.float64)
@@ -204,7 +208,7 @@ def audit_sets(subject: Any, nominal: float, setting: Setting, samples: int, see
             *_drawn_problems(device),
         ],
         case=case,
-        laws_of=(budgeted(lambda factor: replace(device, epsilon=device.epsilon * factor).choice),),
+        laws_of=(law_of,),
     )
 
 

@@ -13,11 +13,11 @@ from numpy.typing import NDArray
 from graphldp.audit.budget import ALPHA
 from graphldp.audit.empirical import bound_of_scores
 from graphldp.audit.exact import vector
-from graphldp.audit.fit import FEWEST_TOUCHED, WRONG_BUDGET, Power, budgeted
+from graphldp.audit.fit import FEWEST_TOUCHED, WRONG_BUDGET, Power, either_way
 from graphldp.audit.quantiles import map_distance
 from graphldp.audit.subject import FEW, Setting, subject_of
 from graphldp.audit.whole import Case, WholeFinding, whole_problems
-from graphldp.client import Reports
+from graphldp.client import Randomiser, Reports
 from graphldp.client.vote import Vote
 from graphldp.randomness import generator
 
@@ -91,8 +91,9 @@ def audit_vote(subject: Any, nominal: float, setting: Setting, samples: int, see
     found = case.fit(samples, rng("fit"))
     skipped = case.fit(_POWER_SAMPLES, rng("power"), lambda ids, reports: _untouched(case, ids, reports))
 
-    def with_budget(factor: float) -> Vote:
-        return Vote.of(small.epsilon * factor, small.weights, small.offsets, small.low, small.high, small.m)
+    def law_of(factor: float) -> Randomiser:
+        more = Vote.of(small.epsilon * factor, small.weights, small.offsets, small.low, small.high, small.m)
+        return more.choice
 
     own = _case(device)
     first = int(np.argmax(own.laws.max(axis=1)))
@@ -107,7 +108,7 @@ def audit_vote(subject: Any, nominal: float, setting: Setting, samples: int, see
         bound=bound,
         fit=replace(found, distance=map_distance(small.choice, small.choice)),
         power=Power(
-            wrong_budget=map_distance(small.choice, with_budget(WRONG_BUDGET).choice) > 1.0,
+            wrong_budget=map_distance(small.choice, either_way(law_of, WRONG_BUDGET)) > 1.0,
             untouched_last=skipped.p < ALPHA if _touched(small) else None,
         ),
         enumerated=loss.value,
@@ -118,7 +119,7 @@ def audit_vote(subject: Any, nominal: float, setting: Setting, samples: int, see
         bias=math.nan,
         problems=whole_problems(small.claim.epsilon, loss, small.privacy_loss(), found, bound),
         case=case,
-        laws_of=(budgeted(lambda factor: with_budget(factor).choice),),
+        laws_of=(law_of,),
     )
 
 
