@@ -122,14 +122,14 @@ def audit(
     _refuse_stray("a registered mechanism: leave --module out", set=settings, output=output, processes=processes)
     if mechanisms or (epsilon and len(epsilon) > 1):
         raise typer.BadParameter("--module audits one file at one --epsilon, and no registered mechanism")
-    given = {"dimensions": dimensions, "samples": samples}
+    sizes = {"dimensions": dimensions, "samples": samples}
     options = BlackBoxOptions(
         low=low,
         high=high,
         people=people,
         seed=seed,
         inputs=_inputs(inputs),
-        **{key: value for key, value in given.items() if value is not None},
+        **{key: value for key, value in sizes.items() if value is not None},
     )
     _theirs(module, epsilon[0] if epsilon else None, options, prop, as_json=as_json)
 

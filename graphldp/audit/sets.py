@@ -24,6 +24,7 @@ from graphldp.audit.subject import Setting
 from graphldp.audit.whole import Case, WholeFinding, whole_problems
 from graphldp.client import Randomiser, Reports, protocol
 from graphldp.client.olh import buckets_of
+from graphldp.client.sets import Membership
 from graphldp.randomness import generator
 
 __all__ = ["audit_sets", "sets_case", "support_law"]
@@ -186,7 +187,12 @@ def audit_sets(subject: Any, nominal: float, setting: Setting, samples: int, see
     skipped = case.fit(6 * _POWER_SAMPLES, rng("power"), lambda ids, reports: _untouched(case, ids, reports))
 
     def law_of(factor: float) -> Randomiser:
-        return cast("Randomiser", replace(small, epsilon=small.epsilon * factor).choice)
+        budget = small.epsilon * factor
+        if small.name == "olh":  # with as many buckets: that these follow from the budget does not give it away
+            others = (small.buckets - 1) * math.exp(-budget)
+            kept, missed = 1 / (1 + others), others / (1 + others)
+            return Membership(epsilon=budget, present=kept, absent=kept, missed=(missed, missed))
+        return cast("Randomiser", replace(small, epsilon=budget).choice)
 
     wrong = either_way(law_of, WRONG_BUDGET)
     shown = Power(wrong_budget=map_distance(small.choice, wrong) > 1.0, untouched_last=skipped.p < ALPHA)
