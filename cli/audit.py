@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -13,9 +14,10 @@ from rich.table import Table
 
 from graphldp.cli.console import note, out, progress
 from graphldp.cli.options import AsJson, Seed
+from graphldp.cli.settings import Settings, parse
 
 if TYPE_CHECKING:
-    from graphldp.audit import BlackBoxOptions
+    from graphldp.audit import AuditOptions, BlackBoxOptions
 
 __all__ = ["register"]
 
@@ -23,9 +25,9 @@ _FAILED = 1  # the exit code of a claim that fails without being marked
 
 
 def _complete(incomplete: str) -> list[str]:
-    from graphldp.client import names
+    from graphldp.audit.subject import subject_names
 
-    return [name for name in names() if name.startswith(incomplete)]
+    return [name for name in subject_names() if name.startswith(incomplete)]
 
 
 def register(app: typer.Typer) -> None:
@@ -36,7 +38,9 @@ def register(app: typer.Typer) -> None:
 def audit(
     mechanisms: Annotated[
         list[str] | None,
-        typer.Argument(help="Which mechanisms; all of them if none is named.", autocompletion=_complete),
+        typer.Argument(
+            help="Which mechanisms, or vote, rounds, survey; everything if none is named.", autocompletion=_complete
+        ),
     ] = None,
     epsilon: Annotated[
         list[float] | None,
@@ -49,9 +53,16 @@ def audit(
         int | None, typer.Option("--samples", help="Reports per test.", show_default="60000, or 40000 with --module")
     ] = None,
     seed: Seed = 0,
+    settings: Settings = None,
     output: Annotated[
-        Path, typer.Option("--output", help="Folder for audit.json, audit.md and privacy.md.", file_okay=False)
-    ] = Path("results/audit"),
+        Path | None,
+        typer.Option(
+            "--output",
+            help="Folder to write audit.json, audit.md and privacy.md into.",
+            show_default="nothing is written",
+            file_okay=False,
+        ),
+    ] = None,
     module: Annotated[
         str | None,
         typer.Option(
@@ -69,8 +80,8 @@ def audit(
             show_default="privacy",
         ),
     ] = None,
-    low: Annotated[float, typer.Option("--low", help="With --module: lower end of an input's range.")] = -1.0,
-    high: Annotated[float, typer.Option("--high", help="With --module: upper end of an input's range.")] = 1.0,
+    low: Annotated[float, typer.Option("--low", help="Lower end of the range of a feature, or of an input.")] = -1.0,
+    high: Annotated[float, typer.Option("--high", help="Upper end of that range.")] = 1.0,
     people: Annotated[
         int, typer.Option("--people", help="With --module: how many people's records one call is given, a row each.")
     ] = 1,
@@ -78,28 +89,47 @@ def audit(
         str | None,
         typer.Option("--inputs", help="With --module: the inputs to try, as JSON, for example '[1, 2, 3]'."),
     ] = None,
+    processes: Annotated[
+        int | None,
+        typer.Option(
+            "--processes", help="Share the rows between so many processes.", min=1, show_default="one for each core"
+        ),
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Check privacy claims: exact loss, goodness of fit, a lower bound from samples, and a verdict.
 
     Exit code 1 if a claim fails that the mechanism itself does not mark as failing; every `--module` claim counts.
+    `no power` is no failure: the tests could not have seen one, and the table says what it would take.
     """
     if module is None:
-        _refuse_stray(property=prop, inputs=inputs, people=people if people != 1 else None)
-        _ours(list(mechanisms or []), list(epsilon or []), dimensions, samples, seed, output, as_json=as_json)
+        given = {"property": prop, "inputs": inputs, "people": people if people != 1 else None}
+        _refuse_stray("--module FILE.py:FUNCTION", **given)
+        from graphldp.audit import AuditOptions
+
+        sizes = {"dimensions": dimensions, "samples": samples}
+        ours = AuditOptions(
+            seed=seed,
+            low=low,
+            high=high,
+            options=parse(settings),
+            **{key: value for key, value in sizes.items() if value is not None},
+        )
+        _ours(list(mechanisms or []), list(epsilon or []), ours, output, processes, as_json=as_json)
         return
     from graphldp.audit import BlackBoxOptions
 
+    _refuse_stray("a registered mechanism: leave --module out", set=settings, output=output, processes=processes)
     if mechanisms or (epsilon and len(epsilon) > 1):
         raise typer.BadParameter("--module audits one file at one --epsilon, and no registered mechanism")
-    given = {"dimensions": dimensions, "samples": samples}
+    sizes = {"dimensions": dimensions, "samples": samples}
     options = BlackBoxOptions(
         low=low,
         high=high,
         people=people,
         seed=seed,
         inputs=_inputs(inputs),
-        **{key: value for key, value in given.items() if value is not None},
+        **{key: value for key, value in sizes.items() if value is not None},
     )
     _theirs(module, epsilon[0] if epsilon else None, options, prop, as_json=as_json)
 
@@ -107,22 +137,20 @@ def audit(
 def _ours(
     mechanisms: list[str],
     epsilons: list[float],
-    dimensions: int | None,
-    samples: int | None,
-    seed: int,
-    output: Path,
+    options: AuditOptions,
+    output: Path | None,
+    processes: int | None,
     *,
     as_json: bool,
 ) -> None:
-    from graphldp.audit import AuditOptions
     from graphldp.stages.artifacts import plain
     from graphldp.stages.audit import audit_mechanisms, problem_lines, table_json, write_audit
 
-    given = {"dimensions": dimensions, "samples": samples}
-    options = AuditOptions(seed=seed, **{key: value for key, value in given.items() if value is not None})
+    if options.options and len(mechanisms) != 1:
+        raise typer.BadParameter("--set goes with one mechanism: each has options of its own")
     with progress("audit", None, "rows") as bar:
-        found = audit_mechanisms(mechanisms, epsilons, options, bar)
-    files = write_audit(found, options, output)
+        found = audit_mechanisms(mechanisms, epsilons, options, bar, processes or os.cpu_count() or 1)
+    files = write_audit(found, options, output) if output is not None else []
     data = plain(table_json(found, options))
     if as_json:
         typer.echo(json.dumps(data, indent=2, sort_keys=True, ensure_ascii=False))
@@ -132,7 +160,8 @@ def _ours(
             out.print(line, markup=False, soft_wrap=True)
         for _, _, reason in found.refused:
             out.print(f"refused: {reason}", markup=False, soft_wrap=True)
-    note(f"wrote {', '.join(str(path) for path in files)}")
+    if files:
+        note(f"wrote {', '.join(str(path) for path in files)}")
     if found.fails:
         raise typer.Exit(_FAILED)
 
@@ -157,9 +186,11 @@ def _table(data: dict[str, Any]) -> Table:
 
     options = data["options"]
     table = Table(
-        title=f"{options['dimensions']} features a node, {options['samples']} reports a test, seed {options['seed']}",
+        title=f"{options['dimensions']} features a node in [{options['low']:g}, {options['high']:g}], "
+        f"{options['samples']} reports a test, seed {options['seed']}",
         title_justify="left",
-        caption="lower bound: from samples, 95 % for all rows at once. fit p: of the sampler against its law",
+        caption="lower bound: from samples, 95 % for all rows at once. fit p: of the sampler against its law. "
+        "noticed: the factor on the budget that the samples show",
         caption_justify="left",
         box=box.SIMPLE_HEAD,
         collapse_padding=True,
@@ -177,6 +208,7 @@ def _table(data: dict[str, Any]) -> Table:
         "var mean",
         "bias",
         "bits",
+        "noticed",
     )
     for name in names:
         table.add_column(name, justify="left" if name == "mechanism" else "right", no_wrap=True)
@@ -186,7 +218,7 @@ def _table(data: dict[str, Any]) -> Table:
         if last and row["mechanism"] != last:
             table.add_section()
         shown = [escape(cell.replace("**", "")) for cell in cells(row)]
-        style = None if row["keeps"] else "yellow" if row["marked"] else "bold red"
+        style = None if row["keeps"] else "yellow" if row["marked"] or row["open"] else "bold red"
         shown[0] = shown[0] if row["mechanism"] != last else ""
         table.add_row(*shown, style=style)
         last = row["mechanism"]
@@ -207,7 +239,7 @@ def _inputs(text: str | None) -> tuple[Any, ...]:
     return tuple(np.array(value, dtype=float) if isinstance(value, list) else value for value in values)
 
 
-def _refuse_stray(**options: object) -> None:
+def _refuse_stray(owner: str, **options: object) -> None:
     for name, value in options.items():
         if value is not None:
-            raise typer.BadParameter(f"--{name} belongs to --module FILE.py:FUNCTION")
+            raise typer.BadParameter(f"--{name} belongs to {owner}")

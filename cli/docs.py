@@ -23,7 +23,7 @@ def docs(
         bool, typer.Option("--check", help="Write nothing; exit code 1 if a page's text is not what the code says.")
     ] = False,
     without_audit: Annotated[
-        bool, typer.Option("--without-audit", help="Leave privacy.md alone: its audit takes a minute or two.")
+        bool, typer.Option("--without-audit", help="Leave privacy.md alone: its audit takes some minutes.")
     ] = False,
 ) -> None:
     """Write the mechanism pages with their figures, the comparison, and the privacy table.

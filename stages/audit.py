@@ -9,7 +9,7 @@ import importlib.util
 import math
 import sys
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -29,12 +29,13 @@ from graphldp.audit import (
     audit_soft_threshold,
     audit_unbiased,
 )
-from graphldp.client import names
+from graphldp.audit.subject import subject_names
 from graphldp.errors import DataError, OptionError
 from graphldp.stages.artifacts import write_json, write_text
 
 __all__ = [
     "EPSILONS",
+    "FURTHER",
     "audit_file",
     "audit_mechanisms",
     "finding_json",
@@ -42,11 +43,13 @@ __all__ = [
     "markdown_table",
     "privacy_page",
     "problem_lines",
+    "proven",
     "table_json",
     "write_audit",
 ]
 
 EPSILONS = (0.01, 0.1, 1.0, 5.0, 10.0)  # the budgets of the docs' table
+FURTHER = (1e-6, 1e-3, 50.0, 100.0)  # at which the docs tell the verdict alone
 
 Progress = Callable[[int, int, str], None] | None
 
@@ -62,15 +65,20 @@ _HEADER = (
     "mean variance",
     "bias",
     "bits",
+    "noticed",
     "verdict",
 )
 
 
 def audit_mechanisms(
-    mechanisms: Iterable[str], epsilons: Iterable[float], options: AuditOptions, progress: Progress = None
+    mechanisms: Iterable[str],
+    epsilons: Iterable[float],
+    options: AuditOptions,
+    progress: Progress = None,
+    processes: int = 1,
 ) -> Audit:
-    """Return the audit of these mechanisms; of all of them if none is named."""
-    return audit_rows(list(mechanisms) or names(), list(epsilons) or EPSILONS, options, progress)
+    """Return the audit of these mechanisms; of everything that is registered if none is named."""
+    return audit_rows(list(mechanisms) or subject_names(), list(epsilons) or EPSILONS, options, progress, processes)
 
 
 def table_json(audit: Audit, options: AuditOptions) -> dict[str, Any]:
@@ -78,7 +86,7 @@ def table_json(audit: Audit, options: AuditOptions) -> dict[str, Any]:
     return {
         "kind": "audit",
         "version": __version__,
-        "options": {"dimensions": options.dimensions, "samples": options.samples, "seed": options.seed},
+        "options": asdict(options),
         "rows": [row.as_json() for row in audit.rows],
         "refused": [{"mechanism": name, "epsilon": epsilon, "reason": why} for name, epsilon, why in audit.refused],
     }
@@ -108,9 +116,13 @@ def cells(row: Mapping[str, Any]) -> list[str]:
     """Return a row's cells as text; large and small numbers in four digits."""
     claimed = _g(row["epsilon"]) + (f", {_g(row['delta'])}" if row["delta"] else "")
     fit = row["fit"]
-    lowest = min(fit["cells"], fit["chi_square"], fit["ks"], fit["indices"])
-    if row["keeps"]:
-        verdict = "claims nothing" if _number(row["epsilon"]) == math.inf else "keeps"
+    lowest = min(fit[part] for part in ("cells", "chi_square", "ks", "indices", "pooled", "calls"))
+    if _number(row["epsilon"]) == math.inf:
+        verdict = "claims nothing"
+    elif row["open"]:
+        verdict = "no power"
+    elif row["keeps"]:
+        verdict = "keeps"
     else:
         verdict = "**fails**, as marked" if row["marked"] else "**FAILS**"
     return [
@@ -121,26 +133,54 @@ def cells(row: Mapping[str, Any]) -> list[str]:
         loss_text(row["enumerated"]),
         _down(row["empirical"]["value"]),
         f"{lowest:.2g}",
-        _g(row["variance_worst"], 4),
-        _g(row["variance_mean"], 4),
+        _or_none(row["variance_worst"]),
+        _or_none(row["variance_mean"]),
         _bias(row["bias"]),
         f"{row['bits']:.4g}",
+        _factor(row["noticed"]),
         verdict,
     ]
 
 
-def privacy_page(data: Mapping[str, Any]) -> str:
-    """Return docs/privacy.md: the table, what its columns mean, and the rows that fail."""
+def proven(rows: Iterable[Mapping[str, Any]]) -> dict[str, str]:
+    """Return, for each mechanism, at which of the audited budgets its claim was shown, in words."""
+    by_name: dict[str, list[Mapping[str, Any]]] = {}
+    for row in rows:
+        by_name.setdefault(str(row["mechanism"]), []).append(row)
+    return {name: _range(own) for name, own in by_name.items()}
+
+
+def _range(rows: list[Mapping[str, Any]]) -> str:
+    """Return runs of neighbouring budgets with the same verdict: 'keeps from 0.1 to 100; no power at 1e-06'."""
+    runs: list[tuple[str, list[float]]] = []
+    for row in sorted(rows, key=lambda one: _number(one["nominal"])):
+        verdict = cells(row)[-1].replace("*", "")
+        if runs and runs[-1][0] == verdict:
+            runs[-1][1].append(_number(row["nominal"]))
+        else:
+            runs.append((verdict, [_number(row["nominal"])]))
+    words = [f"{verdict} {'at' if len(e) == 1 else 'from'} {' to '.join(_g(v) for v in dict.fromkeys((e[0], e[-1])))}"
+             for verdict, e in runs]  # fmt: skip
+    return "; ".join(words)
+
+
+def privacy_page(data: Mapping[str, Any], further: Mapping[str, Any] | None = None) -> str:
+    """Return docs/privacy.md: the table, what its columns mean, and the rows that fail.
+
+    `further` is an audit at other budgets, of which only the verdicts are told.
+    """
+    beyond = further["rows"] if further else []
     options = data["options"]
-    failing = {row["mechanism"]: row for row in reversed(data["rows"]) if not row["keeps"]}
+    failing = {row["mechanism"]: row for row in reversed(data["rows"]) if not row["keeps"] and not row["open"]}
+    unseen = [row for row in [*data["rows"], *beyond] if row["open"]]
     lines = [
         "# Privacy of every mechanism",
         "",
         "Generated by `ldp docs` from the code; do not edit. The same table for other mechanisms, budgets or",
         "dimensions: `ldp audit`. How each number is found: [audit.md](audit.md).",
         "",
-        f"Features per node: {options['dimensions']}, in [-1, 1]. Reports per test: {options['samples']}; seed "
-        f"{options['seed']}.",
+        f"Features per node: {options['dimensions']}, in [{options['low']:g}, {options['high']:g}]. Reports per test: "
+        f"{options['samples']}; seed {options['seed']}.",
         "",
         "- **claimed**: epsilon (and delta) of everything that leaves the device, at most for anybody. With privacy",
         "  levels that is the highest level's; `epsilon` is then the lowest level's.",
@@ -151,22 +191,42 @@ def privacy_page(data: Mapping[str, Any]) -> str:
         "  depends on the dimensions and on the padding, which is 2 there, so that it differs from that of the row.",
         "- **lower bound**: from samples alone. All lower bounds of the table hold at once with 95 % confidence.",
         "  Small where the worst report is rare, and 0 where an epsilon is too small for this many samples to see.",
-        "- **fit p**: smallest p-value of the shipped sampler against its law, over all positions and tests; a row",
-        "  fails below 1e-8, or where the same tests would not reject 1.5 times the budget and an untouched last",
-        "  coordinate (of `esw` at 10 not asked: its law itself leaves nearly every level as it is).",
+        "- **fit p**: smallest p-value of the shipped sampler against its law and of the tests of its calls (values of",
+        "  a report, people, rows, ordinary values, sparse features, secure numbers); a row fails below 1e-8.",
         "- **variance, bias**: of the server's estimate of one coordinate, unreported ones included.",
+        "- **noticed**: from which factor on the budget this many reports of the shipped sampler show it, nine times",
+        "  in ten. The map from uniform numbers to reports is compared with the law without luck, and notices 1.5",
+        "  wherever a row keeps its claim.",
+        "- **verdict**: `no power` is neither kept nor failed: nothing speaks against the claim, but a sampler with",
+        "  1.5 times the budget or an untouched last coordinate would have looked the same to the tests. Where a law",
+        "  itself leaves nearly every value as it is (large budgets), the untouched coordinate is not asked for.",
+        "- `rounds`: both rounds of a directed collection, half of the budget each; `survey`: whatever question of a",
+        "  survey somebody is asked; `vote`: a vote for one of four classes.",
         "",
         markdown_table(data).rstrip(),
         "",
     ]
+    lines += ["## Budgets for which each claim is shown", ""]
+    if further:
+        lines += [f"With {further['options']['samples']} reports per test at budgets outside of the table.", ""]
+    lines += ["| mechanism | budgets |", "| --- | --- |"]
+    lines += [f"| {name} | {words} |" for name, words in proven([*data["rows"], *beyond]).items()]
+    lines.append("")
+    if unseen:
+        lines += ["## No power: what it would take", ""]
+        for row in unseen:
+            words = row["open"].removeprefix("no power: ")
+            lines += [f"- `{row['mechanism']}` at {_g(row['nominal'])}: {words}."]
+        lines.append("")
     if failing:
         lines += ["## Marked: the claim fails", ""]
         for name, row in failing.items():
             lines += [f"- `{name}`: {row['reason'] or row['verdict']}. {_sentence(row['worst'])}"]
         lines.append("")
-    if data["refused"]:
+    refused = [*data["refused"], *(further["refused"] if further else [])]
+    if refused:
         lines += ["## Refused", ""]
-        lines += [f"- {entry['reason']}" for entry in data["refused"]]
+        lines += [f"- {entry['mechanism']} at {_g(entry['epsilon'])}: {entry['reason']}" for entry in refused]
         lines.append("")
     return "\n".join(lines)
 
@@ -251,7 +311,7 @@ def problem_lines(audit: Audit) -> list[str]:
     """Return what a person must know about the mechanisms that fail: one of their rows each, and the other budgets."""
     failing: dict[str, list[Row]] = {}
     for row in audit.rows:
-        if not row.keeps:
+        if not row.keeps and not row.open:
             failing.setdefault(row.mechanism, []).append(row)
     lines = []
     for name, rows in failing.items():
@@ -261,7 +321,8 @@ def problem_lines(audit: Audit) -> list[str]:
         lines.append(f"{mark}{name} at epsilon {first.nominal:g}{also} {first.verdict}")
         if first.reason:
             lines.append(f"  its own reason: {first.reason}")
-    return lines
+    unseen = [row for row in audit.rows if row.open]
+    return lines + [f"{row.mechanism} at epsilon {row.nominal:g}: {row.open}" for row in unseen]
 
 
 def _number(value: Any) -> float:
@@ -290,8 +351,22 @@ def _down(value: Any) -> str:
     return f"{math.floor(number * scale) / scale:.4g}"
 
 
+def _or_none(value: Any) -> str:
+    return "-" if math.isnan(_number(value)) else _g(value, 4)
+
+
+def _factor(value: Any) -> str:
+    """Return a factor in three digits, rounded up."""
+    number = _number(value)
+    if math.isnan(number):
+        return "-"
+    return "none" if math.isinf(number) else f"{math.ceil(number * 100 - 1e-9) / 100:.4g}"
+
+
 def _bias(value: Any) -> str:
     number = _number(value)
+    if math.isnan(number):
+        return "-"
     return "0" if number < 1e-5 else f"{number:.2g}"
 
 

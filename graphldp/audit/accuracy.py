@@ -24,14 +24,13 @@ def accuracy(subject: Subject) -> tuple[float, float, float]:
     if subject.pieces[0].bases[0].deterministic:
         return 0.0, 0.0, 0.0
     weights = _piece_weights(subject)
-    fill = device.fill_value if device is not None else 0.0
+    fill = getattr(device, "device", device).fill_value if device is not None else 0.0
     table: dict[Any, tuple[float, float]] = {}
     variances, biases = np.zeros(len(inputs)), np.zeros(len(inputs))
     for piece, weight in zip(subject.pieces, weights, strict=True):
         rectified = piece.m < len(piece.bases) and piece.bases[0].rectified
-        scale = len(piece.bases) / piece.m if rectified else 1.0
-        share = piece.m / len(piece.bases)
-        for base in piece.bases:
+        for base, share in zip(piece.bases, piece.chances.tolist(), strict=True):
+            scale = 1 / share if rectified and share > 0 else 1.0
             for place, x in enumerate(inputs):
                 if (base, x) not in table:
                     found = moments(base, float(x))

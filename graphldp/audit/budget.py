@@ -1,7 +1,9 @@
 """How often an audit may accuse an honest sampler, and where each number of the tests comes from.
 
 One run of `ldp audit` decides FAMILIES kinds of tests for at most MAX_ROWS rows. Within a row and a family every
-p-value is multiplied by the number of its tests (Bonferroni), and the smallest is compared with ALPHA. So an honest
+p-value is multiplied by the number of its tests (Bonferroni), and the smallest is compared with ALPHA. The tests of
+calls are made of up to PROBES devices in a row, and count for so many; a row of several answers counts for MOST_ANSWERS
+rows. So an honest
 implementation is accused in at most FAMILIES x MAX_ROWS x ALPHA runs, times the inflation that the chi-square
 approximation costs at so small a level with cells of MIN_EXPECTED (below 10), which stays under FALSE_ALARMS.
 """
@@ -15,9 +17,12 @@ __all__ = [
     "CONVICTION_ALPHA",
     "FALSE_ALARMS",
     "FAMILIES",
+    "FEASIBLE",
     "LOSS_TOLERANCE",
     "MAX_ROWS",
     "MIN_EXPECTED",
+    "MOST_ANSWERS",
+    "PROBES",
     "QUANTILES",
     "QUANTILE_TOLERANCE",
     "RARE_TOLERANCE",
@@ -27,9 +32,12 @@ __all__ = [
 
 FALSE_ALARMS = 1e-3  # an honest program may be accused in one of a thousand audits
 ALPHA = 1e-8  # per row and family of tests
-FAMILIES = ("cells", "chi-square", "indices", "joint", "ks", "empirical")
+FAMILIES = ("cells", "chi-square", "indices", "ks", "pooled", "calls", "empirical")
 MAX_ROWS = 1000  # mechanisms x budgets of one run
 CHI_SQUARE_INFLATION = 10.0  # by how much the chi-square approximation may understate a tail of 1e-8
+PROBES = 10  # of a row, at most: each level, all dimensions, another range, other options
+MOST_ANSWERS = 5  # that a row is made of, and so counts for
+FEASIBLE = 1e9  # reports that anybody would compare
 MIN_EXPECTED = 400.0  # smaller cells are pooled: a Poisson of 400 is close enough to normal 6 deviations out
 
 CONFIDENCE = 0.95  # that all printed lower bounds of a table hold at once

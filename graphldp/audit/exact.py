@@ -11,7 +11,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from graphldp.audit.law import Outcomes, grid_inputs, outcomes
+from graphldp.audit.law import Outcomes, loss_outcomes
 from graphldp.client import Randomiser
 from graphldp.errors import OptionError
 
@@ -21,6 +21,7 @@ Floats: TypeAlias = NDArray[np.float64]
 
 _MOST_CELLS = 40_000_000  # inputs x reports of one enumeration
 _MOST_OUTPUTS = 14  # of one coordinate in the enumeration of a joint report
+_MOST_PAIRS = 2  # of positions with laws of their own, whose worst pairs of values the records are made of
 _NEGLIGIBLE = 1e-290  # a cell whose probability is rounding
 
 
@@ -59,13 +60,12 @@ def worst(logs: Floats) -> tuple[float, int, int, int]:
 
 
 def scalar_loss(base: Randomiser) -> Loss:
-    """Return the largest log ratio of the law over a grid of inputs with both ends, and all reports.
+    """Return the largest log ratio of the law over a grid of inputs with both ends, and the reports.
 
     A real-valued report counts as what is sent: a whole number of grid steps.
     """
-    law = outcomes(base, grid_inputs(base))
-    logs = _sent(law)
-    value, first, second, output = worst(logs)
+    law = loss_outcomes(base)
+    value, first, second, output = worst(_sent(law))
     return Loss(
         value=value,
         first=short(law.inputs[first]),
@@ -77,19 +77,23 @@ def scalar_loss(base: Randomiser) -> Loss:
 def joint_loss(bases: Sequence[Randomiser], m: int, count: int = 3) -> Loss:
     """Return the loss of everything that leaves a device with m of d dimensions, by enumerating all of it.
 
-    A record is any vector over `count` values of the range; a report is a set of m indices and a value for each. Its
-    probability is written out here: the set has probability 1/C(d, m) whatever the record is (the audit's test of the
-    indices checks that of the shipped sampler), and the values are independent given the set. Nothing is assumed
-    about which record or which report is the worst.
+    A record is any vector over a few values of the range: `count` evenly spaced ones, and the two that are the worst
+    for one value alone, out of all that the mechanism compares. A report is a set of m indices and a value for each.
+    Its probability is written out here: the set has probability 1/C(d, m) whatever the record is, and the values are
+    independent given the set (the audit's tests check both of the shipped sampler). Nothing is assumed about which
+    record or which report is the worst.
 
     Args:
         bases: the randomiser of each dimension, with its share of the budget.
         m: how many of them are reported.
         count: values of the range, evenly spaced with both ends.
     """
-    values = np.linspace(bases[0].low, bases[0].high, count)
-    tables = {base: joint_outcomes(base, values) for base in dict.fromkeys(bases)}
-    records = np.array(list(itertools.product(range(count), repeat=len(bases))))
+    distinct = list(dict.fromkeys(bases))
+    laws = {base: loss_outcomes(base) for base in distinct}
+    pairs = [law.inputs[list(worst(_sent(law))[1:3])] for law in laws.values()][:_MOST_PAIRS]
+    values = np.unique(np.concatenate([np.linspace(bases[0].low, bases[0].high, count), *pairs]))
+    tables = {base: _joint_outcomes(laws[base], values) for base in distinct}
+    records = np.array(list(itertools.product(range(len(values)), repeat=len(bases))))
     sets = list(itertools.combinations(range(len(bases)), m))
     found = Loss(value=-1.0, first="", second="", output="")
     for chosen in sets:
@@ -115,20 +119,19 @@ def joint_loss(bases: Sequence[Randomiser], m: int, count: int = 3) -> Loss:
     return found
 
 
-def joint_outcomes(base: Randomiser, inputs: Floats) -> tuple[Floats, Floats]:
-    """Return the outputs of one coordinate that an enumeration needs, and their log probabilities.
+def _joint_outcomes(law: Outcomes, values: Floats) -> tuple[Floats, Floats]:
+    """Return the outputs of one coordinate that an enumeration needs, and their log probabilities for these values.
 
-    Outputs with the same probability ratios under all inputs are one outcome. Of a law with many different ones
-    (Laplace) those are kept that are worst for some pair of inputs.
+    Outputs with the same probability ratios under all values are one outcome. Of a law with many different ones
+    (Laplace) those are kept that are worst for some pair of values.
     """
-    law = outcomes(base, inputs)
-    logs = _sent(law)
+    logs = _sent(law)[[int(np.argmin(np.abs(law.inputs - value))) for value in values]]
     keep = np.flatnonzero(~np.isneginf(logs).all(axis=0))
     with np.errstate(invalid="ignore"):
         ratios = np.nan_to_num(logs[:, keep] - logs[:, keep].max(axis=0), neginf=-1e300)
     _, first = np.unique(np.round(ratios, 9), axis=1, return_index=True)
     if len(first) > _MOST_OUTPUTS:
-        pairs = itertools.permutations(range(len(inputs)), 2)
+        pairs = itertools.permutations(range(len(values)), 2)
         first = np.unique([int(np.argmax(ratios[i] - ratios[j])) for i, j in pairs])
     chosen = keep[np.sort(first)]
     return law.y[chosen], logs[:, chosen]

@@ -11,19 +11,40 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphldp.audit.budget import ALPHA, MIN_EXPECTED
+from graphldp.audit.conduct import Conduct, ValueProbe, edges
 from graphldp.audit.law import outcomes
 from graphldp.audit.quantiles import map_distance
 from graphldp.client import Randomiser, Reports
+from graphldp.client.density import Density
 from graphldp.errors import OptionError
 
-__all__ = ["Fit", "Power", "Sampler", "fit", "power", "probe_records", "untouched_last"]
+__all__ = [
+    "FEWEST_TOUCHED",
+    "WRONG_BUDGET",
+    "Fit",
+    "Power",
+    "Sampler",
+    "either_way",
+    "fit",
+    "moved",
+    "pooled",
+    "power",
+    "probe_records",
+    "reports_needed",
+    "resolution",
+    "scaled",
+    "untouched_last",
+]
 
 Floats: TypeAlias = NDArray[np.float64]
 Counts: TypeAlias = NDArray[np.int64]
-Sampler: TypeAlias = Callable[[Floats, np.random.Generator], Reports]
+Sampler: TypeAlias = Callable[[Any, Any], Reports]
 
-_WRONG_BUDGET = 1.5  # the factor on epsilon that every test of a sampler must notice
-_FEWEST_TOUCHED = 60  # reports that differ from the value, for a test at ALPHA to miss them
+WRONG_BUDGET = 1.5  # the factor on epsilon that every test of a sampler must notice
+_SMALLEST_FACTOR = 1.001  # below which no factor is asked for
+_LARGEST_FACTOR = 1000.0  # on the budget, up to which it is asked which one is noticed
+_NOTICED = (6.4 + 1.3) ** 2  # squared deviations: the two-sided quantile of ALPHA over 40 events, and that of 9 in 10
+FEWEST_TOUCHED = 60  # reports that differ from the value, for a test at ALPHA to miss them
 _MOST_PAIRS = 64  # dimensions up to which pairs of reported positions are counted
 
 
@@ -36,6 +57,8 @@ class Fit:
         chi_square: smallest chi-square p-value of a position.
         ks: smallest Kolmogorov-Smirnov p-value of a position (laws on a grid).
         indices: smallest p-value of how often a position, or a pair of them, is reported.
+        pooled: smallest p-value of all reports about the ends of the range together, whatever their position.
+        calls: smallest p-value of how calls behave (`graphldp.audit.conduct`); 0 for what no chance explains.
         distance: distance between the law and what evenly spaced uniform numbers give, in units of what a right
             sampler may have.
         where: the position and input of the worst of these.
@@ -45,13 +68,15 @@ class Fit:
     chi_square: float = 1.0
     ks: float = 1.0
     indices: float = 1.0
+    pooled: float = 1.0
+    calls: float = 1.0
     distance: float = 0.0
     where: str = ""
 
     @property
     def p(self) -> float:
         """The smallest p-value."""
-        return min(self.cells, self.chi_square, self.ks, self.indices)
+        return min(self.cells, self.chi_square, self.ks, self.indices, self.pooled, self.calls)
 
     @property
     def follows(self) -> bool:
@@ -99,15 +124,19 @@ def fit(
     samples: int,
     rng: np.random.Generator,
     records: Sequence[Floats] | None = None,
+    chances: Floats | None = None,
 ) -> Fit:
-    """Test the reports of `samples` users with equal records against the laws of the positions."""
+    """Test the reports of `samples` users with equal records against the laws of the positions.
+
+    `chances` are those of the positions to be reported, where they are not alike.
+    """
     found = Fit(distance=max(map_distance(base, base) for base in _distinct(bases)))
     if bases[0].deterministic:
         return found
     records = probe_records(bases) if records is None else records
     indices = []
     for record in records:
-        reports = sampler(np.tile(record, (samples, 1)), rng)
+        reports = sampler(np.broadcast_to(record, (samples, len(record))), rng)
         found = _worse(found, _fit_values(bases, reports, record))
         if reports.index is not None:
             indices.append(np.asarray(reports.index))
@@ -117,22 +146,110 @@ def fit(
         cells=min(1.0, found.cells * tests),
         chi_square=min(1.0, found.chi_square * tests),
         ks=min(1.0, found.ks * tests),
-        indices=min([1.0, *(len(indices) * _fit_indices(index, len(bases)) for index in indices)]),
+        indices=min([1.0, *(len(indices) * _fit_indices(index, len(bases), chances) for index in indices)]),
     )
 
 
-def power(bases: Sequence[Randomiser], sampler: Sampler, samples: int, rng: np.random.Generator) -> Power:
+def power(
+    bases: Sequence[Randomiser],
+    sampler: Sampler,
+    samples: int,
+    rng: np.random.Generator,
+    chances: Floats | None = None,
+) -> Power:
     """Return whether `fit` rejects a sampler with 1.5 times the budget, and one that skips the last coordinate."""
-    noticed = [map_distance(base, _wrong(base)) > 1.0 for base in _distinct(bases)]
+    noticed = [map_distance(base, either_way(scaled(base), WRONG_BUDGET)) > 1.0 for base in _distinct(bases)]
     records = probe_records(bases)
     last = bases[-1]
     if last.kind != "level":
         # A value between the ends is one that even a large budget does not leave alone.
         records = [np.append(records[0][:-1], last.low + 0.3 * (last.high - last.low))]
-    elif _touched(last, records) * samples < _FEWEST_TOUCHED:
+    if _touched(last, records) * samples < FEWEST_TOUCHED:
         return Power(wrong_budget=all(noticed), untouched_last=None)
-    skipped = fit(bases, untouched_last(bases, sampler), samples, rng, records)
+    skipped = fit(bases, untouched_last(bases, sampler), samples, rng, records, chances)
     return Power(wrong_budget=all(noticed), untouched_last=skipped.p < ALPHA)
+
+
+def scaled(base: Randomiser) -> Callable[[float], Randomiser]:
+    """Return the randomiser with a factor on its budget."""
+    return lambda factor: replace(base, epsilon=base.epsilon * factor)
+
+
+def resolution(law_of: Callable[[float], Randomiser], reports: float) -> float:
+    """Return from which factor on the budget this many reports about the ends of the range notice it.
+
+    By the event whose probability moves the most, at a level of ALPHA over all events and with a chance of 9 in 10.
+    """
+
+    def noticed(factor: float) -> bool:
+        return reports * moved(law_of(1.0), law_of(factor)) ** 2 >= _NOTICED
+
+    low, high = 1.0, _LARGEST_FACTOR
+    while not _accepted(law_of, high):  # a mechanism may refuse so large a budget
+        high = math.sqrt(high)
+    if high < _SMALLEST_FACTOR or not noticed(high):
+        return math.inf
+    while high / low > 1.0001:
+        middle = math.sqrt(low * high)
+        low, high = (low, middle) if noticed(middle) else (middle, high)
+    return high
+
+
+def _accepted(law_of: Callable[[float], Randomiser], factor: float) -> bool:
+    try:
+        law_of(factor)
+    except OptionError:
+        return factor < _SMALLEST_FACTOR
+    return True
+
+
+def reports_needed(law_of: Callable[[float], Randomiser], factor: float = 2.0) -> float:
+    """Return about how many reports notice this factor on the budget."""
+    shift = moved(law_of(1.0), either_way(law_of, factor))
+    return _NOTICED / shift**2 if shift > 0 else math.inf
+
+
+def either_way(law_of: Callable[[float], Randomiser], factor: float) -> Randomiser:
+    """Return the law with a factor on its budget; where that is refused, with the same factor the other way."""
+    try:
+        return law_of(factor)
+    except OptionError:
+        return law_of(1 / factor)
+
+
+def moved(law: Randomiser, other: Randomiser) -> float:
+    """Return by how many deviations of a single report an event's probability moves: the most, over all events."""
+    if isinstance(law, Density):
+        assert isinstance(other, Density)
+        reach = max(law._reach, other._reach)
+        y = np.concatenate([np.linspace(-reach, reach, 2001), law._breaks(np.ones(())).reshape(-1)])
+        pairs = [tuple(np.asarray(one._cdf(y, np.ones_like(y))) for one in (law, other))]
+    else:
+        ends = [law.low, law.high]
+        tables = [outcomes(one, ends).mass for one in (law, other)]
+        if tables[0].shape != tables[1].shape:
+            return 1.0
+        pairs = [tuple(np.concatenate([table[k], np.cumsum(table[k])]) for table in tables) for k in (0, 1)]
+    largest = 0.0
+    for one, two in pairs:
+        one, two = np.clip(one, 0.0, 1.0), np.clip(two, 0.0, 1.0)
+        spread = np.sqrt(np.maximum(one * (1 - one), two * (1 - two)))
+        seen = spread > 1e-12
+        largest = max(largest, float(np.max(np.abs(one - two)[seen] / spread[seen], initial=0.0)))
+    return largest
+
+
+def pooled(probe: ValueProbe, reports: Sequence[tuple[Reports, NDArray[np.int64]]], rng: np.random.Generator) -> float:
+    """Return the p-value of all reports about the ends of the range together, whatever their position."""
+    found = Conduct()
+    parts = []
+    for sent, ids in reports:
+        u = probe.uniforms(sent, ids, rng)
+        if np.isnan(u).any():
+            return 0.0
+        parts.append(probe.fold(u, sent, ids).reshape(-1))
+    found.count(*edges(np.concatenate(parts)), str)
+    return found.p
 
 
 def _touched(base: Randomiser, records: Sequence[Floats]) -> float:
@@ -159,13 +276,6 @@ def untouched_last(bases: Sequence[Randomiser], sampler: Sampler) -> Sampler:
         return Reports(index=reports.index, value=value, level=reports.level, meta=reports.meta)
 
     return broken
-
-
-def _wrong(base: Randomiser) -> Randomiser:
-    try:
-        return replace(base, epsilon=base.epsilon * _WRONG_BUDGET)
-    except OptionError:  # a budget that the mechanism refuses; the same factor the other way is as wrong
-        return replace(base, epsilon=base.epsilon / _WRONG_BUDGET)
 
 
 def _distinct(bases: Sequence[Randomiser]) -> list[Randomiser]:
@@ -200,9 +310,10 @@ def _fit_values(bases: Sequence[Randomiser], reports: Reports, record: Floats) -
         value = reports.value[:, position] if reports.index is None else reports.value[reports.index == position]
         if not value.size:
             continue
-        key = (base, float(x))
+        # What lies outside of the range counts as its end: said here, not left to the mechanism.
+        key = (base, min(max(float(x), base.low), base.high))
         if key not in laws:
-            laws[key] = outcomes(base, x)
+            laws[key] = outcomes(base, key[1])
         law = laws[key]
         place = law.place(np.asarray(value, dtype=np.float64))
         counts = np.bincount(place, minlength=len(law.y) + 1)
@@ -260,14 +371,15 @@ def _merge_small(observed: NDArray[Any], wanted: NDArray[Any]) -> tuple[Floats, 
     return np.array(have), np.array(want)
 
 
-def _fit_indices(index: NDArray[np.int32], dimensions: int) -> float:
-    """Return the smallest p-value of how often each position, and each pair of positions, was reported."""
+def _fit_indices(index: NDArray[np.int32], dimensions: int, chances: Floats | None) -> float:
+    """Return the smallest p-value of how often each position, and each pair of positions alike, was reported."""
     n, m = index.shape
     if (np.diff(index, axis=1) <= 0).any() or index.min() < 0 or index.max() >= dimensions:
         return 0.0
     counts = np.bincount(index.reshape(-1), minlength=dimensions)
-    tails = [two_sided(counts, n, np.full(dimensions, m / dimensions))]
-    if 2 <= m < dimensions <= _MOST_PAIRS:
+    each = np.full(dimensions, m / dimensions) if chances is None else chances
+    tails = [two_sided(counts, n, each)]
+    if chances is None and 2 <= m < dimensions <= _MOST_PAIRS:
         chosen = np.zeros((n, dimensions))
         np.put_along_axis(chosen, index, 1.0, axis=1)
         pairs = (chosen.T @ chosen)[np.triu_indices(dimensions, 1)].astype(np.int64)

@@ -13,13 +13,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphldp.client import Randomiser
+from graphldp.client.density import Window
 
-__all__ = ["Moments", "Outcomes", "grid_inputs", "moments", "outcomes"]
+__all__ = ["Moments", "Outcomes", "grid_inputs", "loss_outcomes", "moments", "outcomes"]
 
 Floats: TypeAlias = NDArray[np.float64]
 
 _MOST_ENTRIES = 2**25  # of a table of inputs x outcomes
+_LOSS_CELLS = 1000  # evenly spaced cells of a grid, and those around the breaks, when only the loss is wanted
 _FEW_INPUTS = 11  # of a density, evenly spaced; plus some between them
+_NARROW = 2**20  # spacings of float64: a window of fewer cannot be integrated, and holds what is missing to 1
 _TAIL = 40.0  # standard deviations beyond the outermost cell until nothing is left
 # Gauss-Legendre with 4 nodes on [-1, 1]: exact for polynomials up to degree 7; a cell is 1/256 deviation wide.
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(4)
@@ -77,7 +80,10 @@ def grid_inputs(base: Randomiser, count: int = 41) -> Floats:
     unit = [np.linspace(-1.0, 1.0, count), 2 * np.modf(np.arange(1, 5) * 0.6180339887498949)[0] - 1]
     if base.finite:
         unit.append(base._loss_inputs())
-    z = np.unique(np.concatenate(unit))
+    return _on_scale(base, np.unique(np.concatenate(unit)))
+
+
+def _on_scale(base: Randomiser, z: Floats) -> Floats:
     return np.clip(base.low / 2 + base.high / 2 + (base.high / 2 - base.low / 2) * z, base.low, base.high)
 
 
@@ -91,11 +97,26 @@ def outcomes(base: Randomiser, inputs: Any) -> Outcomes:
         return Outcomes(inputs=x, y=y, mass=np.exp(logs), log_mass=logs)
     steps, step = int(base.steps), float(base.step)  # type: ignore[attr-defined]
     most = max(1000, _MOST_ENTRIES // (4 * len(x)))
-    k = np.arange(-steps, steps + 1) if 2 * steps + 1 <= most else _some_cells(base, x, steps, step, most)
+    return _cells(base, x, np.arange(-steps, steps + 1) if 2 * steps + 1 <= most else _some_cells(base, x, step, most))
+
+
+def loss_outcomes(base: Randomiser) -> Outcomes:
+    """Return the law for every value that the mechanism itself takes the worst pair from, and some more.
+
+    Of a grid, the cells around each of these values' breaks, and evenly spaced ones: between breaks the ratio of two
+    densities is monotone.
+    """
+    x = np.unique(np.concatenate([grid_inputs(base), _on_scale(base, base._loss_inputs())]))
+    if base.finite:
+        return outcomes(base, x)
+    return _cells(base, x, _some_cells(base, x, float(base.step), _LOSS_CELLS))  # type: ignore[attr-defined]
+
+
+def _cells(base: Any, x: Floats, k: NDArray[np.int64]) -> Outcomes:
     mass = np.array([_cell_masses(base, k, value) for value in x])
     with np.errstate(divide="ignore"):
         logs = np.log(mass)
-    y = np.asarray(base._shift + base._scale * step * k, dtype=np.float64)
+    y = np.asarray(base._shift + base._scale * float(base.step) * k, dtype=np.float64)
     return Outcomes(inputs=x, y=y, mass=mass, log_mass=logs)
 
 
@@ -115,8 +136,9 @@ def moments(base: Randomiser, x: float) -> Moments:
     )
 
 
-def _some_cells(base: Any, x: Floats, steps: int, step: float, most: int) -> NDArray[np.int64]:
-    """Return cells of a grid too fine to be listed: those around every break, and evenly spaced ones between."""
+def _some_cells(base: Any, x: Floats, step: float, most: int) -> NDArray[np.int64]:
+    """Return some cells of a grid: those around every break, and evenly spaced ones between."""
+    steps = int(base.steps)
     breaks = np.rint(np.clip(base._breaks(base._unit(x)).reshape(-1) / step, -steps, steps)).astype(np.int64)
     around = (breaks[:, None] + np.arange(-2, 3)).reshape(-1)
     even = np.linspace(-steps, steps, most // 2).astype(np.int64)
@@ -136,6 +158,12 @@ def _cell_masses(base: Any, k: NDArray[np.int64], x: float) -> Floats:
     )
     left = np.where(k == -steps, low, np.clip((k - 0.5) * step, low, high))
     right = np.where(k == steps, high, np.clip((k + 0.5) * step, low, high))
+    narrow = _narrow(base, z, low, high)
+    if narrow is not None:
+        # What the thin level leaves to 1 lies in the cell that holds the window.
+        mass = np.maximum(right - left, 0.0) * narrow[1]
+        mass[k == int(np.clip(np.rint(narrow[0] / step), -steps, steps))] += 1 - narrow[1] * (high - low)
+        return np.asarray(mass)
     mass = _integrate(base, left, right, z)
     corners = np.unique(np.clip(base._breaks(z).reshape(-1), low, high))
     split = [i for c in corners for i in np.flatnonzero((left < c) & (c < right))]
@@ -151,7 +179,22 @@ def _cell_masses(base: Any, k: NDArray[np.int64], x: float) -> Floats:
         cells = np.rint((np.ravel(places) - base._shift) / base._scale / step).astype(np.int64)
         for cell, weight in zip(cells, np.ravel(weights), strict=True):
             mass[k == cell] += weight
-    return mass
+    return np.asarray(mass, dtype=np.float64)
+
+
+def _narrow(base: Any, z: Floats, low: float, high: float) -> tuple[float, float] | None:
+    """Return where a window is that float64 hardly tells from a point, and the density elsewhere; None if it is wide.
+
+    Evaluated at its ends, such a window has no width, and a quadrature finds nothing in it.
+    """
+    if not isinstance(base, Window):
+        return None
+    left, right = (float(end) for end in np.ravel(base._breaks(z)))
+    centre = (left + right) / 2
+    if right - left > _NARROW * np.spacing(max(abs(left), abs(right), 1.0)):
+        return None
+    away = low if centre - low > high - centre else high
+    return centre, float(np.exp(base._log_law(np.array(away), z)))
 
 
 def _integrate(base: Any, left: Floats, right: Floats, z: Floats) -> Floats:

@@ -3,25 +3,32 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import asdict, dataclass, field, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from graphldp.audit.accuracy import accuracy
-from graphldp.audit.budget import ALPHA, LOSS_TOLERANCE, MAX_ROWS
+from graphldp.audit.budget import ALPHA, FEASIBLE, LOSS_TOLERANCE, MAX_ROWS, MOST_ANSWERS
+from graphldp.audit.conduct import Calls, Conduct, Probe, ValueProbe, conduct, source_conduct
 from graphldp.audit.empirical import Bound, bound_of_scores, log_likelihood_ratio
 from graphldp.audit.exact import Loss, joint_loss, scalar_loss
-from graphldp.audit.fit import Fit, Power, fit, power
+from graphldp.audit.fit import Fit, Power, fit, pooled, power, reports_needed, resolution, scaled
 from graphldp.audit.gaussian import gaussian_delta, gaussian_epsilon, loss_distribution, numerical_epsilon
 from graphldp.audit.law import outcomes
-from graphldp.audit.sets import audit_sets
-from graphldp.audit.subject import Piece, Subject, subject_of
-from graphldp.audit.whole import audit_whole
-from graphldp.client import lookup
+from graphldp.audit.quantiles import map_distance
+from graphldp.audit.sets import audit_sets, sets_case
+from graphldp.audit.subject import FEW, Piece, Setting, Subject, small_directed, subject_names, subject_of
+from graphldp.audit.votes import audit_vote, vote_case
+from graphldp.audit.whole import Case, WholeFinding, audit_whole, level_case
+from graphldp.client import names as client_names
+from graphldp.client.directed import DirectedMechanism
 from graphldp.client.sets import SetValued
-from graphldp.errors import OptionError
+from graphldp.client.vote import Vote
+from graphldp.errors import OptionError, unknown_name
 from graphldp.randomness import generator
 
 __all__ = ["Audit", "AuditOptions", "Row", "audit_mechanism", "audit_rows", "budgets"]
@@ -30,6 +37,20 @@ _FEW_DIMENSIONS = 3  # of the joint report that is enumerated
 _CROSS_TOLERANCE = 1e-6  # between the mechanism's own loss and the enumeration, relative to 1 + the loss
 _NUMERICAL_TOLERANCE = 5e-3  # the same for a privacy-loss distribution on a lattice, relative
 _POWER_SAMPLES = 20_000
+_VALUES = 2**22  # of one test's reports at most: with very many dimensions fewer people are asked
+_WIDE_VALUES = 2**19  # of a call with all dimensions
+_LIGHT = Calls(ordinary=2, ends=1, equal=0, rows=20_000)  # where the law is checked once more, elsewhere
+_OTHER_RANGE, _USUAL_RANGE = (0.0, 5.0), (-1.0, 1.0)
+
+# Options whose code is not run by the options that a row has.
+_VARIANTS: dict[str, dict[str, Any]] = {
+    "featurerr": {"theta": [0.0, 0.2, 0.3, 0.5]},
+    "mlr": {"base": "lp"},
+    "pldp": {"levels": 2},
+    "ppm": {"levels": 2, "gamma": 0.3},
+    "ppm-public": {"base": "pm", "levels": 2},
+    "ppm-safe": {"levels": 2, "gamma": 0.3},
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,19 +59,32 @@ class AuditOptions:
 
     Attributes:
         dimensions: how many features a node has.
-        samples: how many reports each test draws.
-        seed: the root of the audit's randomness; the same seed gives the same numbers.
+        samples: how many reports each test draws; fewer where they would have more than 4 million values.
+        seed: the root of the audit's randomness; the same seed gives the same numbers, but for those of tests of the
+            operating system's random numbers.
+        low, high: the range of a feature.
+        options: the mechanism's options.
     """
 
     dimensions: int = 8
     samples: int = 60_000
     seed: int = 0
+    low: float = -1.0
+    high: float = 1.0
+    options: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         for name, least in (("dimensions", 2), ("samples", 1000), ("seed", 0)):
             value = getattr(self, name)
             if isinstance(value, bool) or not isinstance(value, int) or value < least:
                 raise OptionError(f"audit: {name} must be a whole number of at least {least}, got {value!r}")
+        if not -math.inf < self.low < self.high < math.inf:
+            raise OptionError(f"audit: needs finite low < high, got low {self.low} and high {self.high}")
+
+    @property
+    def setting(self) -> Setting:
+        """What is declared beside a budget."""
+        return Setting(dimensions=self.dimensions, low=self.low, high=self.high, options=self.options)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,7 +108,10 @@ class Row:
         variance_worst, variance_mean: of the server's estimate of one coordinate, unreported ones included.
         bias: largest absolute bias of that estimate.
         bits: size of one report.
-        keeps: whether the claim held.
+        noticed: from which factor on the budget the samples alone notice it; infinity where none below 1000 is.
+        keeps: whether the claim held, and the tests would have seen it fail.
+        open: what the tests cannot see here and what it would take, in words; empty where they see all they look for.
+            With nothing against the claim, it is then neither kept nor failed.
         marked: whether the mechanism itself says that its claim fails.
         reason: why, in its own words.
         verdict: the finding in one sentence.
@@ -99,7 +136,9 @@ class Row:
     variance_mean: float
     bias: float
     bits: float
+    noticed: float
     keeps: bool
+    open: str
     marked: bool
     reason: str
     verdict: str
@@ -109,13 +148,13 @@ class Row:
         """Whether something is wrong that the mechanism does not say itself.
 
         A mark excuses a loss above the claim. It excuses neither a sampler that does not follow the law, nor a law
-        whose loss is not the stated one, nor tests without power.
+        whose loss is not the stated one. Tests without power are no failure: see `open`.
         """
         same = self.enumerated == self.stated or math.isclose(
             self.enumerated, self.stated, rel_tol=_NUMERICAL_TOLERANCE
         )
-        sound = same and self.fit.follows and (self.power is None or self.power.shown)
-        return not self.keeps and not (self.marked and sound)
+        sound = same and self.fit.follows
+        return not self.keeps and not self.open and not (self.marked and sound)
 
     def as_json(self) -> dict[str, Any]:
         """Return the row as nested JSON-able values."""
@@ -138,7 +177,8 @@ class Audit:
 def budgets(name: str, epsilons: Iterable[float]) -> list[float]:
     """Return the budgets at which a mechanism can be audited: its own where it has no choice."""
     fixed = {"null": 0.0, "identity": math.inf}
-    lookup(name)
+    if name not in subject_names():
+        raise unknown_name("mechanism", name, subject_names())
     return [fixed[name]] if name in fixed else list(epsilons)
 
 
@@ -147,88 +187,314 @@ def audit_rows(
     epsilons: Iterable[float],
     options: AuditOptions,
     progress: Callable[[int, int, str], None] | None = None,
+    processes: int = 1,
 ) -> Audit:
-    """Return a row for each mechanism and budget, in that order."""
+    """Return a row for each mechanism and budget, in that order; `processes` of them share the work."""
     given = list(epsilons)
     cells = [(name, epsilon) for name in names for epsilon in budgets(name, given)]
-    if len(cells) > MAX_ROWS:
+    count = sum(1 if name in client_names() else MOST_ANSWERS for name, _ in cells)
+    if count > MAX_ROWS:
         raise OptionError(
-            f"audit: {len(cells)} rows exceed the {MAX_ROWS} that its false-alarm budget covers; audit fewer at a time"
+            f"audit: {count} rows exceed the {MAX_ROWS} that its false-alarm budget covers; audit fewer at a time"
         )
-    rows, refused = [], []
-    for done, (name, epsilon) in enumerate(cells):
-        if progress:
-            progress(done, len(cells), f"{name} at {epsilon:g}")
+    for _, epsilon in cells:
         if math.isnan(epsilon) or epsilon < 0:
             raise OptionError(f"audit: epsilon must be a number of at least 0, got {epsilon}")
-        try:
-            subject = subject_of(name, epsilon, options.dimensions)
-        except OptionError as error:
-            if len(given) == 1:
-                raise
-            refused.append((name, epsilon, str(error)))
-            continue
-        rows.append(audit_subject(subject, epsilon, options))
-    if progress:
-        progress(len(cells), len(cells), "")
+    if len(cells) == 1:
+        return Audit(rows=(audit_mechanism(*cells[0], options),))
+    rows, refused = [], []
+    for done, ((name, epsilon), found) in enumerate(
+        zip(cells, _spread(cells, options, processes), strict=True), start=1
+    ):
+        if isinstance(found, Row):
+            rows.append(found)
+        else:
+            refused.append((name, epsilon, found))
+        if progress:
+            progress(done, len(cells), f"{name} at {epsilon:g}" if done < len(cells) else "")
     return Audit(rows=tuple(rows), refused=tuple(refused))
+
+
+def _spread(cells: list[tuple[str, float]], options: AuditOptions, processes: int) -> Iterator[Row | str]:
+    if processes == 1:
+        yield from (_cell(cell, options) for cell in cells)
+        return
+    with ProcessPoolExecutor(min(processes, len(cells))) as pool:
+        yield from pool.map(partial(_cell, options=options), cells)
+
+
+def _cell(cell: tuple[str, float], options: AuditOptions) -> Row | str:
+    """Return the row, or why the mechanism refuses it."""
+    try:
+        subject = subject_of(*cell, options.setting)
+    except OptionError as error:
+        return str(error)
+    return audit_subject(subject, cell[1], options)
 
 
 def audit_mechanism(name: str, epsilon: float, options: AuditOptions) -> Row:
     """Return the row of one mechanism at one budget."""
-    return audit_subject(subject_of(name, epsilon, options.dimensions), epsilon, options)
+    return audit_subject(subject_of(name, epsilon, options.setting), epsilon, options)
 
 
 def audit_subject(subject: Subject, nominal: float, options: AuditOptions) -> Row:
     """Return the row of a mechanism that was taken apart."""
+    if subject.answers:
+        return _together(subject, nominal, options)
     if not subject.pieces:
-        look = audit_sets if isinstance(subject.device, SetValued) else audit_whole
-        found = look(subject, nominal, options.samples, options.seed)
-        problems = [*found.problems, *_loss_problems(subject, subject.stated, 0.0)]
-        return Row(
-            **_shared(subject, nominal),
-            exact_delta=0.0,
-            enumerated=found.enumerated,
-            stated=found.stated,
-            worst=found.worst.text(),
-            empirical=found.bound,
-            promised=subject.epsilon,
-            fit=found.fit,
-            power=found.power,
-            variance_worst=found.variance_worst,
-            variance_mean=found.variance_mean,
-            bias=found.bias,
-            keeps=not problems,
-            verdict=_verdict(subject, problems, found.worst.text()),
-        )
-
-    def rng(test: str) -> np.random.Generator:
-        return generator(options.seed, "audit", subject.name, nominal, options.dimensions, test)
-
+        return _whole_row(subject, nominal, options)
+    rng = _sources(subject, nominal, options)
     exact, exact_delta, loss = _exact(subject)
-    enumerated, stated = _enumerate(subject, nominal)
-    sampled, shown = _fit(subject, options.samples, rng)
+    enumerated, stated, claimed = _enumerate(subject, nominal, options)
+    samples = min(options.samples, max(2000, _VALUES // subject.m))
+    sampled, shown = _fit(subject, samples, rng)
     piece = subject.pieces[-1]
-    bound = _empirical(piece, options.samples, rng("empirical"))
+    bound, together = _empirical(piece, samples, rng("empirical"))
+    sampled = replace(sampled, pooled=together)
+    sampled, told = _calls(subject, nominal, options, rng, sampled)
+    elsewhere, also = _elsewhere(subject, nominal, options, rng)
     worst_variance, mean_variance, bias = accuracy(subject)
     problems = _loss_problems(subject, exact, exact_delta)
-    problems += _other_problems(subject, enumerated, stated, sampled, shown, bound)
-    return Row(
-        **{**_shared(subject, nominal), "exact": exact},
+    problems += _other_problems(subject, enumerated, stated, claimed, sampled, told, bound)
+    problems += elsewhere
+    ends = 2 * samples * piece.m
+    base = min(piece.bases, key=lambda one: one.epsilon)
+    return _row(
+        subject,
+        nominal,
+        problems,
+        _open(subject, shown, samples, base, piece),
+        exact=exact,
         exact_delta=exact_delta,
         enumerated=enumerated,
         stated=stated,
-        worst=loss.text(),
+        loss=loss,
         empirical=bound,
         promised=piece.epsilon,
-        fit=sampled,
+        fit=replace(sampled, calls=min(sampled.calls, also)),
         power=shown,
         variance_worst=worst_variance,
         variance_mean=mean_variance,
         bias=bias,
-        keeps=not problems,
-        verdict=_verdict(subject, problems, loss.text()),
+        noticed=_noticed(base, ends),
     )
+
+
+def _row(subject: Subject, nominal: float, problems: list[str], unseen: str, *, loss: Loss, **found: Any) -> Row:
+    failing = subject.epsilon < math.inf and problems
+    return Row(
+        **{**_shared(subject, nominal), **found},
+        worst=loss.text(),
+        keeps=not problems and not unseen,
+        open="" if problems else unseen,
+        verdict=_verdict(subject, problems if failing else [], unseen, loss.text()),
+    )
+
+
+def _sources(subject: Subject, nominal: float, options: AuditOptions) -> Callable[[str], np.random.Generator]:
+    def rng(test: str) -> np.random.Generator:
+        return generator(options.seed, "audit", subject.name, nominal, subject.dimensions, test)
+
+    return rng
+
+
+def _whole_row(subject: Subject, nominal: float, options: AuditOptions) -> Row:
+    """Return the row of a report that is audited as a whole."""
+    rng = _sources(subject, nominal, options)
+    setting = replace(options.setting, dimensions=subject.dimensions)
+    samples = min(options.samples, max(2000, 2 * _VALUES // subject.dimensions))
+    found = _look_of(subject)(subject, nominal, setting, samples, options.seed)
+    problems = [*found.problems, *_loss_problems(subject, subject.stated, 0.0)]
+    calls = conduct(found.case.probe(), Calls(), rng("calls"))
+    source_conduct(calls)
+    elsewhere, also = _elsewhere(subject, nominal, options, rng)
+    problems += [f"the sampler does not follow the law ({calls.text})"] if not calls.follows else []
+    return _row(
+        subject,
+        nominal,
+        problems + elsewhere,
+        _open_whole(found, samples),
+        exact_delta=0.0,
+        enumerated=found.enumerated,
+        stated=found.stated,
+        loss=found.worst,
+        empirical=found.bound,
+        promised=subject.epsilon,
+        fit=replace(found.fit, calls=min(also, 0.0 if calls.told else calls.p)),
+        power=found.power,
+        variance_worst=found.variance_worst,
+        variance_mean=found.variance_mean,
+        bias=found.bias,
+        noticed=max(resolution(law_of, 2 * samples) for law_of in found.laws_of),
+    )
+
+
+def _look_of(subject: Subject) -> Callable[..., WholeFinding]:
+    if isinstance(subject.device, Vote):
+        return audit_vote
+    return audit_sets if isinstance(subject.device, SetValued) else audit_whole
+
+
+def _case_of(subject: Subject, nominal: float, setting: Setting) -> Case:
+    if isinstance(subject.device, Vote):
+        return vote_case(nominal, setting)
+    of = sets_case if isinstance(subject.device, SetValued) else level_case
+    return of(subject.device.name, nominal, setting)
+
+
+def _together(subject: Subject, nominal: float, options: AuditOptions) -> Row:
+    """Return the row of several answers: the worst of what is found about each, and the losses of those that add up."""
+    rows = [(label, audit_subject(part, part.epsilon, replace(options, options=_own(subject, part, options))))
+            for label, part in subject.answers]  # fmt: skip
+    total = sum if subject.everybody else max
+    problems = [f"{label}: {row.verdict}" for label, row in rows if not row.keeps and not row.open]
+    unseen = "; ".join(f"{label}: {row.open}" for label, row in rows if row.open)
+    exact = float(total(row.exact for _, row in rows))
+    if not exact <= subject.epsilon + _slack(subject.epsilon):
+        problems.append(f"exact loss {_times(exact, subject.epsilon)}")
+    if not subject.everybody:
+        problems += _asked_once(nominal, options)
+    last = rows[-1][1] if subject.everybody else rows[0][1]
+    fits = [row.fit for _, row in rows]
+    lowest = min(fits, key=lambda one: one.p)
+    shown = [row.power for _, row in rows if row.power is not None]
+    strongest = max((row for _, row in rows), key=lambda row: row.empirical.value / max(row.epsilon, 1e-300))
+    return Row(
+        **{**_shared(subject, nominal), "exact": exact},
+        exact_delta=max(row.exact_delta for _, row in rows),
+        enumerated=float(total(row.enumerated for _, row in rows)),
+        stated=float(total(row.stated for _, row in rows)),
+        worst="; ".join(f"{label}: {row.worst}" for label, row in rows),
+        empirical=strongest.empirical,
+        promised=strongest.promised,
+        fit=replace(lowest, distance=max(one.distance for one in fits)),
+        power=Power(
+            wrong_budget=all(one.wrong_budget for one in shown),
+            untouched_last=all(one.untouched_last is not False for one in shown),
+        ),
+        variance_worst=last.variance_worst,
+        variance_mean=last.variance_mean,
+        bias=last.bias,
+        noticed=max(row.noticed for _, row in rows),
+        keeps=not problems and not unseen,
+        open="" if problems else unseen,
+        verdict=_verdict(subject, problems, unseen, rows[0][1].worst),
+    )
+
+
+def _own(subject: Subject, part: Subject, options: AuditOptions) -> dict[str, Any]:
+    """Return the options of an answer's mechanism."""
+    if isinstance(part.device, Vote):
+        return {}
+    other = ("mechanism", "rho", "first")
+    return {key: value for key, value in options.options.items() if key not in other}
+
+
+def _asked_once(nominal: float, options: AuditOptions) -> list[str]:
+    """Return what is wrong with who is asked what in a survey: everybody gives one answer."""
+    from graphldp.server.voting import teachers_and_voters
+
+    rng = generator(options.seed, "audit", "survey", nominal, "groups")
+    for people in (2, 3, 50, 1000):
+        shares = rng.dirichlet(np.ones(4), people)
+        train = rng.choice(people, max(1, people // 4), replace=False)
+        groups = teachers_and_voters(shares, train, 0.5, rng)
+        if sorted(np.concatenate(groups).tolist()) != list(range(people)):
+            return ["somebody is asked twice, or not at all"]
+    return []
+
+
+def _calls(
+    subject: Subject,
+    nominal: float,
+    options: AuditOptions,
+    rng: Callable[[str], np.random.Generator],
+    sampled: Fit,
+) -> tuple[Fit, str]:
+    """Return the fit with what calls of the sampler tell, and that in words."""
+    if subject.pieces[0].bases[0].deterministic:
+        return sampled, ""
+    found = []
+    few = _small(subject, nominal, options, FEW)
+    for piece in few.pieces:
+        label = f"{piece.label}: " if piece.label else ""
+        # All levels go through the same code: one of them is called as often as it takes to tell two rows apart.
+        calls = Calls() if piece is few.pieces[0] else Calls(ordinary=2, ends=2, equal=0)
+        found.append(conduct(_probe(piece, label), calls, rng(f"calls {piece.label}")))
+    source_conduct(found[0])
+    if few.dimensions < subject.dimensions:
+        for piece in subject.pieces[:1]:
+            rows = int(np.clip(_WIDE_VALUES // len(piece.bases), 400, 20_000))
+            calls = Calls(ordinary=2, ends=0, equal=0, rows=rows)
+            found.append(conduct(_probe(piece, "all dimensions: "), calls, rng("wide")))
+    return _worst_calls(sampled, found)
+
+
+def _worst_calls(sampled: Fit, found: list[Conduct]) -> tuple[Fit, str]:
+    lowest = min((0.0 if one.told else one.p) for one in found)
+    text = next((one.text for one in found if not one.follows), "")
+    return replace(sampled, calls=lowest), text
+
+
+def _probe(piece: Piece, label: str) -> ValueProbe:
+    return ValueProbe(piece.bases, piece.m, piece.perturb, piece.chances, label)
+
+
+def _elsewhere(
+    subject: Subject, nominal: float, options: AuditOptions, rng: Callable[[str], np.random.Generator]
+) -> tuple[list[str], float]:
+    """Return what is wrong on another range, and with options that run other code; and the smallest p-value there."""
+    if subject.device is None or isinstance(subject.device, DirectedMechanism) or not 0 < nominal < math.inf:
+        return [], 1.0
+    setting = options.setting
+    other = _USUAL_RANGE if setting.ends == _OTHER_RANGE else _OTHER_RANGE
+    settings = {f"on [{other[0]:g}, {other[1]:g}]": replace(setting, low=other[0], high=other[1])}
+    if subject.name in _VARIANTS and not setting.options:
+        changed = _VARIANTS[subject.name]
+        words = ", ".join(f"{key}={value}" for key, value in changed.items())
+        settings[f"with {words}"] = replace(setting, dimensions=FEW, options=changed)
+    problems, lowest = [], 1.0
+    for words, there in settings.items():
+        one, p = _once_more(subject, nominal, there, rng(f"elsewhere {words}"))
+        problems += [f"{words}: {text}" for text in one]
+        lowest = min(lowest, p)
+    return problems, lowest
+
+
+def _once_more(subject: Subject, nominal: float, setting: Setting, rng: np.random.Generator) -> tuple[list[str], float]:
+    """Check the claim, the law and the sampler once more, in few dimensions and with fewer calls."""
+    try:
+        small = subject_of(subject.name, nominal, setting.few(FEW))
+    except OptionError:  # a mechanism may refuse a range or a budget
+        return [], 1.0
+    found = _loss_problems(small, small.stated, 0.0) if small.keeps else []
+    probes: list[Probe]
+    if small.pieces:
+        probes = [_probe(piece, f"{piece.label}: " if piece.label else "") for piece in small.pieces[:2]]
+        loss = 0.0 if small.delta else max(_sum_of_losses(piece) for piece in small.pieces)
+        if loss > small.epsilon + _CROSS_TOLERANCE * (1 + small.epsilon):
+            found.append(f"enumerated loss {_times(loss, small.epsilon)}")
+        distance = max(map_distance(base, base, few=True) for piece in small.pieces[-1:] for base in set(piece.bases))
+        if distance > 1:
+            found.append(f"the sampler's map is {distance:.2g} of what is allowed away from the law")
+    else:
+        case = _case_of(small, nominal, setting.few(FEW))
+        if small.keeps and case.loss.value > case.device.claim.epsilon + _slack(case.device.claim.epsilon):
+            found.append(f"enumerated loss {_times(case.loss.value, case.device.claim.epsilon)}")
+        probes = [case.probe()]
+    lowest = 1.0
+    for probe in probes:
+        calls = conduct(probe, _LIGHT, rng)
+        lowest = min(lowest, 0.0 if calls.told else calls.p)
+        if not calls.follows:
+            found.append(f"the sampler does not follow the law ({calls.text})")
+    return found, lowest
+
+
+def _sum_of_losses(piece: Piece) -> float:
+    """Return the loss of m independent values, of those dimensions that lose the most."""
+    losses = {base: scalar_loss(base).value for base in dict.fromkeys(piece.bases)}
+    return math.fsum(sorted(losses[base] for base in piece.bases)[-piece.m :])
 
 
 def _shared(subject: Subject, nominal: float) -> dict[str, Any]:
@@ -265,27 +531,31 @@ def _noise(piece: Piece) -> tuple[float, float]:
     return math.sqrt(float(base.variance(base.low))), (base.high - base.low) * math.sqrt(piece.m)
 
 
-def _enumerate(subject: Subject, nominal: float) -> tuple[float, float]:
-    """Return the loss of the joint release in few dimensions, found here and as the mechanism states it."""
+def _enumerate(subject: Subject, nominal: float, options: AuditOptions) -> tuple[float, float, float]:
+    """Return the loss of the joint release in few dimensions: found here, as stated there, and what is claimed."""
     if subject.pieces[0].bases[0].deterministic:
-        return math.inf, subject.stated
+        return math.inf, subject.stated, subject.epsilon
     if subject.delta > 0:
         piece = subject.pieces[0]
         law = outcomes(piece.bases[0], [piece.bases[0].low, piece.bases[0].high])
         losses = loss_distribution(law.mass[1], law.mass[0], piece.m)
-        return numerical_epsilon(*losses, subject.delta), subject.stated
-    small = _small(subject, nominal)
-    return max(joint_loss(piece.bases, piece.m).value for piece in small.pieces), small.stated
+        return numerical_epsilon(*losses, subject.delta), subject.stated, math.inf
+    small = _small(subject, nominal, options, _FEW_DIMENSIONS)
+    return max(joint_loss(piece.bases, piece.m).value for piece in small.pieces), small.stated, small.epsilon
 
 
-def _small(subject: Subject, nominal: float) -> Subject:
+def _small(subject: Subject, nominal: float, options: AuditOptions, few: int) -> Subject:
     """Return the mechanism for few dimensions, with at least two of them reported where that is free to choose."""
     if subject.device is None:
         return subject
-    few = min(_FEW_DIMENSIONS, subject.dimensions)
-    small = subject_of(subject.name, nominal, few)
-    sampled = len(small.pieces) == 1 and small.m < few and 0 < nominal < math.inf
-    return subject_of(subject.name, nominal, few, m=max(2, small.m)) if sampled else small
+    if isinstance(subject.device, DirectedMechanism):
+        return small_directed(subject.device, few)
+    setting = replace(options.setting, dimensions=subject.dimensions).few(few)
+    small = subject_of(subject.name, nominal, setting)
+    sampled = len(small.pieces) == 1 and small.m < setting.dimensions and 0 < nominal < math.inf
+    if not sampled:
+        return small
+    return subject_of(subject.name, nominal, replace(setting, options={**setting.options, "m": max(2, small.m)}))
 
 
 def _fit(subject: Subject, samples: int, rng: Callable[[str], np.random.Generator]) -> tuple[Fit, Power | None]:
@@ -294,7 +564,8 @@ def _fit(subject: Subject, samples: int, rng: Callable[[str], np.random.Generato
     count = len(subject.pieces)
     for piece in subject.pieces:
         share = max(1000, samples // count)
-        one = fit(piece.bases, piece.perturb, share, rng(f"fit {piece.label}"))
+        chances = piece.chances if piece.inclusion else None
+        one = fit(piece.bases, piece.perturb, share, rng(f"fit {piece.label}"), chances=chances)
         where = f"{piece.label} {one.where}".strip()
         found = replace(
             found,
@@ -307,7 +578,8 @@ def _fit(subject: Subject, samples: int, rng: Callable[[str], np.random.Generato
         )
         base = piece.bases[0]
         if not base.deterministic and 0 < base.epsilon < math.inf:
-            part = power(piece.bases, piece.perturb, min(share, _POWER_SAMPLES), rng(f"power {piece.label}"))
+            few = min(share, _POWER_SAMPLES)
+            part = power(piece.bases, piece.perturb, few, rng(f"power {piece.label}"), chances)
             shown = (
                 part
                 if shown is None
@@ -323,18 +595,20 @@ def _both(one: bool | None, other: bool | None) -> bool | None:
     return one if other is None else other if one is None else one and other
 
 
-def _empirical(piece: Piece, samples: int, rng: np.random.Generator) -> Bound:
+def _empirical(piece: Piece, samples: int, rng: np.random.Generator) -> tuple[Bound, float]:
+    """Return the lower bound, and how all reports about the ends of the range fit their laws together."""
     base = piece.bases[0]
     if base.deterministic:
-        return Bound(value=0.0, convicting=0.0, event="no event: the report is the value itself")
+        return Bound(value=0.0, convicting=0.0, event="no event: the report is the value itself"), 1.0
+    probe = _probe(piece, "")
     high, low = np.full(len(piece.bases), base.high), np.full(len(piece.bases), base.low)
-    first = piece.perturb(np.tile(high, (samples, 1)), rng)
-    second = piece.perturb(np.tile(low, (samples, 1)), rng)
-    return bound_of_scores(
-        log_likelihood_ratio(piece.bases, first, high, low),
-        log_likelihood_ratio(piece.bases, second, high, low),
-        name="log likelihood ratio",
+    reports = [(x, piece.perturb(np.broadcast_to(x, (samples, len(x))), rng)) for x in (high, low)]
+    bound = bound_of_scores(
+        *(log_likelihood_ratio(piece.bases, sent, high, low) for _, sent in reports), name="log likelihood ratio"
     )
+    ends = (int(np.argmax(probe.inside)), int(np.argmin(probe.inside)))
+    ids = [np.broadcast_to(np.int64(end), (samples, len(piece.bases))) for end in ends]
+    return bound, pooled(probe, [(sent, own) for (_, sent), own in zip(reports, ids, strict=True)], rng)
 
 
 def _loss_problems(subject: Subject, exact: float, exact_delta: float) -> list[str]:
@@ -347,24 +621,69 @@ def _loss_problems(subject: Subject, exact: float, exact_delta: float) -> list[s
 
 
 def _other_problems(
-    subject: Subject, enumerated: float, stated: float, sampled: Fit, shown: Power | None, bound: Bound
+    subject: Subject, enumerated: float, stated: float, claimed: float, sampled: Fit, told: str, bound: Bound
 ) -> list[str]:
     found = []
     tolerance = _NUMERICAL_TOLERANCE * stated if subject.delta else _CROSS_TOLERANCE * (1 + stated)
     if math.isfinite(stated) and not abs(enumerated - stated) <= tolerance:
         found.append(f"the enumerated joint loss is {enumerated:.6g}, the mechanism states {stated:.6g}")
+    if enumerated > claimed + _CROSS_TOLERANCE * (1 + claimed) and claimed < math.inf:
+        found.append(f"the enumerated joint loss is {_times(enumerated, claimed)}")
     if not sampled.follows:
-        found.append(
-            f"the sampler does not follow the law ({sampled.where}: p {sampled.p:.1e} against {ALPHA:.0e}, distance "
-            f"{sampled.distance:.2g} of what is allowed)"
+        why = told or (
+            f"{sampled.where}: p {sampled.p:.1e} against {ALPHA:.0e}, distance {sampled.distance:.2g} of what is "
+            "allowed"
         )
-    if shown is not None and not shown.shown:
-        missed = [name for name in ("wrong_budget", "untouched_last") if getattr(shown, name) is False]
-        found.append(f"the tests have no power against {' and '.join(missed)}: use more samples or fewer dimensions")
+        found.append(f"the sampler does not follow the law ({why})")
     promised = subject.pieces[-1].epsilon
     if subject.delta == 0 and bound.convicting > promised + _slack(promised):
         found.append(f"samples alone show at least {bound.convicting:.6g} ({bound.event})")
     return found
+
+
+def _open(subject: Subject, shown: Power | None, samples: int, base: Any, piece: Piece) -> str:
+    """Return what the tests cannot see here and what it would take, in words."""
+    if shown is None or shown.shown:
+        return ""
+    parts = []
+    if not shown.wrong_budget:
+        parts.append(_too_close(reports_needed(scaled(base)) / piece.m, samples))
+    if shown.untouched_last is False:
+        parts.append("an untouched last coordinate looks like the law here: " + _more(samples, piece))
+    return "no power: " + "; ".join(parts)
+
+
+def _too_close(needed: float, samples: int) -> str:
+    if math.isinf(needed):
+        return "a doubled budget moves no probability by what any number of reports can show"
+    words = f"a doubled budget moves probabilities so little that about {needed:.1g} reports would have to be compared"
+    if needed > FEASIBLE:
+        return words + ", more than is feasible"
+    return words + f": --samples {max(needed, samples):.1g}"
+
+
+def _more(samples: int, piece: Piece) -> str:
+    share = float(piece.chances[-1])
+    if share < 1:
+        return f"it is in {share:.2g} of the reports: more --samples (now {samples}), or fewer --dimensions"
+    return f"more --samples (now {samples}), or fewer --dimensions"
+
+
+def _open_whole(found: WholeFinding, samples: int) -> str:
+    if found.power.shown:
+        return ""
+    parts = []
+    if not found.power.wrong_budget:
+        parts.append(_too_close(max(reports_needed(law_of) for law_of in found.laws_of), samples))
+    if found.power.untouched_last is False:
+        parts.append(f"an untouched last coordinate looks like the law here: more --samples (now {samples})")
+    return "no power: " + "; ".join(parts)
+
+
+def _noticed(base: Any, reports: float) -> float:
+    if base.deterministic or not 0 < base.epsilon < math.inf:
+        return math.inf
+    return resolution(scaled(base), reports)
 
 
 def _slack(epsilon: float) -> float:
@@ -377,9 +696,9 @@ def _times(exact: float, claimed: float) -> str:
     return f"{exact:.6g}, {exact / claimed:.3g} times the claimed {claimed:g}"
 
 
-def _verdict(subject: Subject, problems: list[str], worst: str) -> str:
+def _verdict(subject: Subject, problems: list[str], unseen: str, worst: str) -> str:
     if math.isinf(subject.epsilon):
         return "claims nothing"
-    if not problems:
-        return "keeps its claim"
-    return "does not keep its claim: " + "; ".join(problems) + f"; {worst}"
+    if problems:
+        return "does not keep its claim: " + "; ".join(problems) + f"; {worst}"
+    return unseen or "keeps its claim"

@@ -40,12 +40,13 @@ class EvenSource:
         return (low + (np.arange(count) * (high - low)) // max(1, count)).reshape(size)
 
 
-def map_distance(law: Randomiser, sampler: Randomiser) -> float:
+def map_distance(law: Randomiser, sampler: Randomiser, *, few: bool = False) -> float:
     """Return how far the sampler's map from uniform numbers to reports is from the law; at most 1 for a right one.
 
     What is compared are the probabilities of outputs, or on a grid the distribution function; the unit is what 8
     intervals of uniform numbers can be off by. An output rarer than 2^-10 also counts with its relative error, in
-    units of RARE_TOLERANCE. Both ways of drawing are examined: `sample` with an even source, and `invert`.
+    units of RARE_TOLERANCE. Both ways of drawing are examined: `sample` with an even source, and `invert`. With `few`,
+    for one input alone.
     """
     if law.deterministic or law.epsilon == 0:
         return 0.0
@@ -53,6 +54,8 @@ def map_distance(law: Randomiser, sampler: Randomiser) -> float:
         inputs = [float(x) for x in np.arange(law.low, law.high + 1)]
     else:
         inputs = [law.low, law.low + 0.3 * (law.high - law.low), law.high]
+    if few:
+        inputs = inputs[-1:]
     return max(_distance(law, sampler, x) for x in inputs)
 
 
@@ -61,15 +64,27 @@ def _distance(law: Randomiser, sampler: Randomiser, x: float) -> float:
     if law.draws > 1:
         return _several_draws(law, sampler, table, x)
     even = np.asarray(sampler.sample(np.full(QUANTILES, x), EvenSource()), dtype=np.float64)
-    bulk = _error(law, table, even, np.full(QUANTILES, 1 / QUANTILES))
+    bulk = _error(law, table, _renamed(law, sampler, x, even), np.full(QUANTILES, 1 / QUANTILES))
     points, weights = _with_tails()
     mapped = np.asarray(sampler.invert(np.full(len(points), x), points), dtype=np.float64)
-    return max(bulk, _error(law, table, mapped, weights, rare=True))
+    return max(bulk, _error(law, table, _renamed(law, sampler, x, mapped), weights, rare=True))
+
+
+def _renamed(law: Randomiser, sampler: Randomiser, x: float, values: Floats) -> Floats:
+    """Return another sampler's outputs by their rank: that its numbers have other sizes does not give it away."""
+    if sampler is law or not law.finite:
+        return values
+    own, other = np.unique(law.support(x)), np.unique(sampler.support(x))
+    if len(own) != len(other) or (own == other).all():
+        return values
+    return np.asarray(own[np.argmin(np.abs(values[:, None] - other), axis=1)])
 
 
 def _error(law: Randomiser, table: Outcomes, values: Floats, weights: Floats, *, rare: bool = False) -> float:
     got = np.bincount(table.place(values), weights, minlength=len(table.y) + 1)
     p = np.append(table.mass[0], 0.0)
+    if got[-1] > 0 and (law.finite or len(table.y) == law.outputs):
+        return np.inf
     if not law.finite:
         return float(np.max(np.abs(np.cumsum(got) - np.cumsum(p)))) / QUANTILE_TOLERANCE
     error = np.abs(got - p)

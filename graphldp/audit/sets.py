@@ -10,29 +10,31 @@ import itertools
 import math
 from collections.abc import Callable, Iterable
 from dataclasses import replace
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from graphldp.audit.budget import ALPHA
 from graphldp.audit.empirical import Bound, bound_of_scores
-from graphldp.audit.exact import Loss, vector, worst
-from graphldp.audit.fit import Fit, Power, fit_counts
+from graphldp.audit.exact import vector
+from graphldp.audit.fit import WRONG_BUDGET, Power, either_way
 from graphldp.audit.quantiles import map_distance
-from graphldp.audit.whole import WholeFinding, whole_problems
-from graphldp.client import Reports, protocol
+from graphldp.audit.subject import Setting
+from graphldp.audit.whole import Case, WholeFinding, whole_problems
+from graphldp.client import Randomiser, Reports, protocol
 from graphldp.client.olh import buckets_of
+from graphldp.client.sets import Membership
 from graphldp.randomness import generator
 
-__all__ = ["audit_sets", "support_law"]
+__all__ = ["audit_sets", "sets_case", "support_law"]
 
 Floats: TypeAlias = NDArray[np.float64]
 
 _DIMENSIONS = 3
 _PAD = 2
+_DRAWN_TOLERANCE = 1e-9  # relative, between two ways to compute a log probability
 _POWER_SAMPLES = 20_000
-_WRONG_BUDGET = 1.5
 
 
 def support_law(device: Any, record: tuple[int, ...]) -> Floats:
@@ -71,22 +73,25 @@ def _sets(device: Any, secret: set[int], overlap: int) -> Floats:
 
 def _oue(device: Any, secret: tuple[int, ...]) -> Floats:
     off = 1 / (1 + math.exp(device.epsilon))
-    return _mean(_bits(device.dimensions, {item: 0.5}, off) for item in secret)
+    return _mean(_bits(device.dimensions, {item: (0.5, 0.5)}, (off, 1 - off)) for item in secret)
 
 
 def _olh(device: Any, secret: tuple[int, ...]) -> Floats:
     g = device.buckets
-    kept = 1 / (1 + (g - 1) * math.exp(-device.epsilon))
+    # Both probabilities by themselves: at a large budget one of them is 1 to the last bit.
+    others = (g - 1) * math.exp(-device.epsilon)
+    told = (1 / (1 + others), others / (1 + others))
     # Over the random function any other item shares the bucket that is told with probability 1/g.
-    return _mean(_bits(_items(device), {item: kept}, 1 / g) for item in secret)
+    return _mean(_bits(_items(device), {item: told}, (1 / g, 1 - 1 / g)) for item in secret)
 
 
-def _bits(items: int, special: dict[int, float], rest: float) -> Floats:
+def _bits(items: int, special: dict[int, tuple[float, float]], rest: tuple[float, float]) -> Floats:
+    """Return the law of bits of which some have their own probabilities of 1 and 0."""
     law = np.ones(2**items)
     for mask in range(2**items):
         for j in range(items):
-            one = special.get(j, rest)
-            law[mask] *= one if mask >> j & 1 else 1 - one
+            one, zero = special.get(j, rest)
+            law[mask] *= one if mask >> j & 1 else zero
     return law
 
 
@@ -99,6 +104,45 @@ def _mean(laws: Iterable[Floats]) -> Floats:
     return np.asarray(np.mean(list(laws), axis=0))
 
 
+def drawn_law(device: Any) -> list[tuple[float, float, float]]:
+    """Return what the budget decides: for each value and outcome of the device's `choice`, the log probability.
+
+    Written out here, however rare: a report that is never sent is one that tells.
+    """
+    if device.name == "oue":
+        off = -math.log1p(math.exp(-device.epsilon))
+        return [(1.0, 1.0, math.log(0.5)), (-1.0, 1.0, off - device.epsilon), (-1.0, 0.0, off)]
+    if device.name == "olh":
+        others = math.log(device.buckets - 1) - device.epsilon
+        total = math.log1p(math.exp(others))
+        return [(1.0, 1.0, -total), (1.0, 0.0, others - total)]
+    secret, overlap = (device.pad, device.overlap) if device.name == "privset" else (1, 1)
+    logs = {
+        met: _log_sets(secret, met)
+        + _log_sets(device.domain - secret, device.m - met)
+        - (0.0 if met >= overlap else device.epsilon)
+        for met in range(max(0, device.m - device.domain + secret), min(secret, device.m) + 1)
+    }
+    total = float(np.logaddexp.reduce(list(logs.values())))
+    return [(0.0, float(met), log - total) for met, log in logs.items()]
+
+
+def _log_sets(items: int, chosen: int) -> float:
+    return math.log(math.comb(items, chosen))
+
+
+def _drawn_problems(device: Any) -> list[str]:
+    found = []
+    for x, outcome, log in drawn_law(device):
+        used = float(device.choice.log_law(outcome, x))
+        if not abs(used - log) <= _DRAWN_TOLERANCE * (1 + abs(log)):
+            found.append(
+                f"outcome {outcome:g} of what the budget decides is drawn with probability e^{used:.6g}, by the law "
+                f"with e^{log:.6g}"
+            )
+    return found[:1]
+
+
 _LAWS: dict[str, Callable[[Any, tuple[int, ...]], Floats]] = {
     "olh": _olh,
     "oue": _oue,
@@ -107,22 +151,51 @@ _LAWS: dict[str, Callable[[Any, tuple[int, ...]], Floats]] = {
 }
 
 
-def audit_sets(subject: Any, nominal: float, samples: int, seed: int) -> WholeFinding:
+def sets_case(name: str, nominal: float, setting: Setting) -> Case:
+    """Return the case of all sets of a few features."""
+    setting = setting.few(_DIMENSIONS)
+    options = {**setting.options, "pad": min(int(setting.options.get("pad", _PAD)), _PAD)}
+    if "overlap" in options:
+        options["overlap"] = min(options["overlap"], options["pad"])
+    small: Any = protocol(name, nominal, _DIMENSIONS, *setting.ends, **options)
+    records = list(itertools.product((0, 1), repeat=_DIMENSIONS))
+    with np.errstate(divide="ignore"):
+        logs = np.log([support_law(small, record) for record in records])
+    members = [[j for j in range(_items(small)) if output >> j & 1] for output in range(logs.shape[1])]
+    return Case(
+        device=small,
+        records=[f"the features {vector(np.array(record))}" for record in records],
+        outputs=[f"that supports {vector(np.array(own))}" for own in members],
+        features=np.where(np.array(records) == 1, small.high, small.low).astype(np.float64),
+        logs=logs,
+        place=lambda reports: _supported(small, reports),
+        perturb=lambda features, ids, source: small.perturb(features, source),
+        sparse=small.low == 0,
+    )
+
+
+def audit_sets(subject: Any, nominal: float, setting: Setting, samples: int, seed: int) -> WholeFinding:
     """Return the finding about every pair of sets of features."""
     device = subject.device
-    small: Any = protocol(device.name, nominal, _DIMENSIONS, device.low, device.high, pad=_PAD)
-    records = list(itertools.product((0, 1), repeat=_DIMENSIONS))
-    laws = [support_law(small, record) for record in records]
-    loss = _loss(records, laws)
+    case = sets_case(device.name, nominal, setting)
+    small, loss = case.device, case.loss
 
     def rng(test: str) -> np.random.Generator:
         return generator(seed, "audit", device.name, nominal, device.dimensions, test)
 
-    found = _fit(small, records, laws, samples, rng("fit"))
-    found = replace(found, distance=map_distance(small.choice, small.choice))
-    skipped = _fit(small, records, laws, 6 * _POWER_SAMPLES, rng("power"), _untouched)
-    wrong = replace(small, epsilon=small.epsilon * _WRONG_BUDGET)
-    shown = Power(wrong_budget=map_distance(small.choice, wrong.choice) > 1.0, untouched_last=skipped.p < ALPHA)
+    found = replace(case.fit(samples, rng("fit")), distance=map_distance(small.choice, small.choice))
+    skipped = case.fit(6 * _POWER_SAMPLES, rng("power"), lambda ids, reports: _untouched(case, ids, reports))
+
+    def law_of(factor: float) -> Randomiser:
+        budget = small.epsilon * factor
+        if small.name == "olh":  # with as many buckets: that these follow from the budget does not give it away
+            others = (small.buckets - 1) * math.exp(-budget)
+            kept, missed = 1 / (1 + others), others / (1 + others)
+            return Membership(epsilon=budget, present=kept, absent=kept, missed=(missed, missed))
+        return cast("Randomiser", replace(small, epsilon=budget).choice)
+
+    wrong = either_way(law_of, WRONG_BUDGET)
+    shown = Power(wrong_budget=map_distance(small.choice, wrong) > 1.0, untouched_last=skipped.p < ALPHA)
     bound = _empirical(device, samples, rng("empirical"))
     ends = np.array([device.low, device.high])
     variance = np.asarray(device.variance(ends), dtype=np.float64)
@@ -132,28 +205,17 @@ def audit_sets(subject: Any, nominal: float, samples: int, seed: int) -> WholeFi
         power=shown,
         enumerated=loss.value,
         stated=small.privacy_loss(),
-        worst=replace(loss, first=_words(loss.first), second=_words(loss.second)),
+        worst=loss,
         variance_worst=float(variance.max()),
         variance_mean=float(variance.mean()),
-        bias=_bias(small, records, laws),
-        problems=whole_problems(subject, loss, small.privacy_loss(), found, shown, bound),
+        bias=_bias(case),
+        problems=[
+            *whole_problems(small.claim.epsilon, loss, small.privacy_loss(), found, bound),
+            *_drawn_problems(device),
+        ],
+        case=case,
+        laws_of=(law_of,),
     )
-
-
-def _loss(records: list[tuple[int, ...]], laws: list[Floats]) -> Loss:
-    with np.errstate(divide="ignore"):
-        value, first, second, output = worst(np.log(laws))
-    members = [j for j in range(output.bit_length()) if output >> j & 1]
-    return Loss(
-        value=value,
-        first=vector(np.array(records[first])),
-        second=vector(np.array(records[second])),
-        output=f"that supports {vector(np.array(members))}",
-    )
-
-
-def _words(record: str) -> str:
-    return f"the features {record}"
 
 
 def _supported(device: Any, reports: Reports) -> NDArray[np.int64]:
@@ -168,43 +230,19 @@ def _table(device: Any, reports: Reports) -> NDArray[np.int64]:
         rows, places = np.nonzero(reports.index >= 0)
         table[rows, reports.index[rows, places]] = reports.value[rows, places]
         return table
-    if device.name == "olh":
+    if device.name == "olh" and reports.value.shape[1] == 2:
         seeds, told = np.asarray(reports.value[:, :1]), np.asarray(reports.value[:, 1:])
         inside = buckets_of(seeds, np.arange(device.domain)[None, :], device.buckets) == told
         return np.asarray(inside, dtype=np.int64)
     return np.asarray(reports.value, dtype=np.int64)
 
 
-def _fit(
-    device: Any,
-    records: list[tuple[int, ...]],
-    laws: list[Floats],
-    samples: int,
-    rng: np.random.Generator,
-    change: Callable[[Any, tuple[int, ...], NDArray[np.int64]], NDArray[np.int64]] | None = None,
-) -> Fit:
-    """Test how often every set of supported items occurs, for every record; `change` breaks the sampler first."""
-    found, share = Fit(), max(2000, samples // 6)
-    for record, law in zip(records, laws, strict=True):
-        masks = _supported(device, device.perturb(_rows(device, record, share), rng))
-        masks = masks if change is None else change(device, record, masks)
-        counts = np.bincount(masks, minlength=len(law))
-        one = fit_counts(counts, law, ordered=False, where=_words(vector(np.array(record))))
-        if one.p < found.p:
-            found = one
-    tests = len(records)
-    return Fit(cells=min(1.0, found.cells * tests), chi_square=min(1.0, found.chi_square * tests), where=found.where)
-
-
-def _rows(device: Any, record: tuple[int, ...], count: int) -> Floats:
-    """Return the record's features, for so many people."""
-    return np.tile(np.where(np.array(record) == 1, device.high, device.low).astype(np.float64), (count, 1))
-
-
-def _untouched(device: Any, record: tuple[int, ...], masks: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return the supported sets with the last feature shown as it is."""
-    last = 1 << (device.dimensions - 1)
-    return np.asarray(masks | last if record[-1] else masks & ~last)
+def _untouched(case: Case, ids: NDArray[np.int64], reports: Reports) -> Reports:
+    """Return the supported sets, as bits, with the last feature shown as it is."""
+    table = _table(case.device, reports)
+    last = case.device.dimensions - 1
+    table[:, last] = case.features[ids, last] >= case.device.high
+    return Reports(value=table)
 
 
 def _empirical(device: Any, samples: int, rng: np.random.Generator) -> Bound:
@@ -220,12 +258,13 @@ def _empirical(device: Any, samples: int, rng: np.random.Generator) -> Bound:
     return bound_of_scores(first, second, name="supported of the first set, less of the second")
 
 
-def _bias(device: Any, records: list[tuple[int, ...]], laws: list[Floats]) -> float:
+def _bias(case: Case) -> float:
     """Return the largest bias of a feature's estimate, over sets of at most `pad` features, by summing over the law."""
-    bits = (np.arange(len(laws[0]))[:, None] >> np.arange(device.dimensions)) & 1
+    device: Any = case.device
+    bits = (np.arange(case.laws.shape[1])[:, None] >> np.arange(device.dimensions)) & 1
     estimates = np.asarray(device.base.estimate(bits))
-    found = 0.0
-    for record, law in zip(records, laws, strict=True):
-        if sum(record) <= device.pad:
-            found = max(found, float(np.abs(law @ estimates - _rows(device, record, 1)[0]).max()))
-    return found
+    return max(
+        float(np.abs(law @ estimates - own).max())
+        for own, law in zip(case.features, case.laws, strict=True)
+        if (own >= device.high).sum() <= device.pad
+    )

@@ -1,28 +1,71 @@
-"""What is audited: a mechanism taken apart into pieces whose laws are scalar laws at known positions.
+"""What is audited, by name: a mechanism taken apart into pieces whose laws are scalar laws at known positions.
 
 Most mechanisms are one piece: m of d dimensions, or all of them, each through a scalar randomiser. One with public
 privacy levels is a piece for each level. One that hides a level in its report, or sends a random set, has no such
-pieces: its report is audited as a whole.
+pieces: its report is audited as a whole. What people are asked beside a mechanism's report (`vote`, `rounds`,
+`survey`) is audited under a name of its own; where that takes several answers, it is made of several subjects.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from graphldp.client import Randomiser, Reports, lookup, mechanism, protocol
+from graphldp.client import Randomiser, Reports, lookup, mechanism, names, protocol
+from graphldp.client.directed import DirectedMechanism, first_round, second_round
+from graphldp.client.featurerr import FeatureResponse
 from graphldp.client.sets import SetValued
+from graphldp.client.vote import Vote
+from graphldp.errors import OptionError, unknown_name
+from graphldp.methods import Survey
+from graphldp.randomness import UniformSource
 
-__all__ = ["LEVELS", "Piece", "Subject", "subject_of"]
+__all__ = ["FEW", "LEVELS", "Piece", "Setting", "Subject", "small_directed", "subject_names", "subject_of"]
 
 Floats: TypeAlias = NDArray[np.float64]
 
 LEVELS = 5  # of a randomiser of privacy levels
+CLASSES = 4  # of a vote
+FEW = 4  # dimensions of the records that every report about which can be counted
+_NOTHING = 1e-10  # the budget of a feature whose share is 0: its law is that of a number drawn without looking
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Setting:
+    """What is declared beside a budget.
+
+    Attributes:
+        dimensions: how many features a person has.
+        low, high: the range of a feature.
+        options: the mechanism's options.
+    """
+
+    dimensions: int
+    low: float = -1.0
+    high: float = 1.0
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def ends(self) -> tuple[float, float]:
+        """The range."""
+        return self.low, self.high
+
+    def few(self, dimensions: int) -> Setting:
+        """Return the setting for at most so many dimensions; options that say more than these allow say less."""
+        options = dict(self.options)
+        few = min(dimensions, self.dimensions)
+        for name in ("m", "pad", "overlap"):
+            if isinstance(options.get(name), int):
+                options[name] = min(options[name], few)
+        for name in ("theta", "importance", "sensitivity"):
+            if isinstance(options.get(name), list | tuple):
+                options[name] = list(options[name])[:few]
+        return replace(self, dimensions=few, options=options)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,13 +78,21 @@ class Piece:
         bases: the scalar randomiser of each dimension, with its share of the budget.
         m: how many dimensions are reported.
         perturb: the shipped sampler, for these users.
+        inclusion: the probability of each dimension to be reported, where they are not alike.
     """
 
     label: str
     epsilon: float
     bases: tuple[Randomiser, ...]
     m: int
-    perturb: Callable[[Floats, np.random.Generator], Reports]
+    perturb: Callable[[Any, UniformSource], Reports]
+    inclusion: tuple[float, ...] = ()
+
+    @property
+    def chances(self) -> Floats:
+        """The probability of each dimension to be reported."""
+        d = len(self.bases)
+        return np.array(self.inclusion) if self.inclusion else np.full(d, self.m / d)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,6 +109,8 @@ class Subject:
         pieces: see `Piece`; empty for a report that can only be looked at as a whole.
         device: the mechanism itself; None for a randomiser of levels.
         personal: whether users have different budgets.
+        answers: the subjects that it is made of, by what they are asked; empty for a single answer.
+        everybody: whether everybody gives all of these answers, so that their losses add up, or just one of them.
     """
 
     name: str
@@ -72,13 +125,31 @@ class Subject:
     pieces: tuple[Piece, ...]
     device: Any = None
     personal: bool = False
+    answers: tuple[tuple[str, Subject], ...] = ()
+    everybody: bool = True
 
 
-def subject_of(name: str, epsilon: float, dimensions: int, **options: Any) -> Subject:
-    """Return the mechanism of that name, taken apart."""
+def subject_names() -> list[str]:
+    """Return everything that can be audited: the mechanisms, and what else people are asked."""
+    return sorted([*names(), *_QUESTIONS])
+
+
+def subject_of(name: str, epsilon: float, setting: Setting) -> Subject:
+    """Return what is registered under that name, taken apart."""
+    if name in _QUESTIONS:
+        return _QUESTIONS[name](epsilon, setting)
+    if name not in names():
+        raise unknown_name("mechanism", name, subject_names())
     if lookup(name).kind == "level":
-        return _level_subject(name, epsilon)
-    device = protocol(name, epsilon, dimensions, **options)
+        return _level_subject(name, epsilon, setting)
+    return _device_subject(name, _protocol(name, epsilon, setting))
+
+
+def _protocol(name: str, epsilon: float, setting: Setting) -> Any:
+    return protocol(name, epsilon, setting.dimensions, *setting.ends, **setting.options)
+
+
+def _device_subject(name: str, device: Any) -> Subject:
     claim = device.claim
     return Subject(
         name=name,
@@ -86,7 +157,7 @@ def subject_of(name: str, epsilon: float, dimensions: int, **options: Any) -> Su
         delta=claim.delta,
         keeps=claim.keeps,
         reason=claim.reason,
-        dimensions=dimensions,
+        dimensions=device.dimensions,
         m=device.m,
         stated=device.privacy_loss(),
         bits=device.report_bits(),
@@ -96,10 +167,12 @@ def subject_of(name: str, epsilon: float, dimensions: int, **options: Any) -> Su
     )
 
 
-def _level_subject(name: str, epsilon: float) -> Subject:
+def _level_subject(name: str, epsilon: float, setting: Setting) -> Subject:
+    if setting.ends != (-1.0, 1.0) or setting.options:
+        raise OptionError(f"{name} randomises privacy levels 1 to {LEVELS}: it takes no range and no options here")
     base = mechanism(name, epsilon, 1, LEVELS)
 
-    def perturb(levels: Floats, rng: np.random.Generator) -> Reports:
+    def perturb(levels: Floats, rng: UniformSource) -> Reports:
         return Reports(value=base.sample(levels, rng))
 
     return Subject(
@@ -116,10 +189,117 @@ def _level_subject(name: str, epsilon: float) -> Subject:
     )
 
 
+def _vote_subject(epsilon: float, setting: Setting) -> Subject:
+    """A vote on classes, by weights with which every class is somebody's."""
+    d = setting.dimensions
+    weights = np.cos(np.outer(np.arange(d) + 1, 1 + 2 * np.arange(CLASSES)))
+    unknown = set(setting.options) - {"m"}
+    if unknown:
+        raise OptionError(f"vote has no option {sorted(unknown)[0]!r}; it has: m")
+    middle = (setting.low + setting.high) / 2
+    device = Vote.of(epsilon, weights, middle * weights.sum(axis=0), *setting.ends, **setting.options)
+    return Subject(
+        name="vote",
+        epsilon=device.claim.epsilon,
+        delta=0.0,
+        keeps=device.claim.keeps,
+        reason=device.claim.reason,
+        dimensions=d,
+        m=device.m,
+        stated=device.privacy_loss(),
+        bits=device.report_bits(),
+        pieces=(),
+        device=device,
+    )
+
+
+def _rounds_subject(epsilon: float, setting: Setting) -> Subject:
+    """Two rounds: half of the budget on random dimensions, half on the best of a ranking and random others."""
+    options = dict(setting.options)
+    name = options.pop("mechanism", "pm")
+    rho = options.pop("rho", 0.5)
+    first = options.pop("first", 0.5)
+    d = setting.dimensions
+    # m is chosen by the budget, and small budgets direct nothing: two dimensions at least, one of them ranked.
+    one = first_round(name, epsilon, d, *setting.ends, first=first, **options)
+    options.setdefault("m", max(2, one.m))
+    ranking = tuple(int(j) for j in (3 * np.arange(d) + 1) % d) if d % 3 else tuple(range(d))[::-1]
+    two = second_round(name, epsilon, d, *setting.ends, ranking=ranking, rho=rho, first=first, **options)
+    answers = (("first round", _device_subject(name, one)), ("second round", _directed_subject(two)))
+    return _together("rounds", float(epsilon), answers, everybody=True)
+
+
+def _directed_subject(device: DirectedMechanism) -> Subject:
+    inner = device.device
+    base = _device_subject(inner.name, inner)
+    pieces = (
+        Piece(
+            label="",
+            epsilon=inner.epsilon,
+            bases=(inner.base,) * inner.dimensions,
+            m=inner.m,
+            perturb=device.perturb,
+            inclusion=tuple(device.inclusion().tolist()),
+        ),
+    )
+    return replace(base, stated=device.privacy_loss(), pieces=pieces, device=device)
+
+
+def small_directed(device: DirectedMechanism, few: int) -> Subject:
+    """Return a second round of few dimensions, with the same budget and options, one of its dimensions ranked."""
+    inner: Any = device.device
+    few = min(few, inner.dimensions)
+    options = {**inner.options(), "m": min(max(2, inner.m), max(1, few - 1))}
+    small = protocol(inner.name, inner.epsilon, few, inner.low, inner.high, **options)
+    ranking = tuple(range(few))[::-1]
+    return _directed_subject(DirectedMechanism(device=small, ranking=ranking, rho=device.rho))
+
+
+def _survey_subject(epsilon: float, setting: Setting) -> Subject:
+    """A survey: some are asked for all features, some for those found telling, and the others for a vote."""
+    options = dict(setting.options)
+    name = options.pop("mechanism", "privset")
+    about = replace(setting, options=options)
+    sizes = sorted({setting.dimensions, *(max(2, size) for size in Survey().sizes(setting.dimensions))}, reverse=True)
+    asked = [(f"{size} features", subject_of(name, epsilon, about.few(size))) for size in sizes]
+    vote = ("a vote", _vote_subject(epsilon, replace(setting, options={})))
+    return _together("survey", float(epsilon), (*asked, vote), everybody=False)
+
+
+def _together(name: str, epsilon: float, answers: tuple[tuple[str, Subject], ...], *, everybody: bool) -> Subject:
+    parts = [part for _, part in answers]
+    total = sum if everybody else max
+    return Subject(
+        name=name,
+        epsilon=epsilon,
+        delta=total(part.delta for part in parts),
+        keeps=all(part.keeps for part in parts),
+        reason="; ".join(part.reason for part in parts if part.reason),
+        dimensions=parts[0].dimensions,
+        m=max(part.m for part in parts),
+        stated=total(part.stated for part in parts),
+        bits=total(part.bits for part in parts),
+        pieces=(),
+        answers=answers,
+        everybody=everybody,
+    )
+
+
+_QUESTIONS: dict[str, Callable[[float, Setting], Subject]] = {
+    "rounds": _rounds_subject,
+    "survey": _survey_subject,
+    "vote": _vote_subject,
+}
+
+
 def _pieces(device: Any) -> tuple[Piece, ...]:
     d = device.dimensions
     if hasattr(device, "theta"):
-        bases = tuple(device._feature(share) for share in device.theta)
+        bases = tuple(
+            device._feature(share)
+            or FeatureResponse(epsilon=_NOTHING, low=device.low, high=device.high, bins=device.bins)
+            for share in device.theta
+        )
         return (Piece(label="", epsilon=device.epsilon, bases=bases, m=d, perturb=device.perturb),)
     if hasattr(device, "parts"):
         return tuple(
@@ -137,9 +317,9 @@ def _pieces(device: Any) -> tuple[Piece, ...]:
     return (Piece(label="", epsilon=device.epsilon, bases=(device.base,) * d, m=device.m, perturb=device.perturb),)
 
 
-def _of_level(device: Any, level: int, m: int, features: Floats, rng: np.random.Generator) -> Reports:
+def _of_level(device: Any, level: int, m: int, features: Any, rng: UniformSource) -> Reports:
     """Return the reports of users of one level, without the places that only longer reports use."""
-    reports = device.perturb(features, rng, level=np.full(len(features), level))
+    reports = device.perturb(features, rng, level=np.full(features.shape[0], level))
     beyond = reports.index[:, m:]
     if (beyond >= 0).any() or (reports.index[:, :m] < 0).any():
         raise AssertionError(f"{device.name}: a report of level {level} does not have {m} entries")

@@ -17,16 +17,18 @@ from numpy.typing import NDArray
 
 from graphldp.audit.blackbox import choose_event
 from graphldp.audit.budget import ALPHA, LOSS_TOLERANCE
+from graphldp.audit.conduct import WholeProbe
 from graphldp.audit.empirical import Bound, bound_from
 from graphldp.audit.exact import Loss, short, vector, worst
-from graphldp.audit.fit import Fit, Power, fit_counts
+from graphldp.audit.fit import WRONG_BUDGET, Fit, Power, either_way, fit_counts, scaled
 from graphldp.audit.quantiles import map_distance
 from graphldp.audit.reports import Table
-from graphldp.client import Reports, mechanism, protocol
+from graphldp.audit.subject import Setting
+from graphldp.client import Randomiser, Reports, mechanism, protocol
 from graphldp.errors import OptionError
 from graphldp.randomness import generator
 
-__all__ = ["WholeFinding", "audit_whole", "channels_of", "whole_law", "whole_problems"]
+__all__ = ["Case", "WholeFinding", "audit_whole", "channels_of", "level_case", "whole_law", "whole_problems"]
 
 Floats: TypeAlias = NDArray[np.float64]
 Record: TypeAlias = tuple[tuple[float, ...], int]
@@ -35,12 +37,77 @@ Law: TypeAlias = dict[Report, float]
 
 _DIMENSIONS = 2
 _POWER_SAMPLES = 20_000
-_WRONG_BUDGET = 1.5
+_SAME = 3e-7  # relative: what is sent may be a float32
+_ABSENT = 1e30  # stands for a dimension that is not reported
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Case:
+    """A small instance of a device, of which every report about every record is written out.
+
+    Attributes:
+        device: the instance.
+        records: what people have, in words.
+        outputs: what they may send, in words.
+        features: what the device is given, records x dimensions.
+        logs: the log probability of every output, records x outputs; `laws` are the probabilities.
+        place: the number of the output that each report is; as many as there are outputs for none of them.
+        perturb: the shipped sampler, for features and the numbers of their records.
+        sparse: whether it takes CSR features.
+    """
+
+    device: Any
+    records: list[str]
+    outputs: list[str]
+    features: Floats
+    logs: Floats
+    place: Callable[[Reports], NDArray[np.int64]]
+    perturb: Callable[[Any, NDArray[np.int64], Any], Reports]
+    sparse: bool
+
+    @property
+    def laws(self) -> Floats:
+        """The probability of every output, records x outputs."""
+        return np.asarray(np.exp(self.logs))
+
+    @property
+    def loss(self) -> Loss:
+        """The largest log ratio over all pairs of records and all outputs."""
+        value, first, second, output = worst(self.logs)
+        return Loss(value=value, first=self.records[first], second=self.records[second], output=self.outputs[output])
+
+    def probe(self, label: str = "") -> WholeProbe:
+        """Return the instance for tests of its sampler's calls."""
+        return WholeProbe(self.features, self.laws, self.place, self.perturb, sparse=self.sparse, label=label)
+
+    def fit(
+        self,
+        samples: int,
+        rng: np.random.Generator,
+        change: Callable[[NDArray[np.int64], Reports], Reports] | None = None,
+    ) -> Fit:
+        """Test how often every output occurs, for every record; `change` breaks the sampler first."""
+        found, share = Fit(), max(2000, samples // 6)
+        for number, law in enumerate(self.laws):
+            ids = np.full(share, number)
+            reports = self.perturb(self.features[ids], ids, rng)
+            places = self.place(reports if change is None else change(ids, reports))
+            counts = np.bincount(places, minlength=len(law) + 1)
+            one = fit_counts(counts, np.append(law, 0.0), ordered=False, where=self.records[number])
+            if one.p < found.p:
+                found = one
+        tests = len(self.laws)
+        return Fit(
+            cells=min(1.0, found.cells * tests), chi_square=min(1.0, found.chi_square * tests), where=found.where
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WholeFinding:
-    """What was found about a report as a whole; the fields are those of a row."""
+    """What was found about a report as a whole; the fields are those of a row.
+
+    `laws_of` are the randomisers that the budget goes to, with a factor on it.
+    """
 
     bound: Bound
     fit: Fit
@@ -52,6 +119,8 @@ class WholeFinding:
     variance_mean: float
     bias: float
     problems: list[str]
+    case: Case
+    laws_of: tuple[Callable[[float], Randomiser], ...]
 
 
 def whole_law(device: Any, record: Record) -> Law:
@@ -73,9 +142,15 @@ def whole_law(device: Any, record: Record) -> Law:
                     # A convex mix of two logistic numbers, so that nothing cancels.
                     rare = 1 / (1 + math.exp(budget / m))
                     log += math.log(rare + (1 + sign * z) / 2 * lean)
-                report = (float(sent), *(part for j, s in zip(chosen, signs, strict=True) for part in (j, s * size)))
+                values = (part for j, s in zip(chosen, signs, strict=True) for part in (j, _centre(device) + s * size))
+                report = (float(sent), *values)
                 law[report] = float(np.logaddexp(law.get(report, -math.inf), log))
     return law
+
+
+def _centre(device: Any) -> float:
+    """Return the middle between the two values that a report can have: of the range where it has the data's scale."""
+    return float((device.low + device.high) / 2) if device.base.scaled else 0.0
 
 
 def channels_of(device: Any, level: int) -> list[tuple[int, float, int, float, float]]:
@@ -96,8 +171,8 @@ def _printed(device: Any, level: int) -> list[tuple[int, float, int, float, floa
 def _safe(device: Any, level: int) -> list[tuple[int, float, int, float, float]]:
     public = device.gamma * device.epsilon
     budget = (1 - device.gamma) * device.epsilon * 2.0 ** (level - 1)
-    esw = mechanism("esw", public, 1, device.levels)
-    radius = (len(np.unique(esw.support(1))) - device.levels) // 2
+    wide = len(np.unique(mechanism("esw", public, 1, device.levels).support(1))) if device.levels > 1 else 1
+    radius = (wide - device.levels) // 2
     return [
         (sent, log, device.m_of(min(max(sent - radius, 1), device.levels)), 1.0, budget)
         for sent, log in _levels(public, device.levels, level)
@@ -105,6 +180,8 @@ def _safe(device: Any, level: int) -> list[tuple[int, float, int, float, float]]
 
 
 def _levels(budget: float, levels: int, level: int) -> list[tuple[int, float]]:
+    if levels == 1:
+        return [(1, 0.0)]
     esw = mechanism("esw", budget, 1, levels)
     outputs = np.unique(esw.support(level))
     return [(int(y), float(log)) for y, log in zip(outputs, esw.log_law(outputs, level), strict=True)]
@@ -117,19 +194,55 @@ _CHANNELS: dict[str, Callable[[Any, int], list[tuple[int, float, int, float, flo
 }
 
 
-def audit_whole(subject: Any, nominal: float, samples: int, seed: int) -> WholeFinding:
-    """Return the finding about (features, level) pairs: every level, at both ends and in the middle of the range."""
-    device = subject.device
-    small = protocol(device.name, nominal, _DIMENSIONS, device.low, device.high)
+def level_case(name: str, nominal: float, setting: Setting) -> Case:
+    """Return the case of (features, level) pairs: every level, at both ends and in the middle of the range."""
+    options = {key: value for key, value in setting.options.items() if key != "m"}
+    small: Any = protocol(name, nominal, _DIMENSIONS, *setting.ends, **options)
     records = _records(small)
     laws = [whole_law(small, record) for record in records]
-    loss = _loss(records, laws)
+    reports = sorted(set().union(*laws))
+    levels = np.array([level for _, level in records])
+    rows = np.array([_row(report, small.dimensions) for report in reports])
+    numbers, slack = np.unique(rows), _SAME * max(abs(small.low), abs(small.high))
+    # Reports that differ by less than a float32 tells are one output.
+    known, first, which = np.unique(_codes(rows, numbers, slack), return_index=True, return_inverse=True)
+    logs = np.full((len(records), len(known)), -np.inf)
+    for number, law in enumerate(laws):
+        for report, column in zip(reports, which, strict=True):
+            logs[number, column] = np.logaddexp(logs[number, column], law.get(report, -math.inf))
+
+    def place(sent: Reports) -> NDArray[np.int64]:
+        codes = _codes(_matrix(small, sent), numbers, slack)
+        nearest = np.minimum(np.searchsorted(known, codes), len(known) - 1)
+        return np.where(known[nearest] == codes, nearest, len(known))
+
+    def perturb(features: Any, ids: NDArray[np.int64], source: Any) -> Reports:
+        reports: Reports = small.perturb(features, source, level=levels[ids])
+        return reports
+
+    return Case(
+        device=small,
+        records=[_pair(record) for record in records],
+        outputs=[_report(reports[place]) for place in first],
+        features=np.array([features for features, _ in records]),
+        logs=logs,
+        place=place,
+        perturb=perturb,
+        sparse=True,
+    )
+
+
+def audit_whole(subject: Any, nominal: float, setting: Setting, samples: int, seed: int) -> WholeFinding:
+    """Return the finding about (features, level) pairs."""
+    device = subject.device
+    case = level_case(device.name, nominal, setting)
+    small, loss = case.device, case.loss
 
     def rng(test: str) -> np.random.Generator:
         return generator(seed, "audit", device.name, nominal, device.dimensions, test)
 
-    sampled = _fit(small, small.perturb, records, laws, samples, rng("fit"))
-    skipped = _fit(small, _untouched(small), records, laws, _POWER_SAMPLES, rng("power"))
+    sampled = case.fit(samples, rng("fit"))
+    skipped = case.fit(_POWER_SAMPLES, rng("power"), lambda ids, reports: _untouched(case, ids, reports))
     shown = Power(wrong_budget=_wrong_budget_shows(small), untouched_last=skipped.p < ALPHA)
     bound = _empirical(device, samples, rng("empirical"))
     inputs = np.linspace(device.low, device.high, 21)
@@ -144,23 +257,23 @@ def audit_whole(subject: Any, nominal: float, samples: int, seed: int) -> WholeF
         variance_worst=float(variance.max()),
         variance_mean=float(np.average(variance, weights=np.gradient(inputs))),
         bias=float(np.abs(device.bias(inputs)).max()),
-        problems=whole_problems(subject, loss, small.privacy_loss(), sampled, shown, bound),
+        problems=whole_problems(small.claim.epsilon, loss, small.privacy_loss(), sampled, bound),
+        case=case,
+        laws_of=tuple(scaled(law) for law in _parts(small)),
     )
 
 
-def whole_problems(subject: Any, loss: Loss, stated: float, sampled: Fit, shown: Power, bound: Bound) -> list[str]:
+def whole_problems(epsilon: float, loss: Loss, stated: float, sampled: Fit, bound: Bound) -> list[str]:
     """Return what is wrong with a report that was looked at as a whole."""
     found = []
-    slack = LOSS_TOLERANCE * (1 + subject.epsilon)
-    if loss.value > subject.epsilon + slack:
-        found.append(f"enumerating all pairs of records gives the loss {loss.value:.6g}")
+    slack = LOSS_TOLERANCE * (1 + epsilon)
+    if loss.value > epsilon + slack:
+        found.append(f"enumerating all pairs of records gives the loss {loss.value:.6g}, claimed {epsilon:g}")
     if loss.value != stated and not abs(loss.value - stated) <= 1e-6 * (1 + stated):
         found.append(f"the enumerated joint loss is {loss.value:.6g}, the mechanism states {stated:.6g}")
     if not sampled.follows:
         found.append(f"the sampler does not follow the law ({sampled.where}: p {sampled.p:.1e} against {ALPHA:.0e})")
-    if not shown.shown:
-        found.append("the tests have no power against a wrong sampler: use more samples")
-    if bound.convicting > subject.epsilon + slack:
+    if bound.convicting > epsilon + slack:
         found.append(f"samples alone show at least {bound.convicting:.6g} ({bound.event})")
     return found
 
@@ -171,73 +284,58 @@ def _records(device: Any) -> list[Record]:
     return [(corner, level) for level in range(1, device.levels + 1) for corner in corners]
 
 
-def _loss(records: list[Record], laws: list[Law]) -> Loss:
-    reports = sorted(set().union(*laws))
-    logs = np.array([[law.get(report, -math.inf) for report in reports] for law in laws])
-    value, first, second, output = worst(logs)
-    return Loss(
-        value=value, first=_pair(records[first]), second=_pair(records[second]), output=_report(reports[output])
-    )
+def _row(report: Report, dimensions: int) -> Floats:
+    """Return the level, and the value in every dimension."""
+    row = np.full(dimensions + 1, _ABSENT)
+    row[0] = report[0]
+    for k in range(1, len(report), 2):
+        row[1 + int(report[k])] = report[k + 1]
+    return row
 
 
-def _fit(
-    device: Any,
-    sampler: Callable[..., Reports],
-    records: list[Record],
-    laws: list[Law],
-    samples: int,
-    rng: np.random.Generator,
-) -> Fit:
-    """Test how often every whole report occurs, for every record."""
-    found, share = Fit(), max(2000, samples // 6)
-    for record, law in zip(records, laws, strict=True):
-        features = np.tile(np.array(record[0]), (share, 1))
-        keys = _keys(sampler(features, rng, level=np.full(share, record[1])))
-        places = {_rounded(report): i for i, report in enumerate(law)}
-        counts = np.bincount([places.get(key, len(law)) for key in keys], minlength=len(law) + 1)
-        one = fit_counts(counts, np.append(np.exp(list(law.values())), 0.0), ordered=False, where=_pair(record))
-        if one.p < found.p:
-            found = one
-    tests = len(records)
-    return Fit(cells=min(1.0, found.cells * tests), chi_square=min(1.0, found.chi_square * tests), where=found.where)
+def _matrix(device: Any, reports: Reports) -> Floats:
+    """Return what the server sees: the level, and the values in their dimensions, a mark where there is none."""
+    rows = np.full((reports.nodes, device.dimensions + 1), _ABSENT)
+    rows[:, 0] = np.asarray(reports.level)
+    who, where = np.nonzero(np.asarray(reports.index) >= 0)
+    rows[who, np.asarray(reports.index)[who, where] + 1] = np.asarray(reports.value)[who, where]
+    return rows
 
 
-def _keys(reports: Reports) -> list[Report]:
-    index, value, level = np.asarray(reports.index), np.asarray(reports.value), np.asarray(reports.level)
-    keys = []
-    for places, values, sent in zip(index.tolist(), value.tolist(), level.tolist(), strict=True):
-        parts = [part for j, v in zip(places, values, strict=True) if j >= 0 for part in (j, v)]
-        keys.append(_rounded((float(sent), *parts)))
-    return keys
+def _codes(rows: Floats, known: Floats, slack: float) -> NDArray[np.int64]:
+    """Return one number for each row, from which of the known numbers each of its entries is; -1 for an unknown one."""
+    names = np.concatenate([[0], np.cumsum(np.diff(known) > slack + _SAME * np.abs(known[1:]))])
+    right = np.clip(np.searchsorted(known, rows), 1, len(known) - 1)
+    nearest = np.where(np.abs(rows - known[right - 1]) <= np.abs(rows - known[right]), right - 1, right)
+    found = np.abs(rows - known[nearest]) <= slack + _SAME * np.abs(known[nearest])
+    code = np.zeros(len(rows), dtype=np.int64)
+    for column in range(rows.shape[1]):
+        code = code * (names[-1] + 1) + names[nearest[:, column]]
+    return np.where(found.all(axis=1), code, -1)
 
 
-def _rounded(report: Report) -> Report:
-    return tuple(float(f"{part:.5g}") for part in report)
+def _untouched(case: Case, ids: NDArray[np.int64], reports: Reports) -> Reports:
+    """Return the reports with the last coordinate's sign left as the value's own."""
+    device = case.device
+    middle = (device.low + device.high) / 2
+    centre = _centre(device)
+    own = np.where(case.features[ids][:, -1:] >= middle, 1.0, -1.0)
+    value = np.asarray(reports.value, dtype=np.float64)
+    value = np.where(reports.index == device.dimensions - 1, centre + own * np.abs(value - centre), value)
+    return Reports(index=reports.index, value=value.astype(reports.value.dtype), level=reports.level)
 
 
-def _untouched(device: Any) -> Callable[..., Reports]:
-    """Return the sampler with the last coordinate's sign left as the value's own."""
-
-    def broken(features: Floats, rng: np.random.Generator, level: NDArray[np.int64]) -> Reports:
-        reports = device.perturb(features, rng, level=level)
-        middle = (device.low + device.high) / 2
-        own = np.where(features[:, -1:] >= middle, 1.0, -1.0)
-        value = np.where(reports.index == device.dimensions - 1, own * np.abs(reports.value), reports.value)
-        return Reports(index=reports.index, value=value.astype(reports.value.dtype), level=reports.level)
-
-    return broken
+def _parts(device: Any) -> list[Randomiser]:
+    """Return the randomisers that the protocol is made of: of the level, and of one sign at the lowest level."""
+    signs = mechanism("mb", (1 - device.gamma) * device.epsilon / device.m_of(1))
+    return [signs, *([mechanism("esw", device.gamma * device.epsilon, 1, device.levels)] if device.levels > 1 else [])]
 
 
 def _wrong_budget_shows(device: Any) -> bool:
-    """Return whether 1.5 times the budget is noticed in both randomisers that the protocol is made of."""
-    level = device.gamma * device.epsilon
-    signs = (1 - device.gamma) * device.epsilon / device.m_of(1)
-    pairs = (
-        (mechanism(name, budget, *ends), mechanism(name, budget * _WRONG_BUDGET, *ends))
-        for name, budget, ends in (("esw", level, (1, device.levels)), ("mb", signs, (-1, 1)))
-    )
+    """Return whether a larger budget is noticed in both randomisers that the protocol is made of."""
     noticed: list[bool] = []
-    for right, wrong in pairs:
+    for right in _parts(device):
+        wrong = either_way(scaled(right), WRONG_BUDGET)
         same_outputs = len(np.unique(right.support(1))) == len(np.unique(wrong.support(1)))
         noticed.append(not same_outputs or map_distance(right, wrong) > 1.0)
     return all(noticed)

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from graphldp.audit import ALPHA, FALSE_ALARMS
-from graphldp.audit.budget import CHI_SQUARE_INFLATION, FAMILIES, MAX_ROWS
+from graphldp.audit.budget import CHI_SQUARE_INFLATION, FAMILIES, MAX_ROWS, PROBES
+from graphldp.audit.conduct import Conduct, edges
 from graphldp.audit.fit import fit, fit_counts, power, probe_records, two_sided, untouched_last
 from graphldp.audit.quantiles import map_distance
 from graphldp.client import Reports, mechanism, names, protocol
@@ -117,3 +118,13 @@ def test_p_values_of_honest_counts_are_not_small_too_often(rng: np.random.Genera
         one = fit_counts(rng.multinomial(20_000, law), law, ordered=False)
         lows += one.chi_square < 0.05
     assert 5 <= lows <= 40  # 20 expected
+
+
+def test_uniform_numbers_of_right_calls_are_hardly_ever_accused() -> None:
+    # What the conduct of calls counts, with honest uniform numbers: its smallest p-value is no smaller than it says.
+    lows = 0
+    for trial in range(200):
+        found = Conduct()
+        found.count(*edges(np.random.default_rng(trial).random(4000)), str)
+        lows += found.p < 0.05 * PROBES
+    assert lows <= 25  # at most 10 expected; the counts depend on each other

@@ -16,7 +16,7 @@ def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_table_and_three_files(ldp, tmp_path: Path) -> None:
-    answer = ldp("audit", "mb", "ppm", "-e", 1, "--dimensions", 3, "--samples", 2000)
+    answer = ldp("audit", "mb", "ppm", "-e", 1, "--dimensions", 3, "--samples", 2000, "--output", "results/audit")
     assert answer.code == 0, answer.err
     assert "keeps" in answer.out
     assert "fails, as marked" in answer.out
@@ -26,6 +26,19 @@ def test_a_table_and_three_files(ldp, tmp_path: Path) -> None:
         "audit.md",
         "privacy.md",
     }
+
+
+def test_nothing_is_written_unless_a_folder_is_named(ldp, tmp_path: Path) -> None:
+    answer = ldp("audit", "mb", "-e", 1, "--samples", 2000, "--low", 0, "--high", 5, "--set", "m=2")
+    assert answer.code == 0, answer.err
+    assert "8 features a node in [0, 5]" in answer.out
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_no_power_is_no_failure(ldp) -> None:
+    answer = ldp("audit", "mb", "-e", 1e-6, "--samples", 2000)
+    assert answer.code == 0, answer.err
+    assert "no power: a doubled budget" in answer.out
 
 
 def test_json_on_standard_output_is_the_file(ldp, tmp_path: Path) -> None:
@@ -69,6 +82,11 @@ def test_findings_as_json(ldp) -> None:
         (["gm", "-e", "10"], "use 'ag'"),
         (["mb", "--samples", "1"], "samples must be a whole number of at least 1000, got 1"),
         (["mb", "--property", "unbiased"], "--property belongs to --module"),
+        (["mb", "--low", "1", "--high", "0"], "needs finite low < high, got low 1"),
+        (["mb", "pm", "--set", "m=2"], "--set goes with one mechanism"),
+        (["vote", "--set", "n=2"], "vote has no option 'n'"),
+        (["esw", "--low", "0"], "it takes no range"),
+        (["--module", "none.py:f", "--set", "m=2"], "--set belongs to a registered mechanism"),
         (["--module", "none.py:f"], "none.py is not a file"),
         (["mb", "--module", "none.py:f"], "and no registered mechanism"),
         (["--module", "none.py:f", "--inputs", "1, 2"], "must be a JSON list"),

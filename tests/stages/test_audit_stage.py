@@ -8,8 +8,16 @@ from pathlib import Path
 
 import pytest
 
-from graphldp.audit import AuditOptions
-from graphldp.stages.audit import audit_mechanisms, loss_text, markdown_table, problem_lines, table_json, write_audit
+from graphldp.audit import AuditOptions, audit_rows
+from graphldp.stages.audit import (
+    audit_mechanisms,
+    loss_text,
+    markdown_table,
+    problem_lines,
+    proven,
+    table_json,
+    write_audit,
+)
 
 OPTIONS = AuditOptions(dimensions=3, samples=3000)
 
@@ -51,6 +59,21 @@ def test_a_marked_mechanism_carries_its_mark_and_reason(audit, tmp_path: Path) -
     lines = problem_lines(audit)
     assert lines[0].startswith("marked: ppm at epsilon 1 (also at 10) does not keep its claim")
     assert not audit.fails
+
+
+def test_budgets_of_each_row_and_what_it_would_take(tmp_path: Path) -> None:
+    found = audit_mechanisms(["mb"], [1e-6, 0.1, 1.0], OPTIONS)
+    assert proven(table_json(found, OPTIONS)["rows"]) == {"mb": "no power at 1e-06; keeps from 0.1 to 1"}
+    page = write_audit(found, OPTIONS, tmp_path)[2].read_text(encoding="utf-8")
+    assert "| mb | no power at 1e-06; keeps from 0.1 to 1 |" in page
+    assert "## No power: what it would take\n\n- `mb` at 1e-06: a doubled budget" in page
+    assert not found.fails
+    assert problem_lines(found)[0].startswith("mb at epsilon 1e-06: no power")
+
+
+def test_two_processes_give_the_same_rows() -> None:
+    one, two = (audit_rows(["mb", "null"], [1.0], OPTIONS, processes=n) for n in (1, 2))
+    assert one == two
 
 
 def test_json_holds_no_bare_infinity(audit, tmp_path: Path) -> None:
