@@ -16,7 +16,7 @@ from graphldp.audit.budget import ALPHA, FEASIBLE, LOSS_TOLERANCE, MAX_ROWS, MOS
 from graphldp.audit.conduct import Calls, Conduct, Probe, ValueProbe, conduct, source_conduct
 from graphldp.audit.empirical import Bound, bound_of_scores, log_likelihood_ratio
 from graphldp.audit.exact import Loss, joint_loss, scalar_loss
-from graphldp.audit.fit import Fit, Power, fit, pooled, power, reports_needed, resolution, scaled
+from graphldp.audit.fit import WRONG_BUDGET, Fit, Power, fit, pooled, power, reports_needed, resolution, scaled
 from graphldp.audit.gaussian import gaussian_delta, gaussian_epsilon, loss_distribution, numerical_epsilon
 from graphldp.audit.law import outcomes
 from graphldp.audit.quantiles import map_distance
@@ -37,6 +37,7 @@ _FEW_DIMENSIONS = 3  # of the joint report that is enumerated
 _CROSS_TOLERANCE = 1e-6  # between the mechanism's own loss and the enumeration, relative to 1 + the loss
 _NUMERICAL_TOLERANCE = 5e-3  # the same for a privacy-loss distribution on a lattice, relative
 _POWER_SAMPLES = 20_000
+_SMALL = 1e-4  # p-values of calls from which on they are told
 _VALUES = 2**22  # of one test's reports at most: with very many dimensions fewer people are asked
 _WIDE_VALUES = 2**19  # of a call with all dimensions
 _LIGHT = Calls(ordinary=2, ends=1, equal=0, rows=20_000)  # where the law is checked once more, elsewhere
@@ -212,6 +213,8 @@ def audit_rows(
             refused.append((name, epsilon, found))
         if progress:
             progress(done, len(cells), f"{name} at {epsilon:g}" if done < len(cells) else "")
+    if not rows and refused:
+        raise OptionError(refused[0][2])
     return Audit(rows=tuple(rows), refused=tuple(refused))
 
 
@@ -257,8 +260,9 @@ def audit_subject(subject: Subject, nominal: float, options: AuditOptions) -> Ro
     problems = _loss_problems(subject, exact, exact_delta)
     problems += _other_problems(subject, enumerated, stated, claimed, sampled, told, bound)
     problems += elsewhere
-    ends = 2 * samples * piece.m
     base = min(piece.bases, key=lambda one: one.epsilon)
+    noticed = _noticed(base, 2 * samples * piece.m)
+    shown = _by_samples(shown, noticed)
     return _row(
         subject,
         nominal,
@@ -271,12 +275,12 @@ def audit_subject(subject: Subject, nominal: float, options: AuditOptions) -> Ro
         loss=loss,
         empirical=bound,
         promised=piece.epsilon,
-        fit=replace(sampled, calls=min(sampled.calls, also)),
+        fit=replace(sampled, calls=min(sampled.calls, _settled(also))),
         power=shown,
         variance_worst=worst_variance,
         variance_mean=mean_variance,
         bias=bias,
-        noticed=_noticed(base, ends),
+        noticed=noticed,
     )
 
 
@@ -309,6 +313,8 @@ def _whole_row(subject: Subject, nominal: float, options: AuditOptions) -> Row:
     source_conduct(calls)
     elsewhere, also = _elsewhere(subject, nominal, options, rng)
     problems += [f"the sampler does not follow the law ({calls.text})"] if not calls.follows else []
+    noticed = max(resolution(law_of, 2 * samples) for law_of in found.laws_of)
+    found = replace(found, power=_by_samples(found.power, noticed) or found.power)
     return _row(
         subject,
         nominal,
@@ -320,12 +326,12 @@ def _whole_row(subject: Subject, nominal: float, options: AuditOptions) -> Row:
         loss=found.worst,
         empirical=found.bound,
         promised=subject.epsilon,
-        fit=replace(found.fit, calls=min(also, 0.0 if calls.told else calls.p)),
+        fit=replace(found.fit, calls=_settled(min(also, 0.0 if calls.told else calls.p))),
         power=found.power,
         variance_worst=found.variance_worst,
         variance_mean=found.variance_mean,
         bias=found.bias,
-        noticed=max(resolution(law_of, 2 * samples) for law_of in found.laws_of),
+        noticed=noticed,
     )
 
 
@@ -433,7 +439,12 @@ def _calls(
 def _worst_calls(sampled: Fit, found: list[Conduct]) -> tuple[Fit, str]:
     lowest = min((0.0 if one.told else one.p) for one in found)
     text = next((one.text for one in found if not one.follows), "")
-    return replace(sampled, calls=lowest), text
+    return replace(sampled, calls=_settled(lowest)), text
+
+
+def _settled(p: float) -> float:
+    """Return a p-value of calls, which draw from the operating system: one that is not small is not the same twice."""
+    return p if p < _SMALL else 1.0
 
 
 def _probe(piece: Piece, label: str) -> ValueProbe:
@@ -647,19 +658,26 @@ def _open(subject: Subject, shown: Power | None, samples: int, base: Any, piece:
         return ""
     parts = []
     if not shown.wrong_budget:
-        parts.append(_too_close(reports_needed(scaled(base)) / piece.m, samples))
+        parts.append(_too_close(reports_needed(scaled(base), WRONG_BUDGET), piece.m))
     if shown.untouched_last is False:
         parts.append("an untouched last coordinate looks like the law here: " + _more(samples, piece))
     return "no power: " + "; ".join(parts)
 
 
-def _too_close(needed: float, samples: int) -> str:
+def _by_samples(shown: Power | None, noticed: float) -> Power | None:
+    """Return the power, with what the samples notice where the map from uniform numbers to reports does not tell."""
+    if shown is None or shown.wrong_budget or noticed > WRONG_BUDGET:
+        return shown
+    return replace(shown, wrong_budget=True)
+
+
+def _too_close(needed: float, m: int) -> str:
+    """Return what it takes to tell a wrong budget, of values that are sent m at a time about either end."""
+    words = f"a budget {WRONG_BUDGET:g} times as large moves"
     if math.isinf(needed):
-        return "a doubled budget moves no probability by what any number of reports can show"
-    words = f"a doubled budget moves probabilities so little that about {needed:.1g} reports would have to be compared"
-    if needed > FEASIBLE:
-        return words + ", more than is feasible"
-    return words + f": --samples {max(needed, samples):.1g}"
+        return f"{words} no probability by what any number of reports can show"
+    words += f" probabilities so little that about {needed:.1g} values would have to be compared"
+    return f"{words}, more than is feasible" if needed > FEASIBLE else f"{words}: --samples {needed / (2 * m):.0f}"
 
 
 def _more(samples: int, piece: Piece) -> str:
@@ -674,7 +692,7 @@ def _open_whole(found: WholeFinding, samples: int) -> str:
         return ""
     parts = []
     if not found.power.wrong_budget:
-        parts.append(_too_close(max(reports_needed(law_of) for law_of in found.laws_of), samples))
+        parts.append(_too_close(max(reports_needed(law_of, WRONG_BUDGET) for law_of in found.laws_of), 1))
     if found.power.untouched_last is False:
         parts.append(f"an untouched last coordinate looks like the law here: more --samples (now {samples})")
     return "no power: " + "; ".join(parts)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from graphldp.audit import AuditOptions, audit_mechanism, audit_rows
+from graphldp.audit import AuditOptions, audit_mechanism, audit_rows, mechanisms
 from graphldp.audit.mechanisms import audit_subject, budgets
 from graphldp.audit.subject import Piece, Setting, subject_names, subject_of
 from graphldp.audit.whole import whole_law
@@ -166,7 +166,8 @@ EXTREMES = [1e-6, 1e-3, 0.1, 20.0, 50.0, 100.0]
 @pytest.mark.parametrize("name", subject_names())
 @pytest.mark.parametrize("epsilon", EXTREMES)
 def test_no_correct_mechanism_is_accused_at_any_budget(name: str, epsilon: float) -> None:
-    if epsilon not in budgets(name, [epsilon]) or (name == "gm" and epsilon > 8):
+    levelled = name.startswith("ppm") or name == "pldp"  # with 16 times as much for the highest level
+    if epsilon not in budgets(name, [epsilon]) or (name == "gm" and epsilon > 8) or (levelled and epsilon > 30):
         pytest.skip("no such budget")
     row = audit_mechanism(name, epsilon, QUICK)
     assert not row.fails, row.verdict
@@ -177,14 +178,23 @@ def test_tests_without_power_are_a_verdict_of_their_own(name: str, epsilon: floa
     row = audit_mechanism(name, epsilon, replace(QUICK, samples=2000))
     assert not row.fails
     assert not row.keeps
-    assert row.verdict.startswith("no power: a doubled budget moves probabilities so little that about ")
+    assert row.verdict.startswith("no power: a budget 1.5 times as large moves probabilities so little that about ")
     assert row.open.endswith("more than is feasible")
 
 
-@pytest.mark.parametrize(("name", "epsilon"), [("pldp", 100.0), ("sw", 100.0), ("hds", 100.0)])
+def test_more_samples_help_where_they_are_asked_for() -> None:
+    few = audit_mechanism("cldp", 0.01, replace(QUICK, dimensions=1433, samples=2000))
+    assert few.open
+    assert few.power is not None
+    assert few.noticed > 1.5
+    assert not mechanisms._by_samples(replace(few.power, wrong_budget=False), 2.0).wrong_budget
+    assert mechanisms._by_samples(replace(few.power, wrong_budget=False), 1.4).wrong_budget
+
+
+@pytest.mark.parametrize(("name", "epsilon"), [("pldp", 30.0), ("sw", 100.0), ("hds", 100.0)])
 def test_windows_that_float64_hardly_sees_are_enumerated(name: str, epsilon: float) -> None:
     row = audit_mechanism(name, epsilon, replace(QUICK, samples=2000))
-    assert row.keeps, row.verdict
+    assert not row.fails, row.verdict
     assert row.enumerated == pytest.approx(row.stated, rel=1e-6)
 
 

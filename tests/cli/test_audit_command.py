@@ -38,7 +38,7 @@ def test_nothing_is_written_unless_a_folder_is_named(ldp, tmp_path: Path) -> Non
 def test_no_power_is_no_failure(ldp) -> None:
     answer = ldp("audit", "mb", "-e", 1e-6, "--samples", 2000)
     assert answer.code == 0, answer.err
-    assert "no power: a doubled budget" in answer.out
+    assert "no power: a budget 1.5 times as large" in answer.out
 
 
 def test_json_on_standard_output_is_the_file(ldp, tmp_path: Path) -> None:

@@ -66,7 +66,7 @@ def test_budgets_of_each_row_and_what_it_would_take(tmp_path: Path) -> None:
     assert proven(table_json(found, OPTIONS)["rows"]) == {"mb": "no power at 1e-06; keeps from 0.1 to 1"}
     page = write_audit(found, OPTIONS, tmp_path)[2].read_text(encoding="utf-8")
     assert "| mb | no power at 1e-06; keeps from 0.1 to 1 |" in page
-    assert "## No power: what it would take\n\n- `mb` at 1e-06: a doubled budget" in page
+    assert "## No power: what it would take\n\n- `mb` at 1e-06: a budget 1.5" in page
     assert not found.fails
     assert problem_lines(found)[0].startswith("mb at epsilon 1e-06: no power")
 
