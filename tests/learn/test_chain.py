@@ -225,7 +225,7 @@ def test_inputs_that_are_filtered_already_are_not_filtered_again() -> None:
     np.testing.assert_allclose(three.parameters["weight1"], two.parameters["weight1"], rtol=1e-3, atol=1e-5)
     both = dataclasses.replace(problem, inputs=(few, done))
     runs = [dataclasses.replace(run, inputs=place) for place in (0, 1, 0)]
-    for order in ("auto", "materialise"):
+    for order in ("auto", "propagate", "materialise"):
         four = fit(both, runs, Options(epochs=10, order=order), device="cpu")
         np.testing.assert_allclose(four.parameters["weight1"][:1], two.parameters["weight1"], rtol=1e-3, atol=1e-5)
         np.testing.assert_allclose(four.parameters["weight1"][1:2], two.parameters["weight1"], rtol=1e-3, atol=1e-5)

@@ -14,6 +14,7 @@ import pytest
 from cell_factory import NAME, SMALL, files, store
 
 from graphldp import __version__, client
+from graphldp.audit.ledger import ledger_from_meta
 from graphldp.client import protocol
 from graphldp.errors import ArtifactError, DataError, OptionError
 from graphldp.randomness import generator
@@ -236,6 +237,17 @@ def test_secure_reports_cannot_be_drawn_again(tmp_path: Path) -> None:
         path = perturb_own(features, "pm", seeds=(0,), secure=True, output=tmp_path / f"{name}.parquet")
         found.append(values(path, 0))
     assert found[0] != found[1] != found[2] != found[0]
+
+
+def test_two_collections_from_the_same_people_are_two_releases(tmp_path: Path) -> None:
+    features = own(tmp_path / "features.parquet", wide())
+    one, two = (
+        read_meta(perturb_own(features, seeds=(0,), secure=True, output=tmp_path / f"{name}.parquet"), MAKE)
+        for name in ("one", "two")
+    )
+    assert one["release"] != two["release"]
+    assert ledger_from_meta([one, two]).total().epsilon == 2 * one["epsilon"]
+    assert ledger_from_meta([one, one]).total().epsilon == one["epsilon"]
 
 
 def test_a_secure_file_says_nothing_that_depends_on_the_data(tmp_path: Path) -> None:
