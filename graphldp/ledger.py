@@ -267,7 +267,8 @@ def number(value: float) -> str:
 
 def _at_least(value: float) -> float:
     """Return four digits of a budget, rounded up: what is printed is never less than what was spent."""
-    return float(Context(prec=4, rounding=ROUND_CEILING).create_decimal(repr(value)))
+    exact = f"{value:.12g}"  # what a sum's own rounding adds is nobody's budget
+    return float(Context(prec=4, rounding=ROUND_CEILING).create_decimal(exact))
 
 
 def _hash(value: Any) -> str:

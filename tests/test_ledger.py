@@ -108,6 +108,8 @@ def test_personalised_budgets_show_mean_and_maximum() -> None:
 def test_a_mean_is_rounded_up() -> None:
     one = Spend(what="features", epsilon=1.0, mean=8.31022, max=8.5)
     assert Ledger(spends=(one,)).text().endswith("(nominal; users: mean 8.311, maximum 8.5)")
+    sums = Spend(what="features", epsilon=0.1, mean=0.6200000000000001, max=1.6)
+    assert Ledger(spends=(sums,)).text().endswith("(nominal; users: mean 0.62, maximum 1.6)")
 
 
 def test_deltas_add_up_and_stay_probabilities() -> None:
