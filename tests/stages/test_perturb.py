@@ -14,9 +14,9 @@ import pytest
 from cell_factory import NAME, SMALL, files, store
 
 from graphldp import __version__, client
-from graphldp.audit.ledger import ledger_from_meta
 from graphldp.client import protocol
 from graphldp.errors import ArtifactError, DataError, OptionError
+from graphldp.ledger import ledger_from_meta
 from graphldp.randomness import generator
 from graphldp.stages.artifacts import file_hash, read_meta, read_table
 from graphldp.stages.download import import_own
