@@ -13,6 +13,7 @@ from graphldp.client import lookup, mechanism, names
 from graphldp.client.ag import calibrate
 from graphldp.client.gaussian import delta_of, epsilon_of
 from graphldp.errors import OptionError
+from graphldp.randomness import generator
 
 ROUNDING = 1e-13  # absolute error of a difference of logarithms
 
@@ -270,3 +271,16 @@ def test_a_law_has_either_a_mass_or_a_density() -> None:
 def test_one_bit_is_multi_bit_without_rectification() -> None:
     x = np.linspace(-1, 1, 11)
     np.testing.assert_array_equal(mechanism("1b", 1.0).pmf(1, x), mechanism("mb", 1.0).pmf(1, x))
+
+
+@pytest.mark.parametrize("low_high", [(0.0, 5.0), (0.1, 0.3)])
+@pytest.mark.parametrize("name", [n for n in names() if lookup(n).kind == "scalar" and n not in ("identity", "null")])
+def test_what_is_sampled_on_another_range_has_the_laws_moments(name: str, low_high: tuple[float, float]) -> None:
+    low, high = low_high
+    law = mechanism(name, 1.0, low, high, **CASES[name].options)
+    for x in (low, low + 0.3 * (high - low), high):
+        found = law.estimate(law.sample(np.full(20_000, x), generator(3, name)))
+        mean, variance = float(law.estimate_mean(np.array([x]))[0]), float(law.estimate_variance(np.array([x]))[0])
+        assert abs(found.mean() - mean) < 6 * math.sqrt(variance / 20_000) + 1e-9
+        # Six standard errors of a Laplace variable's variance; the others' tails are thinner.
+        assert abs(found.var() - variance) < 0.1 * variance + 1e-9
