@@ -13,12 +13,12 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import json
-import resource
-import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+
+from memory import peak
 
 PARTS = ("reports", "search", "final", "rest")
 
@@ -89,7 +89,6 @@ def measure(given: argparse.Namespace) -> dict[str, Any]:
     result = learn_cell(graph, plan, params, device="cpu", progress=progress)
     clock.go("rest")
     final = [row["test_accuracy"] for row in result.rows if row["role"] == "final"]
-    size = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     trained: dict[Any, int] = {}
     for row in result.rows:  # a run that went on has a row for each rung
         run = row["role"], row["point"], row["seed"]
@@ -104,7 +103,7 @@ def measure(given: argparse.Namespace) -> dict[str, Any]:
         "seconds": round(sum(clock.wall.values()), 2),
         "processor": round(sum(clock.processor.values()), 2),
         "parts": {part: [round(clock.wall[part], 2), round(clock.processor[part], 2)] for part in PARTS},
-        "memory_mb": round((size if sys.platform == "darwin" else size * 1024) / 1e6),
+        "memory_mb": round(peak() / 1e6),
         "orders": [one["chain"]["order"] for one in result.records],
         "chosen": result.chosen,
         "accuracy": round(sum(final) / len(final), 4),

@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import resource
 import subprocess
 import sys
 import time
@@ -27,18 +26,13 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from memory import peak
 
 DECAY = 0.1
 TOLERANCE = 1e-4
 STEPS = 16
 HIDDEN = 16
 PROBE = 64  # columns that are compared with the reference
-
-
-def peak() -> int:
-    """Return the peak resident size so far, in bytes."""
-    size = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return size if sys.platform == "darwin" else size * 1024
 
 
 class Case:

@@ -15,7 +15,6 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import resource
 import statistics
 import subprocess
 import sys
@@ -26,6 +25,7 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from memory import peak
 
 NODES, DIMENSIONS = 22_470, 4_714
 SOURCE = "benedekrozemberczki/MUSAE/5f901232957b6c9985d750aac48cda39a4b24285/input/features/facebook.json"
@@ -34,11 +34,6 @@ SPEEDUP, MEMORY = 20.0, 0.1  # what is asked of the m-of-d mechanisms: times fas
 SECONDS = 1.0
 NUMPY_SHARE = 0.5  # of numpy.random's speed, asked of the dense mechanisms
 BLOCK = 14  # rows: about 2^16 values
-
-
-def peak() -> int:
-    size = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return size if sys.platform == "darwin" else size * 1024
 
 
 def features(data: Path) -> tuple[sp.csr_array, str]:

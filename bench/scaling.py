@@ -15,7 +15,6 @@ from __future__ import annotations
 import argparse
 import csv
 import json
-import resource
 import subprocess
 import sys
 import time
@@ -23,6 +22,8 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
+
+from memory import peak
 
 METHODS = ("lpgnn", "togl-fda")
 EPSILON, MECHANISM, STEPS, HIDDEN = 10.0, "pm", 2, 64
@@ -64,12 +65,6 @@ def shapes(quick: bool) -> list[Shape]:
         for factor in (2, 4, 8)
     ]
     return [*large, base, *swept]
-
-
-def peak() -> int:
-    """Return the peak resident size so far, in bytes."""
-    size = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return size if sys.platform == "darwin" else size * 1024
 
 
 def measure(shape: Shape, method: str) -> dict[str, float]:

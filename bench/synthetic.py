@@ -13,17 +13,19 @@ import json
 import subprocess
 import sys
 import tempfile
+from pathlib import Path
 
 SECONDS, GIGABYTES = 60.0, 4.0
 
 _STEP = """
-import json, resource, sys, time
+import json, time
 from pathlib import Path
+from memory import peak
 start = time.perf_counter()
 {work}
 seconds = time.perf_counter() - start
-peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
-print(json.dumps({{"seconds": seconds, "gigabytes": peak, "nodes": graph.nodes, "edges": graph.edges.shape[1]}}))
+found = {{"seconds": seconds, "gigabytes": peak() / 1e9, "nodes": graph.nodes, "edges": graph.edges.shape[1]}}
+print(json.dumps(found))
 """
 _DRAW = "from graphldp.datasets.synthetic import synthetic\ngraph = synthetic(nodes={nodes}, degree={degree})"
 _WRITE = _DRAW + "\nfrom graphldp.stages.graphs import write_graph\nwrite_graph(graph, Path({folder!r}))"
@@ -31,7 +33,8 @@ _READ = "from graphldp.stages.graphs import read_graph\ngraph = read_graph(Path(
 
 
 def measure(work: str) -> dict[str, float]:
-    done = subprocess.run([sys.executable, "-c", _STEP.format(work=work)], capture_output=True, text=True, check=True)
+    command = [sys.executable, "-c", _STEP.format(work=work)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, cwd=Path(__file__).resolve().parent)
     out: dict[str, float] = json.loads(done.stdout)
     return out
 

@@ -30,6 +30,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from memory import peak
 
 HERE = Path(__file__).resolve().parent
 BACKBONES = ("gcn", "sage", "gat", "gin", "appnp", "sgc", "ssgc", "mlp")
@@ -78,18 +79,6 @@ QUICK = [
     Settings(dataset="facebook", epochs=2, plain_seeds=1, turns=1, watched=1),
 ]
 SLOW_EPOCHS = 3
-
-
-def peak() -> int:
-    """Return the peak resident size so far, in bytes; of this program alone, where the system can say so."""
-    try:
-        lines = Path("/proc/self/status").read_text(encoding="ascii").splitlines()
-        return 1024 * next(int(line.split()[1]) for line in lines if line.startswith("VmHWM"))
-    except (OSError, StopIteration):
-        # It may count what the process was started from.
-        pass
-    size = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return size if sys.platform == "darwin" else size * 1024
 
 
 def prepare(settings: Settings) -> dict[str, Callable[[], Any]]:

@@ -37,8 +37,12 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_it_says_what_was_written(ldp, here: Path) -> None:
     answer = ldp(*GIVEN, "--seeds", 3, "--search-seeds", 1, "--m", 2)
     path = reports_path(Path("data"), NAME, "mb", 1.0)
-    assert (answer.code, answer.err) == (0, "")
-    assert answer.out == f"{path}: 90 reports of 2 of 24 features x 4 seeds, mb, epsilon 1 claimed, 1 exact\n"
+    assert answer.code == 0
+    assert answer.line == "total epsilon per user: features 1.0 x 4 draws = 4.0, if all of it leaves the devices"
+    assert (
+        answer.out
+        == f"{path}: 90 reports of 2 of 24 features x 4 seeds, mb, epsilon 1 claimed for the whole report, 1 exact\n"
+    )
     assert read_meta(path, "x")["seeds"] == [0, 1, 2, -1]
 
 
@@ -48,7 +52,9 @@ def test_it_says_what_protects_nothing(ldp) -> None:
 
 
 def test_it_says_when_a_claim_is_broken(ldp) -> None:
-    assert ldp(*GIVEN, "--mechanism", "ppm").out.endswith("epsilon 1 claimed, inf exact\n")
+    answer = ldp(*GIVEN, "--mechanism", "ppm")
+    assert answer.out.endswith("epsilon 1 (lowest level), 16 claimed for the whole report, inf exact\n")
+    assert "warning: ppm does not keep its claim: " in answer.err
 
 
 @pytest.mark.parametrize(("mechanism", "epsilon"), [("mb", "1"), ("identity", "inf"), ("null", "0"), ("ppm", "1")])

@@ -35,7 +35,7 @@ def test_it_says_who_was_asked_and_what_was_spent(ldp) -> None:
         f"{path}: 90 people asked once x 3 seeds: 50 % report features with privset, the others vote; epsilon 3 "
         "claimed, 3 exact\n"
     )
-    assert answer.line == "total epsilon per user: features 3.0"
+    assert answer.line == "total epsilon per user: features 3.0 x 3 draws = 9.0"
     assert read_meta(path, "x")["seeds"] == [0, 1, -1]
 
 

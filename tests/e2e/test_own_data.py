@@ -17,6 +17,7 @@ import pytest
 from cell_factory import small_graph
 
 from graphldp.cli import app, console
+from graphldp.ledger import Ledger
 from graphldp.stages.artifacts import read_meta, read_table
 from graphldp.stages.graphs import graph_hash
 from graphldp.stages.paths import graph_dir
@@ -169,7 +170,8 @@ def test_one_secure_report_of_each_person_is_enough_to_learn_from(here: Path, ru
     assert sum(row["role"] == "final" for row in rows) == 10
     out = done(run("predict kept --reports data/perturbed/mine/pm/eps=2.parquet --output classes.parquet --json"))
     found = json.loads(out)
-    assert found["spent"]["features"] == found["spent"]["reports"] == 2.0
+    spent = Ledger.from_json(found["ledger"])
+    assert (spent.total().epsilon, spent.text()) == (2.0, "total epsilon per user: features 2.0")
 
 
 UNLABELLED = "import mine --features features.parquet --edges edges.parquet --low 0 --high 1"

@@ -24,6 +24,9 @@ from graphldp.learn import (
     trained,
     unpack,
 )
+from graphldp.ledger import Ledger, Spend
+
+SPENT = Ledger(spends=(Spend(what="features", epsilon=1.0, draws=("0", "1", "-1")),))
 
 
 @pytest.mark.parametrize("kinds", [("sparse", "sparse"), ("dense", "sparse")])
@@ -33,10 +36,10 @@ def test_a_saved_model_predicts_what_was_trained(kinds: tuple[str, ...]) -> None
     net = model("gcn", hidden=8)
     outcome = fit(problem, runs, Options(model=net, epochs=15), device="cpu")
     for r, run in enumerate(runs):
-        kept = trained(problem, run, outcome, r, net, spent={"epsilon": 1.0}, about={"names": ["a", "b", "c"]})
+        kept = trained(problem, run, outcome, r, net, spent=SPENT, about={"names": ["a", "b", "c"]})
         weights, recipe = pack(kept)
         back = unpack(weights, json.loads(json.dumps(recipe)))
-        assert back.spent == {"epsilon": 1.0}
+        assert back.spent == SPENT
         assert back.about == {"names": ["a", "b", "c"]}
         assert back.backbone == net
         found = predict(back, problem.inputs[run.inputs], problem.shift, problem.adjacency, device="cpu")
@@ -53,7 +56,7 @@ def test_a_model_works_on_another_graph() -> None:
     problem, labels = small_problem()
     runs = varied_runs(problem, labels, count=1)
     outcome = fit(problem, runs, Options(epochs=3), device="cpu")
-    kept = trained(problem, runs[0], outcome, 0, Options().model, spent={})
+    kept = trained(problem, runs[0], outcome, 0, Options().model, spent=Ledger())
     other, _ = small_problem(nodes=17, seed=4)
     assert predict(kept, other.inputs[0], other.shift, other.adjacency).shape == (17, 3)
     wrong = NodeInputs(deviations=np.zeros((17, 5), dtype=np.float32))
@@ -65,7 +68,7 @@ def test_what_does_not_belong_together_is_refused() -> None:
     problem, labels = small_problem()
     runs = varied_runs(problem, labels, count=2)
     outcome = fit(problem, runs, Options(epochs=2), device="cpu")
-    one, two = (pack(trained(problem, runs[r], outcome, r, Options().model, spent={})) for r in range(2))
+    one, two = (pack(trained(problem, runs[r], outcome, r, Options().model, spent=Ledger())) for r in range(2))
     with pytest.raises(ArtifactError, match="their hash differs"):
         unpack(one[0], two[1])
     with pytest.raises(ArtifactError, match="not a model's recipe"):
@@ -93,7 +96,7 @@ def test_a_model_of_each_node_task_predicts_what_was_trained(name: str) -> None:
     options = options_of(NODE_TASKS[name][0], epochs=12)
     outcome = fit(problem, runs, options, device="cpu")
     for r, run in enumerate(runs):
-        back = there_and_back(trained(problem, run, outcome, r, options.model, spent={}))
+        back = there_and_back(trained(problem, run, outcome, r, options.model, spent=Ledger()))
         assert back.task == options.task
         graph = (problem.shift, problem.adjacency)
         found = predictions(back, problem.inputs[run.inputs], *graph, device="cpu")
@@ -117,7 +120,7 @@ def test_a_link_predictor_scores_pairs_as_training_did(name: str) -> None:
     tests = [split.test for split in splits]
     expected = link_scores(problem, runs, options, outcome, tests, device="cpu")
     for r, run in enumerate(runs):
-        back = there_and_back(trained(problem, run, outcome, r, options.model, spent={}))
+        back = there_and_back(trained(problem, run, outcome, r, options.model, spent=Ledger()))
         graph = problem.graph(run.graph)
         found = predictions(back, problem.inputs[run.inputs], graph.shift, graph.adjacency, device="cpu").pairs
         assert found is not None
@@ -127,7 +130,7 @@ def test_a_link_predictor_scores_pairs_as_training_did(name: str) -> None:
 def test_a_recipe_of_another_task_does_not_fit_the_weights() -> None:
     problem, runs, _, _ = node_runs(count=1)
     outcome = fit(problem, runs, options_of(task("regression"), epochs=2), device="cpu")
-    weights, recipe = pack(trained(problem, runs[0], outcome, 0, options_of(task("regression")).model, spent={}))
+    weights, recipe = pack(trained(problem, runs[0], outcome, 0, options_of(task("regression")).model, spent=Ledger()))
     with pytest.raises(ArtifactError, match="the model's parameters have the shapes"):
         unpack(weights, recipe | {"task": {"name": "multi-task", "options": {}}})
     with pytest.raises(ArtifactError, match="recipe is incomplete"):

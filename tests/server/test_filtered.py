@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 import textwrap
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -100,9 +101,11 @@ def test_a_limit_that_does_not_fit_is_told() -> None:
         apply(estimate(), kprop(1), operator, max_memory=1e3)
 
 
+BENCH = Path(__file__).resolve().parents[2] / "bench"
 PEAK = """
-    import numpy as np, resource, scipy.sparse as sp, sys
+    import numpy as np, scipy.sparse as sp
     from graphldp.server import Estimate, Filtered, dirichlet_energy, kprop, normalised
+    from memory import peak
 
     rng = np.random.default_rng(0)
     nodes, dimensions = 6000, 20000
@@ -114,17 +117,17 @@ PEAK = """
     estimate = Estimate(matrix=sp.csr_array(parts, shape=(nodes, dimensions)), fill=0.5)
     filtered = Filtered.of(estimate, kprop(4), operator)
     next(filtered.blocks())
-    start = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    start = peak()
     filtered.project(np.ones((dimensions, 8)))
     filtered.adjoint(np.ones((nodes, 8)))
     total = sum(float(block[0].sum()) for _, block in filtered.blocks())
-    unit = 1 if sys.platform == 'darwin' else 1024
-    print(4 * nodes * dimensions, unit * (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - start))
+    print(4 * nodes * dimensions, peak() - start)
 """
 
 
 def test_nothing_of_size_n_x_d_is_made() -> None:
-    run = subprocess.run([sys.executable, "-c", textwrap.dedent(PEAK)], capture_output=True, text=True, check=True)
+    command = [sys.executable, "-c", textwrap.dedent(PEAK)]
+    run = subprocess.run(command, capture_output=True, text=True, check=True, cwd=BENCH)
     dense, grown = map(int, run.stdout.split())
     assert dense > 450e6
     assert grown < dense / 8

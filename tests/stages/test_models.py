@@ -204,7 +204,8 @@ def test_reports_of_another_mechanism_are_one_line(data: Path, kept: Path) -> No
 def test_what_is_not_there_is_one_line(data: Path, kept: Path) -> None:
     assert "make it with `ldp perturb`" in refused(data, kept, ArtifactError, data / "none.parquet")
     assert "has seeds [0, 1, 2, -1, -2], not 9" in refused(data, kept, ArtifactError, seed=9)
-    assert "make it with `ldp download none`" in refused(data, kept, ArtifactError, dataset="none")
+    assert "make it with `ldp download pubmed`" in refused(data, kept, ArtifactError, dataset="pubmed")
+    assert "unknown graph 'none'" in refused(data, kept, OptionError, dataset="none")
     assert "make it with `ldp train --save-model FOLDER`" in refused(data, data, ArtifactError)
 
 

@@ -102,7 +102,7 @@ def test_every_text_is_about_the_headline(tmp_path: Path) -> None:
     assert "0.450 [" in table
     page = (tmp_path / "out/report.html").read_text(encoding="utf-8")
     assert "MAE (less is better)" in page
-    assert "private data too" in page
+    assert "The number to learn is the l2 norm of the features of a person: private data" in page
     assert "ccuracy" not in (tmp_path / "out/figures/mae-cora-regression.svg").read_text(encoding="utf-8")
     assert metrics(result)["cora"]["task=regression"]["lpgnn"]["1"] == {"mae": 0.45, "gain": 0.1}
 
