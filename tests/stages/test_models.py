@@ -13,7 +13,7 @@ import pytest
 from cell_factory import NAME, calibrate, files, learn, rows, small_graph, small_params, store
 
 from graphldp import __version__
-from graphldp.errors import ArtifactError, DataError, GraphLDPError
+from graphldp.errors import ArtifactError, DataError, GraphLDPError, OptionError
 from graphldp.ledger import Ledger
 from graphldp.stages.artifacts import file_hash, read_meta, read_table, write_json
 from graphldp.stages.graphs import graph_hash
