@@ -55,11 +55,12 @@ def measure(given: argparse.Namespace) -> dict[str, Any]:
     import torch
 
     from graphldp import methods
+    from graphldp.experiment.cell import learn_cell
+    from graphldp.experiment.options import SearchParams, TrainParams
+    from graphldp.experiment.plan import Devices, plan_of
     from graphldp.stages.graphs import read_graph
-    from graphldp.stages.learning import learn_cell
-    from graphldp.stages.params import Params, SearchParams, TrainParams
+    from graphldp.stages.params import Params
     from graphldp.stages.paths import graph_dir
-    from graphldp.stages.setups import Devices, plan_of
 
     if given.threads:
         torch.set_num_threads(given.threads)

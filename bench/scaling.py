@@ -73,11 +73,12 @@ def measure(shape: Shape, method: str) -> dict[str, float]:
 
     from graphldp import methods
     from graphldp.datasets.synthetic import synthetic
+    from graphldp.experiment.estimates import centred, plain_inputs, unit_scale
+    from graphldp.experiment.options import SearchParams
+    from graphldp.experiment.parts import split_of
+    from graphldp.experiment.plan import Devices
     from graphldp.learn import Options, Problem, Run, fit, model
-    from graphldp.stages.inputs import centred, plain_inputs, unit_scale
-    from graphldp.stages.params import Params, SearchParams
-    from graphldp.stages.setups import Devices
-    from graphldp.stages.splits import split_of
+    from graphldp.stages.params import Params
 
     graph = synthetic(
         nodes=shape.nodes,

@@ -57,8 +57,8 @@ def attack(
     """
     import json
 
+    from graphldp.jsonable import plain
     from graphldp.stages import attack as stage
-    from graphldp.stages.artifacts import plain
 
     if reports is not None:
         for name, given in (("--dataset", dataset), ("--mechanism", mechanism), ("--epsilon", epsilon)):

@@ -143,7 +143,7 @@ def _ours(
     *,
     as_json: bool,
 ) -> None:
-    from graphldp.stages.artifacts import plain
+    from graphldp.jsonable import plain
     from graphldp.stages.audit import audit_mechanisms, problem_lines, table_json, write_audit
 
     if options.options and len(mechanisms) != 1:
@@ -167,7 +167,7 @@ def _ours(
 
 
 def _theirs(target: str, epsilon: float | None, options: BlackBoxOptions, prop: str | None, *, as_json: bool) -> None:
-    from graphldp.stages.artifacts import plain
+    from graphldp.jsonable import plain
     from graphldp.stages.audit import audit_file, finding_json
 
     with progress("audit", None, "steps") as bar:

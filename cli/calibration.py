@@ -57,8 +57,8 @@ def calibration(
     import json
     from dataclasses import asdict
 
+    from graphldp.jsonable import plain
     from graphldp.stages import measured as stage
-    from graphldp.stages.artifacts import plain
 
     if not epsilon:
         raise OptionError("name a budget, or several: --epsilon 0.1,1")

@@ -126,9 +126,9 @@ def perturb(
     A round of a method with two (`--method togl-fda --round first`) takes its share of the budget, and the artifact's
     ledger adds up what both spent.
     """
+    from graphldp.experiment.options import report_seeds
     from graphldp.stages import perturb as stage
     from graphldp.stages.extras import Extras
-    from graphldp.stages.reports import report_seeds
 
     options, changes = parts(parse(settings))
     part, mechanism = _part(method, which, mechanism, changes)

@@ -15,6 +15,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 import typer
@@ -24,9 +25,10 @@ from graphldp.cli.failures import REFUSED, complain
 from graphldp.errors import OptionError
 
 if TYPE_CHECKING:
+    from graphldp.experiment.resources import Resources
     from graphldp.learn.team import Team
 
-__all__ = ["COMMANDS", "follows", "joined", "started_here"]
+__all__ = ["COMMANDS", "follows", "joined", "machine", "started_here"]
 
 # The commands that share their work; any other, started several times, is as many commands.
 COMMANDS = ("train", "run", "search")
@@ -77,6 +79,17 @@ def joined(count: int | None, device: str) -> Iterator[Team | None]:
         torch.cuda.set_device(int(os.environ.get("LOCAL_RANK", "0")) % torch.cuda.device_count())
     with Processes(where if where.type == "cuda" else torch.device("cpu")) as team:
         yield team
+
+
+def machine(max_memory: float | None, team: Team | None, data: Path) -> Resources:
+    """Return what this machine gives a training; what its memory does not hold lies below `data` meanwhile."""
+    from functools import partial
+
+    from graphldp.experiment.resources import Resources, memory_bytes
+    from graphldp.stages.stores import ArrowStores
+
+    limit = memory_bytes(max_memory)
+    return Resources(max_memory=limit, team=team, stores=partial(ArrowStores, data), note=console.note)
 
 
 class _Child:

@@ -27,12 +27,13 @@ from graphldp.cli.options import (
     Strategy,
     Task,
 )
-from graphldp.cli.processes import joined
+from graphldp.cli.processes import joined, machine
 from graphldp.cli.settings import Search, Settings, axes, mechanism_of, parse, parts
 from graphldp.cli.train import ParamsFile, choose_params
 
 if TYPE_CHECKING:
-    from graphldp.stages.run import Outcome
+    from graphldp.experiment import RunResult
+    from graphldp.stages.params import Params
 
 __all__ = ["fetch", "register"]
 
@@ -74,8 +75,11 @@ def run(
     The numbers are those that the pipeline would give for the same parameters; nothing is written but the graph, which
     is downloaded first where it is not there.
     """
-    from graphldp.stages import run as stage
-    from graphldp.stages.resources import Resources, memory_bytes
+    from graphldp import methods
+    from graphldp.evaluation import Bootstrap
+    from graphldp.experiment import run_rows
+    from graphldp.stages.graphs import read_graph
+    from graphldp.stages.paths import graph_dir
 
     with joined(processes, device) as team:
         chosen = choose_params(
@@ -84,19 +88,23 @@ def run(
             search=axes(search),
             epochs=epochs, batch_size=batch_size, model=model, task=task, split=split,
         )  # fmt: skip
-        resources = Resources(max_memory=memory_bytes(max_memory), team=team, scratch=data, note=console.note)
+        resources = machine(max_memory, team, data)
         if resources.leads:
             fetch(dataset, data)
         resources.meet()
         options, changes = parts(parse(settings))
         mechanism = mechanism_of(options, mechanism)
+        recipe = methods.method(method).but(changes)
         with console.progress(f"run {dataset} {method}", None, "epochs") as bar:
-            rows = stage.run(
-                dataset, method, mechanism, epsilon, data=data, params=chosen, device=device, resources=resources,
-                options=options, changes=changes, references=references, progress=bar,
+            found = run_rows(
+                read_graph(graph_dir(data, dataset)), recipe, recipe.choose(mechanism), epsilon, chosen, device=device,
+                resources=resources, options=options, references=references, progress=bar,
+                bootstrap=Bootstrap(
+                    resamples=chosen.evaluate.resamples, confidence=chosen.evaluate.confidence, seed=chosen.seed
+                ),
             )  # fmt: skip
         if resources.leads:
-            _show(rows, dataset, chosen, as_json=as_json)
+            _show(found, chosen, as_json=as_json)
 
 
 def fetch(dataset: str, data: Path) -> None:
@@ -110,55 +118,31 @@ def fetch(dataset: str, data: Path) -> None:
         download(dataset, data, progress=bar)
 
 
-def _show(rows: list[Outcome], dataset: str, params: Any, *, as_json: bool) -> None:
+def _show(found: RunResult, params: Params, *, as_json: bool) -> None:
     import json
 
-    from graphldp.evaluation import Bootstrap
-    from graphldp.measures import measures_of
-    from graphldp.stages.artifacts import plain
-    from graphldp.stages.evaluate import measured
-
-    measures = measures_of(params.train.task)
-    headline = measures.headline
-    rule = Bootstrap(resamples=params.evaluate.resamples, confidence=params.evaluate.confidence, seed=params.seed)
-    floor = next((row for row in rows if row.name == "structure"), None)
-    found = []
-    for row in rows:
-        below = None if floor is None or row.name in ("majority", "structure") else floor.scores
-        one = measured(row.scores, below, None, measures, rule, dataset, row.name, row.epsilon)
-        found.append((row, one.score, one.gain))
     if as_json:
-        facts = [
-            {
-                "dataset": dataset, "name": row.name, "mechanism": row.mechanism, "epsilon": row.epsilon, "m": row.m,
-                "task": params.train.task, "chosen": row.chosen, headline.name: mean.mean,
-                "low": mean.low, "high": mean.high,
-                "gain": None if gain is None else {"mean": gain.mean, "low": gain.low, "high": gain.high},
-                "runs": row.headline.tolist(), "search": dict(row.search),
-                "measures": {name: values.tolist() for name, values in row.scores.items()},
-            }
-            for row, mean, gain in found
-        ]  # fmt: skip
-        console.out.print_json(json.dumps(plain(facts)))
+        console.out.print_json(json.dumps(found.to_dicts()))
         return
-    _table(found, dataset, params)
+    _table(found, params)
 
 
-def _table(found: list[Any], dataset: str, params: Any) -> None:
+def _table(found: RunResult, params: Params) -> None:
     from rich.table import Table
 
+    from graphldp.ledger import epsilon_text
     from graphldp.measures import measures_of
-    from graphldp.stages.paths import epsilon_text
 
     task = measures_of(params.train.task)
     one = task.headline
     show, change = f"{{:.{one.digits}f}}".format, f"{{:+.{one.digits}f}}".format
     percent = f"{100 * params.evaluate.confidence:g} %"
-    table = Table(title=f"{dataset}: test {one.heading}", title_justify="left", box=None, pad_edge=False)
+    table = Table(title=f"{found.graph.name}: test {one.heading}", title_justify="left", box=None, pad_edge=False)
     table.add_column("method")
     for name in ("epsilon", "m", "K", one.label, f"{percent} interval", "gain over structure"):
         table.add_column(name, justify="right")
-    for row, mean, gain in found:
+    for row in found.rows:
+        mean, gain = row.score, row.gain
         table.add_row(
             row.name,
             epsilon_text(row.epsilon),
@@ -169,13 +153,13 @@ def _table(found: list[Any], dataset: str, params: Any) -> None:
             "" if gain is None else change(gain.mean) + f" ({change(gain.low)} to {change(gain.high)})" * gain.known,
         )
     console.out.print(table)
-    for row, *_ in found:
+    for row in found.rows:
         if row.chosen.get("options"):
             chosen = ", ".join(f"{key} {value}" for key, value in row.chosen["options"].items())
             console.note(f"{row.name} chose {chosen}")
         if row.search.get("left_out"):
             console.note(f"{row.name} has no {', '.join(row.search['left_out'])}: searched without")
-    searched = next(row.search for row, *_ in found if row.search)
+    searched = next(row.search for row in found.rows if row.search)
     console.note(
         f"{params.seeds} runs each; {searched['points']} points searched on {params.search.seeds} other seeds"
         f"{_unusual(searched)}; the budget is of one person's features; {task.public} are public"

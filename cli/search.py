@@ -26,7 +26,7 @@ from graphldp.cli.options import (
     Strategy,
     Task,
 )
-from graphldp.cli.processes import joined
+from graphldp.cli.processes import joined, machine
 from graphldp.cli.run import fetch
 from graphldp.cli.settings import Search, Settings, axes, mechanism_of, parse, parts
 from graphldp.cli.train import ParamsFile, choose_params
@@ -81,7 +81,6 @@ def search(
     options chooses the same point.
     """
     from graphldp.stages import trials as stage
-    from graphldp.stages.resources import Resources, memory_bytes
 
     with joined(processes, device) as team:
         chosen = choose_params(
@@ -89,7 +88,7 @@ def search(
             search_space=space, search_eta=eta, search_rungs=rungs, search=axes(search), epochs=epochs, model=model,
             task=task, split=split, seeds=finals, batch_size=batch_size,
         )  # fmt: skip
-        resources = Resources(max_memory=memory_bytes(max_memory), team=team, scratch=data, note=console.note)
+        resources = machine(max_memory, team, data)
         if resources.leads:
             fetch(dataset, data)
         resources.meet()
@@ -109,7 +108,8 @@ def _show(path: Path, most: int, *, as_json: bool) -> None:
 
     from rich.table import Table
 
-    from graphldp.stages.artifacts import plain, read_meta
+    from graphldp.jsonable import plain
+    from graphldp.stages.artifacts import read_meta
     from graphldp.stages.spoken import spoken
     from graphldp.stages.trials import ranking
 

@@ -68,8 +68,8 @@ def selection(
     """
     import json
 
+    from graphldp.jsonable import plain
     from graphldp.stages import selection as stage
-    from graphldp.stages.artifacts import plain
     from graphldp.stages.selection_tables import flat, write_selection
 
     if first is not None or reports is not None:

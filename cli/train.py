@@ -26,9 +26,10 @@ from graphldp.cli.options import (
     Strategy,
     Task,
 )
-from graphldp.cli.processes import joined
+from graphldp.cli.processes import joined, machine
 from graphldp.cli.settings import Search, axes
 from graphldp.errors import OptionError
+from graphldp.stages.params import check_numbers
 
 __all__ = ["ParamsFile", "choose_params", "register"]
 
@@ -48,7 +49,7 @@ def choose_params(
     """
     import dataclasses
 
-    from graphldp.stages.params import Params, check_numbers, load_settings, with_axes
+    from graphldp.stages.params import Params, load_settings, with_axes
 
     if file != _PARAMS and not file.exists():
         raise OptionError(f"{file} does not exist; leave --params out for the defaults")
@@ -125,10 +126,10 @@ def train(
     All runs of a phase are one batched model. Ctrl-C keeps what was reached; the same command goes on from there.
     """
     from graphldp import methods
+    from graphldp.experiment.options import SearchParams
+    from graphldp.experiment.space import Row, check_axes
     from graphldp.stages import train as stage
-    from graphldp.stages.params import SearchParams, with_axes
-    from graphldp.stages.resources import Resources, memory_bytes
-    from graphldp.stages.space import Row, check_axes
+    from graphldp.stages.params import with_axes
 
     with joined(processes, device) as team:
         if epsilon is None:
@@ -147,7 +148,7 @@ def train(
             # The file's axes may be other rows'; what was asked for here is this row's, or a slip.
             row = Row(recipe=recipe, mechanism=recipe.choose(mechanism), model=chosen.train.model)
             check_axes(with_axes(SearchParams(), axes(search)), [row])
-        resources = Resources(max_memory=memory_bytes(max_memory), team=team, scratch=data, note=console.note)
+        resources = machine(max_memory, team, data)
         with console.progress(f"train {dataset} {method}", None, "epochs") as bar:
             path = stage.train(
                 dataset, method, mechanism, epsilon, data=data, params=chosen, name=name, device=device,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -70,6 +71,16 @@ class Graph:
     def dimensions(self) -> int:
         """How many features."""
         return int(self.features.shape[1])
+
+    def content_hash(self) -> str:
+        """Return a hash of everything that methods can see of it: its name, features, range, edges and labels."""
+        digest = hashlib.sha256(repr((self.name, self.low, self.high, self.classes, self.features.shape)).encode())
+        matrix = self.features
+        for part in (matrix.indptr, matrix.indices, matrix.data, self.edges, self.self_loops, self.labels):
+            digest.update(np.ascontiguousarray(part).tobytes())
+        for name in (*(self.node_ids or ()), *(self.feature_names or ())):
+            digest.update(b"\0" + name.encode())
+        return "sha256:" + digest.hexdigest()
 
     def adjacency(self) -> sp.csr_array:
         """Return the symmetric 0/1 adjacency matrix without self-loops."""

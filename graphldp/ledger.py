@@ -26,7 +26,7 @@ from typing import Any
 
 from graphldp.errors import ArtifactError, OptionError
 
-__all__ = ["Ledger", "Spend", "draws_of", "ledger_from_meta", "number", "release_of", "spends_of"]
+__all__ = ["Ledger", "Spend", "draws_of", "epsilon_text", "ledger_from_meta", "number", "release_of", "spends_of"]
 
 # What an artifact of that kind releases about a person, where its metadata does not say so itself.
 _WHAT = {"reports": "features", "levels": "levels", "labels": "labels", "links": "links", "degrees": "degrees"}
@@ -310,3 +310,8 @@ def _plain(value: Any) -> Any:
 
 def _add(values: Iterable[float]) -> float:
     return math.fsum(values)
+
+
+def epsilon_text(epsilon: float) -> str:
+    """Return a budget as file names and tables write it: 0.1, 1, 1e-06, inf."""
+    return "inf" if math.isinf(epsilon) else f"{epsilon:.12g}"

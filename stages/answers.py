@@ -8,57 +8,24 @@ graph; it is empty where the mechanism reports everything that was asked about.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from graphldp.client import Reports
-from graphldp.client.vote import Vote
+from graphldp.experiment.survey import VOTE, Question, heard
 from graphldp.server.voting import Surveyed
 from graphldp.stages.artifacts import ParquetSink
 from graphldp.stages.reports import SeedFile
 
-__all__ = ["Question", "SurveyFile", "heard", "write_survey"]
+__all__ = ["SurveyFile", "write_survey"]
 
-VOTE = "vote"
 _COLUMNS = ("seed", "node", "question", "index", "value", "named")
 _OWN = ("mechanism", "options", "epsilon", "delta", "dimensions", "m", "low", "high", "claim")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Question:
-    """One question of a survey: who was asked, and what they said.
-
-    Attributes:
-        name: `first` and `second`, about features, or `vote`.
-        people: the nodes, in the order in which they were asked.
-        features: which features it was about, increasing; of a vote all.
-        answers: what they said, one row for each of them; a dimension of the mechanism is a place in `features`.
-    """
-
-    name: str
-    people: NDArray[np.int64]
-    features: NDArray[np.int64]
-    answers: Reports
-
-
-def heard(questions: Sequence[Question], nodes: int, dimensions: int) -> Surveyed:
-    """Return what a learner gets of a survey: who named which classes. The last question is the vote."""
-    vote = questions[-1]
-    votes = np.full((nodes, vote.answers.m), -1, dtype=np.int16)
-    votes[vote.people] = vote.answers.value
-    facts = vote.answers.meta
-    nothing = np.zeros((1, facts["classes"]))
-    law = Vote.of(float(facts["epsilon"]), nothing, nothing[0], facts["low"], facts["high"], facts["m"])
-    present, absent = law.chances()
-    nobody = sp.csr_array((nodes, dimensions), dtype=np.float32)
-    return Surveyed(matrix=nobody, fill=0.0, votes=votes, present=present, absent=absent)
 
 
 def write_survey(path: Path, seeds: Iterable[tuple[int, Sequence[Question]]], meta: Mapping[str, Any]) -> None:

@@ -8,7 +8,6 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
-import math
 import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -18,6 +17,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from graphldp.errors import ArtifactError
+from graphldp.jsonable import plain
 
 __all__ = [
     "METADATA_KEY",
@@ -26,7 +26,6 @@ __all__ = [
     "expect",
     "file_hash",
     "open_table",
-    "plain",
     "read_meta",
     "read_table",
     "require",
@@ -74,17 +73,6 @@ def require(path: Path, make: str) -> Path:
     if not path.exists():
         raise ArtifactError(f"{path} does not exist; make it with `{make}`")
     return path
-
-
-def plain(value: Any) -> Any:
-    """Return the value as standard JSON has it: infinite and missing numbers become 'inf', '-inf' and 'nan'."""
-    if isinstance(value, Mapping):
-        return {str(key): plain(part) for key, part in value.items()}
-    if isinstance(value, list | tuple):
-        return [plain(part) for part in value]
-    if isinstance(value, float) and not math.isfinite(value):
-        return str(value)
-    return value
 
 
 def with_meta(schema: pa.Schema, meta: Mapping[str, Any]) -> pa.Schema:

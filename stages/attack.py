@@ -38,17 +38,20 @@ from graphldp.adversary import (
 from graphldp.client import Reports, VectorMechanism, from_meta
 from graphldp.client.sets import SetValued
 from graphldp.errors import DataError, OptionError
+from graphldp.experiment.addresses import source_of
+from graphldp.experiment.devices import device_for
+from graphldp.experiment.parts import split_of
 from graphldp.graph import Graph
+from graphldp.ledger import epsilon_text
 from graphldp.randomness import generator
 from graphldp.server import kprop, rectify
 from graphldp.splits import Split
 from graphldp.stages.artifacts import write_text
 from graphldp.stages.graphs import read_graph
 from graphldp.stages.params import Params
-from graphldp.stages.paths import epsilon_text, graph_dir
-from graphldp.stages.perturb import check_nodes, device_for, source_of
+from graphldp.stages.paths import graph_dir
+from graphldp.stages.perturb import check_nodes
 from graphldp.stages.reports import ReportsFile
-from graphldp.stages.splits import split_of
 
 __all__ = [
     "ATTRIBUTES",

@@ -12,9 +12,9 @@ from graphldp.client import protocol
 from graphldp.client.protocol import Sampled
 from graphldp.datasets.options import Synthetic, with_settings
 from graphldp.datasets.synthetic import word_chances
+from graphldp.ledger import epsilon_text
 from graphldp.randomness import generator
 from graphldp.stages.params import Cell, value_text
-from graphldp.stages.paths import epsilon_text
 from graphldp.stages.tables import Background
 
 __all__ = ["AXIS", "backgrounds_of"]

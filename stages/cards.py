@@ -13,12 +13,14 @@ from typing import Any
 import numpy as np
 
 from graphldp.client.levels import Personalised
-from graphldp.ledger import Ledger, ledger_from_meta, number
+from graphldp.experiment.options import INDUCTIVE
+from graphldp.jsonable import plain
+from graphldp.ledger import Ledger, epsilon_text, ledger_from_meta, number
 from graphldp.measures import Measure, measures_of
-from graphldp.stages.artifacts import plain, read_meta, read_table
-from graphldp.stages.params import INDUCTIVE, Params
-from graphldp.stages.paths import epsilon_text, runs_path
-from graphldp.stages.setups import stored_device
+from graphldp.stages.artifacts import read_meta, read_table
+from graphldp.stages.params import Params
+from graphldp.stages.paths import runs_path
+from graphldp.stages.stored import stored_device
 
 __all__ = ["Floor", "card_text", "floor_of"]
 

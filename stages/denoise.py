@@ -12,11 +12,12 @@ import pyarrow as pa
 from graphldp import __version__, methods
 from graphldp.client import from_meta
 from graphldp.errors import OptionError
+from graphldp.experiment.estimates import calibration_of, estimate_of
+from graphldp.ledger import epsilon_text
 from graphldp.server import Estimate, Filtered
 from graphldp.stages.artifacts import ParquetSink, expect, file_hash
 from graphldp.stages.graphs import read_graph
-from graphldp.stages.inputs import calibration_of, estimate_of
-from graphldp.stages.paths import calibrated_path, epsilon_text, graph_dir, reports_path
+from graphldp.stages.paths import calibrated_path, graph_dir, reports_path
 from graphldp.stages.perturb import check_nodes
 from graphldp.stages.perturb import make_command as perturb_command
 from graphldp.stages.reports import CARRIED, CalibratedFile, ReportsFile, write_calibrated

@@ -18,15 +18,16 @@ from numpy.typing import NDArray
 
 from graphldp import __version__
 from graphldp.errors import ArtifactError, DataError
-from graphldp.evaluation import Bootstrap, Interval, mean_interval, paired_difference
-from graphldp.ledger import ledger_from_meta
+from graphldp.evaluation import Bootstrap
+from graphldp.experiment.options import INDUCTIVE
+from graphldp.experiment.scores import measured
+from graphldp.ledger import epsilon_text, ledger_from_meta
 from graphldp.measures import DEFAULT_TASK, TaskMeasures, measures_of
 from graphldp.stages.artifacts import read_meta, read_table, write_json, write_text
 from graphldp.stages.figures import budget_figure
 from graphldp.stages.maps import drawn, map_figure, maps
 from graphldp.stages.paper_numbers import PaperNumber, PaperNumbers, changes_of, load_papers
-from graphldp.stages.params import INDUCTIVE, Axes, Cell, Params, value_text
-from graphldp.stages.paths import epsilon_text
+from graphldp.stages.params import Axes, Cell, Params, value_text
 from graphldp.stages.report import report_page
 from graphldp.stages.spoken import spoken
 from graphldp.stages.tables import (
@@ -45,7 +46,7 @@ from graphldp.stages.tables import (
     plots_text,
 )
 
-__all__ = ["Measured", "Progress", "degenerate", "evaluate", "measure", "measured", "printed_of", "told_apart", "write"]
+__all__ = ["Progress", "degenerate", "evaluate", "measure", "printed_of", "told_apart", "write"]
 
 Progress = Callable[[int, int, str], None]
 _Key = tuple[str, str, str, str, float, str, tuple[tuple[str, str], ...]]
@@ -332,54 +333,6 @@ def _order(runs: list[_Runs]) -> Callable[[_Runs], tuple[float, ...]]:
     return lambda one: (place.get(one.cell.method, 2), one.cell.epsilon, given[id(one)])
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Measured:
-    """A row's intervals: its headline, the task's other measures, and the differences to floor and ceiling."""
-
-    score: Interval
-    others: Mapping[str, Interval]
-    gain: Interval | None
-    gap: Interval | None
-
-
-_Scores = Mapping[str, NDArray[np.float64]]
-
-
-def measured(
-    scores: _Scores,
-    floor: _Scores | None,
-    ceiling: _Scores | None,
-    measures: TaskMeasures,
-    bootstrap: Bootstrap,
-    graph: str,
-    name: str,
-    epsilon: float,
-    axes: Axes = (),
-) -> Measured:
-    """Return a row's intervals from its final runs' scores: the same wherever the row is shown.
-
-    `floor` and `ceiling` are those rows' scores on the same splits; None for themselves, or where they were not run.
-    """
-    address = (graph, name, epsilon_text(epsilon), *(f"{axis}={value}" for axis, value in _axes(axes)))
-    head, *others = measures.measures
-
-    def against(other: _Scores | None, what: str) -> Interval | None:
-        if other is None:
-            return None
-        pair = (scores[head.name], other[head.name])
-        return paired_difference(*pair, bootstrap, *address, what).scaled(head.sign * head.factor)
-
-    return Measured(
-        score=mean_interval(scores[head.name], bootstrap, *address, head.name).scaled(head.factor),
-        others={
-            other.name: mean_interval(scores[other.name], bootstrap, *address, other.name).scaled(other.factor)
-            for other in others
-        },
-        gain=against(floor, "gain"),
-        gap=against(ceiling, "gap"),
-    )
-
-
 def printed_of(
     cell: Cell, train: Mapping[str, Any], model: str, measures: TaskMeasures, printed: PaperNumbers
 ) -> tuple[PaperNumber, ...]:
@@ -402,7 +355,7 @@ def _row(one: _Runs, floor: _Runs, ceiling: _Runs, bootstrap: Bootstrap, printed
     cell = one.cell
     found = measured(
         one.scores, None if one is floor else floor.scores, None if one is ceiling else ceiling.scores, one.measures,
-        bootstrap, cell.graph, cell.name, cell.epsilon, cell.axes,
+        bootstrap, cell.graph, cell.name, cell.epsilon, _axes(cell.axes),
     )  # fmt: skip
     model, rounds = str(one.meta.get("model") or "none"), one.meta.get("rounds")
     directed = rounds is not None and "rho" in rounds

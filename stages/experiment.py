@@ -16,21 +16,23 @@ from typing import Any
 
 from graphldp import __version__, methods
 from graphldp.errors import ArtifactError, OptionError, unknown_name
+from graphldp.experiment.cell import learn_cell, learn_majority
+from graphldp.experiment.options import report_seeds
+from graphldp.experiment.plan import Devices, plan_of
+from graphldp.experiment.plan import Plan as Points
+from graphldp.experiment.resources import Memo, Resources
 from graphldp.graph import Graph
-from graphldp.stages.artifacts import plain, read_meta, write_json
+from graphldp.jsonable import plain
+from graphldp.ledger import epsilon_text
+from graphldp.stages.artifacts import read_meta, write_json
 from graphldp.stages.backgrounds import backgrounds_of
 from graphldp.stages.code import code_hash
 from graphldp.stages.download import obtain
 from graphldp.stages.evaluate import measure, write
 from graphldp.stages.graphs import graph_hash, read_graph, read_graph_meta
 from graphldp.stages.grids import Experiment
-from graphldp.stages.learning import learn_cell, learn_majority
 from graphldp.stages.params import Cell, Params, value_text
-from graphldp.stages.paths import epsilon_text, graph_dir
-from graphldp.stages.reports import report_seeds
-from graphldp.stages.resources import Memo, Resources
-from graphldp.stages.setups import Devices, plan_of
-from graphldp.stages.setups import Plan as Points
+from graphldp.stages.paths import graph_dir
 from graphldp.stages.tables import Result
 from graphldp.stages.train import found_meta, runs_meta, write_runs
 
@@ -244,7 +246,7 @@ def _compute(
     else:
         result = learn_cell(graph, points, params, device=device, resources=resources, progress=progress)
         assert result.setup is not None
-        reports = result.setup.meta(folder, report_seeds(params.seeds, params.search.seeds))
+        reports = result.setup.meta(graph_hash(folder), report_seeds(params.seeds, params.search.seeds))
         own = methods.method(cell.method)
         recipe = own if own.learners else result.setup.recipe  # the row is not the learner that was chosen for it
         meta = runs_meta(graph, folder, recipe, cell.mechanism, cell.epsilon, cell.name, params, reports)

@@ -12,19 +12,8 @@ from typing import Any
 
 from graphldp import methods
 from graphldp.errors import OptionError, unknown_name
-from graphldp.stages.params import (
-    Arm,
-    Axes,
-    Cell,
-    Params,
-    SearchParams,
-    TrainParams,
-    build,
-    check,
-    read_yaml,
-    typed,
-    value_text,
-)
+from graphldp.experiment.options import SearchParams, TrainParams
+from graphldp.stages.params import Arm, Axes, Cell, Params, build, check, read_yaml, typed, value_text
 
 __all__ = ["FOLDER", "Experiment", "find", "load_experiment", "names"]
 

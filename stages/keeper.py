@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from graphldp.errors import ArtifactError
+from graphldp.experiment.result import Checkpoint
 from graphldp.stages.artifacts import atomic, file_hash, write_json
-from graphldp.stages.learning import Checkpoint
 
 __all__ = ["Keeper"]
 

@@ -16,7 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphldp.errors import DataError, OptionError
+from graphldp.experiment.plan import Devices, Setup
 from graphldp.graph import Graph
+from graphldp.ledger import epsilon_text
 from graphldp.methods import method
 from graphldp.server import (
     Filtered,
@@ -30,8 +32,7 @@ from graphldp.server import (
 from graphldp.stages.attack import write_rows
 from graphldp.stages.graphs import read_graph
 from graphldp.stages.params import Params
-from graphldp.stages.paths import epsilon_text, graph_dir
-from graphldp.stages.setups import Devices, Setup
+from graphldp.stages.paths import graph_dir
 
 __all__ = ["MeasuredRow", "cells", "headers", "legend", "measure_calibration", "write_measured"]
 

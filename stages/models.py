@@ -10,6 +10,9 @@ import numpy as np
 
 from graphldp import __version__
 from graphldp.errors import ArtifactError, GraphLDPError
+from graphldp.experiment.estimates import average_degree, unit_scale
+from graphldp.experiment.parts import apart_of
+from graphldp.experiment.result import CellResult
 from graphldp.graph import Graph
 from graphldp.learn import TrainedModel, pack, trained, unpack
 from graphldp.ledger import ledger_from_meta
@@ -17,11 +20,8 @@ from graphldp.measures import measures_of
 from graphldp.methods import Method
 from graphldp.stages.artifacts import atomic, require, write_json, write_text
 from graphldp.stages.cards import Floor, card_text
-from graphldp.stages.inputs import average_degree, unit_scale
-from graphldp.stages.learning import CellResult
 from graphldp.stages.params import Params
 from graphldp.stages.reports import CalibratedFile
-from graphldp.stages.splits import apart_of
 
 __all__ = ["CARD", "RECIPE", "WEIGHTS", "load_model", "save_model"]
 

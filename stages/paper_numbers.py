@@ -18,7 +18,8 @@ from typing import Any
 from graphldp import methods
 from graphldp.client import protocol
 from graphldp.errors import DataError, OptionError
-from graphldp.stages.params import Cell, SearchParams, TrainParams, value_text
+from graphldp.experiment.options import SearchParams, TrainParams
+from graphldp.stages.params import Cell, value_text
 
 __all__ = ["Alone", "PaperNumber", "PaperNumbers", "Rule", "changes_of", "load_papers"]
 

@@ -17,30 +17,24 @@ import yaml
 
 from graphldp import methods
 from graphldp.client import names as mechanism_names
-from graphldp.errors import OptionError, unknown_name
-from graphldp.measures import canonical_task, measures_of
+from graphldp.errors import OptionError
+from graphldp.experiment.options import HALF, SearchParams, Settings, TrainParams, check_settings
+from graphldp.experiment.parts import check_classes
 from graphldp.points import AXES
 
 if TYPE_CHECKING:
-    from graphldp.stages.space import Row
+    from graphldp.experiment.space import Row
 
 __all__ = [
-    "INDUCTIVE",
-    "SPACES",
-    "SPLITS",
-    "STRATEGIES",
     "Arm",
     "Axes",
     "Cell",
     "EvaluateParams",
     "Params",
     "RoundsArm",
-    "SearchParams",
     "SurveyArm",
-    "TrainParams",
     "build",
     "check",
-    "check_classes",
     "check_numbers",
     "load",
     "load_settings",
@@ -50,15 +44,8 @@ __all__ = [
     "with_axes",
 ]
 
-STRATEGIES = ("random", "grid", "halving")  # how a search spends its budget
-SPACES = ("shared", "paper")  # and where
 Axes: TypeAlias = tuple[tuple[str, Any], ...]
-HALF = "half"  # of train_fraction
-INDUCTIVE = "inductive"
-SPLITS = ("random", INDUCTIVE)
 # torch, which has these, is not needed to read a grid.
-LINK_LOSSES = ("pairwise", "cross-entropy")
-ACTIVATIONS = ("selu", "relu", "tanh")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -174,79 +161,6 @@ class Cell:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SearchParams:
-    """What every method of a table may try: the same number of points, on the same seeds.
-
-    Attributes:
-        points: how many points are tried.
-        seeds: how many seeds each of them is tried on.
-        learning_rate, weight_decay, dropout, steps: the axes that every method has.
-        options: further axes by name, as `--set` writes them; a row that lacks one searches without it.
-        strategy: `random` draws the points; `grid` takes all there are; `halving` draws more of them, trains them
-            little, and goes on with the best, for the budget of `points` trained to the end.
-        eta: of how many points halving keeps one.
-        rungs: how often halving looks, the end included.
-        space: `shared` by all methods, or `paper`: of a method whose paper says what it searched, that.
-    """
-
-    points: int = 8
-    seeds: int = 2
-    learning_rate: tuple[float, ...] = (0.01,)
-    weight_decay: tuple[float, ...] = (0.001, 0.01, 0.03, 0.1)
-    dropout: tuple[float, ...] = (0.25, 0.75)
-    steps: tuple[int, ...] = (0, 2, 4, 8, 16)
-    options: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
-    strategy: str = "random"
-    eta: int = 3
-    rungs: int = 3
-    space: str = "shared"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TrainParams:
-    """The backbone's and the loop's fixed options, and the task.
-
-    Attributes:
-        model: the backbone; the method's own if empty.
-        hidden, epochs, patience: its width, the updates at most, and how many without improvement end a run.
-        activation: between its layers, of a backbone that has one; the backbone's own if empty.
-        batch_size: training nodes of one update; 0 is all of them, and an epoch one update.
-        neighbors: in batches of a backbone whose layers pass messages: how many a node hears in each while training.
-        standardize: whether inputs are centred on the fill and brought to one scale.
-        train_fraction, validation_fraction: of the labelled nodes; the others are tested on. `half` is half of
-            train_fraction: who has few labels to learn from has no more to choose by. Edges have shares of their own:
-            85, 5 and 10 %.
-        split: `random`, all parts in one graph; or `inductive`, each part a graph of its own, so that neither features
-            nor links of people who are tested are seen in training.
-        task: what is learned; `graphldp.measures` has the names.
-        link_width, link_loss: of link prediction: how many outputs a node has, and `pairwise` or `cross-entropy`.
-    """
-
-    model: str = ""
-    hidden: int = 16
-    epochs: int = 500
-    patience: int = 50
-    batch_size: int = 0
-    neighbors: int = 10
-    standardize: bool = True
-    train_fraction: float = 0.5
-    validation_fraction: float | str = 0.25
-    split: str = "random"
-    task: str = "node-classification"
-    link_width: int = 64
-    link_loss: str = "pairwise"
-    activation: str = ""
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "task", canonical_task(self.task))
-
-    @property
-    def validation(self) -> float:
-        """The share of the labelled nodes that runs are selected by."""
-        return self.train_fraction / 2 if self.validation_fraction == HALF else float(self.validation_fraction)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class EvaluateParams:
     """How means become intervals."""
 
@@ -255,30 +169,24 @@ class EvaluateParams:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Params:
+class Params(Settings):
     """The whole file.
 
     Attributes:
-        seed: the root of all randomness.
         datasets, epsilons: each row stands for each of them.
-        seeds: how many final runs a cell has.
         mechanisms: what is perturbed for the arms.
         arms: rows whose people report once; `rounds`, twice; `surveys`, once each, one after the other.
         references: rows with a budget of their own.
-        search, train, evaluate: the same for every row.
+        evaluate: how means become intervals.
     """
 
-    seed: int = 0
     datasets: tuple[str, ...] = ("cora",)
     epsilons: tuple[float, ...] = (1.0,)
-    seeds: int = 10
     mechanisms: tuple[str, ...] = ()
     arms: tuple[Arm, ...] = ()
     rounds: tuple[RoundsArm, ...] = ()
     surveys: tuple[SurveyArm, ...] = ()
     references: tuple[Arm, ...] = ()
-    search: SearchParams = field(default_factory=SearchParams)
-    train: TrainParams = field(default_factory=TrainParams)
     evaluate: EvaluateParams = field(default_factory=EvaluateParams)
 
     def cells(self) -> list[Cell]:
@@ -490,9 +398,6 @@ def _number(value: Any, place: str, other: str = "") -> float:
 
 def check(params: Params) -> None:
     """Check what one field alone cannot tell."""
-    for name, least in (("seeds", 1), ("seed", 0)):
-        if getattr(params, name) < least:
-            raise OptionError(f"{name} must be at least {least}, got {getattr(params, name)}")
     for index, arm in enumerate(params.references):
         _check_arm(arm, f"references[{index}]", reference=True)
     for place, arm in params.rows().items():
@@ -520,78 +425,28 @@ def check(params: Params) -> None:
     for arm in arms:
         _check_space(params, arm)
     if params.search.options:
-        from graphldp.stages.space import check_axes
+        from graphldp.experiment.space import check_axes
 
         check_axes(params.search, [_searched(params, arm) for arm in arms])
     if params.search.strategy == "grid":
-        from graphldp.stages.space import check_grids
+        from graphldp.experiment.space import check_grids
 
         check_grids({arm.name: _searched(params, arm).grid(_search_of(params, arm)) for arm in arms})
 
 
 def check_numbers(params: Params) -> None:
     """Check every number and word by itself."""
-    search, train, evaluate = params.search, params.train, params.evaluate
-    if train.link_loss not in LINK_LOSSES:
-        raise OptionError(f"train.link_loss must be one of {', '.join(LINK_LOSSES)}, got {train.link_loss!r}")
-    if train.activation and train.activation not in ACTIVATIONS:
-        raise OptionError(
-            f"train.activation must be one of {', '.join(ACTIVATIONS)}, or empty for the backbone's own; got "
-            f"{train.activation!r}"
-        )
-    rules: list[tuple[str, Any, bool, str]] = [
-        (f"{place}.{name}", getattr(part, name), getattr(part, name) >= 1, "at least 1")
-        for place, part, names in (
-            ("search", search, ("points", "seeds")),
-            ("train", train, ("hidden", "epochs", "patience", "link_width")),
-        )
-        for name in names
-    ]
-    rules += [
-        *(("search.learning_rate", x, 0 < x < math.inf, "finite and > 0") for x in search.learning_rate),
-        *(("search.weight_decay", x, 0 <= x < math.inf, "finite and >= 0") for x in search.weight_decay),
-        *(("search.dropout", x, 0 <= x < 1, "in [0, 1)") for x in search.dropout),
-        *(("search.steps", x, x >= 0, ">= 0") for x in search.steps),
-        ("train.batch_size", train.batch_size, train.batch_size >= 0, "at least 1, or 0 for all nodes at once"),
-        (
-            "train.neighbors",
-            train.neighbors,
-            train.neighbors >= 1 or train.neighbors == -1,
-            "at least 1, or -1 for all",
-        ),
-        ("train.train_fraction", train.train_fraction, train.train_fraction > 0, "> 0"),
-        ("train.validation_fraction", train.validation_fraction, train.validation > 0, "> 0"),
-        ("evaluate.resamples", evaluate.resamples, evaluate.resamples >= 100, "at least 100"),
-        ("evaluate.confidence", evaluate.confidence, 0 < evaluate.confidence < 1, "in (0, 1)"),
-    ]
-    rules += [
-        ("search.eta", search.eta, search.eta >= 2, "at least 2"),
-        ("search.rungs", search.rungs, search.rungs >= 1, "at least 1"),
-    ]
-    for name, value, holds, rule in rules:
-        if not holds:
-            raise OptionError(f"{name} must be {rule}, got {value}")
-    for name, word, words in (
-        ("search.strategy", search.strategy, STRATEGIES),
-        ("search.space", search.space, SPACES),
-        ("train.split", train.split, SPLITS),
-    ):
-        if word not in words:
-            raise unknown_name(name, word, words)
-    if train.split == INDUCTIVE and train.task == "link-prediction":
-        raise OptionError(
-            "train.split inductive is for tasks of nodes: link prediction splits edges, between nodes that are all seen"
-        )
-    if not train.train_fraction + train.validation < 1:
-        raise OptionError(
-            "train.train_fraction and train.validation_fraction must leave nodes to test on, so their sum is < 1; got "
-            f"{train.train_fraction} and {train.validation_fraction}"
-        )
+    check_settings(params)
+    evaluate = params.evaluate
+    if evaluate.resamples < 100:
+        raise OptionError(f"evaluate.resamples must be at least 100, got {evaluate.resamples}")
+    if not 0 < evaluate.confidence < 1:
+        raise OptionError(f"evaluate.confidence must be in (0, 1), got {evaluate.confidence}")
 
 
 def _searched(params: Params, arm: Arm) -> Row:
     """Return what there is to search in an arm."""
-    from graphldp.stages.space import Row
+    from graphldp.experiment.space import Row
 
     changes = {name.removeprefix("denoise."): value for name, value in arm.set.items()}
     recipe = methods.method(arm.method).but(changes)
@@ -650,15 +505,6 @@ def _check_pipeline(params: Params, arm: Arm, place: str) -> None:
             raise OptionError(f"{place}: {error}") from None
     if key == "arms" and arm.mechanism not in params.mechanisms:
         raise OptionError(f"{place}.mechanism {arm.mechanism!r} must also stand under mechanisms, which are perturbed")
-
-
-def check_classes(recipe: methods.Method, train: TrainParams) -> None:
-    """Refuse a method whose people are asked what training nodes' classes suggest, where the task has no classes."""
-    if (recipe.rounds is not None or recipe.asks_in_turn) and "accuracy" not in measures_of(train.task).names:
-        raise OptionError(
-            f"method {recipe.name!r} is directed by the classes of training nodes, and over all edges; task "
-            f"{train.task!r} has no classes to learn. Use task node-classification or multi-task, or another method"
-        )
 
 
 def _check_arm(arm: Arm, place: str, *, reference: bool) -> None:

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import math
 from pathlib import Path
 
+from graphldp.ledger import epsilon_text
 from graphldp.measures import DEFAULT_TASK
 
 __all__ = [
     "calibrated_path",
     "directed_name",
-    "epsilon_text",
     "graph_dir",
     "reports_path",
     "resume_path",
@@ -20,11 +19,6 @@ __all__ = [
     "survey_path",
     "trials_path",
 ]
-
-
-def epsilon_text(epsilon: float) -> str:
-    """Return a budget as file names and tables write it: 0.1, 1, 1e-06, inf."""
-    return "inf" if math.isinf(epsilon) else f"{epsilon:.12g}"
 
 
 def graph_dir(data: Path, dataset: str) -> Path:

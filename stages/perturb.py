@@ -2,55 +2,55 @@
 
 from __future__ import annotations
 
-import hashlib
-import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from graphldp import __version__
-from graphldp.client import Reports, VectorMechanism, protocol
+from graphldp.client import Reports, VectorMechanism
 from graphldp.client.directed import DirectedMechanism, first_round, second_round
 from graphldp.client.sets import SetValued
 from graphldp.datasets.own import OwnFeatures, at_ends
 from graphldp.errors import ArtifactError, OptionError
+from graphldp.experiment.addresses import addressed, source_of
+from graphldp.experiment.devices import (
+    PUBLIC_LEVELS,
+    Given,
+    check_options,
+    device_for,
+    draw,
+    graph_facts,
+    nodes_hash,
+    refuse_parts,
+    release_meta,
+)
 from graphldp.graph import Graph
-from graphldp.ledger import ledger_from_meta, release_of
+from graphldp.ledger import epsilon_text
 from graphldp.methods import Rounds
 from graphldp.randomness import SecureSource, Source
-from graphldp.stages.addresses import addressed, source_of
-from graphldp.stages.artifacts import file_hash, plain, read_meta
+from graphldp.stages.artifacts import file_hash, read_meta
 from graphldp.stages.extras import Extras, read_levels, read_rankings, read_scores
 from graphldp.stages.graphs import graph_hash, read_graph
 from graphldp.stages.own import read_features, read_vocabulary
-from graphldp.stages.paths import directed_name, epsilon_text, graph_dir, reports_path
-from graphldp.stages.reports import hash_of_names, write_reports
+from graphldp.stages.paths import directed_name, graph_dir, reports_path
+from graphldp.stages.reports import write_reports
 
 __all__ = [
     "Round",
     "addressed",
     "check_nodes",
-    "check_options",
-    "device_for",
-    "draw",
     "make_command",
-    "nodes_hash",
     "perturb_file",
     "perturb_graph",
-    "refuse_parts",
-    "reports_meta",
     "source_of",
     "write",
 ]
 
 Progress = Callable[[int, int, str], None]
 Say = Callable[[str], None]
-PUBLIC_LEVELS = ("ppm-public", "pldp")
-_FIXED = ("name", "epsilon", "dimensions", "low", "high")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,52 +76,10 @@ def make_command(dataset: str, mechanism: str, epsilon: float) -> str:
     return f"ldp perturb --dataset {dataset} --mechanism {mechanism} --epsilon {epsilon_text(epsilon)}"
 
 
-def device_for(graph: Graph, mechanism: str, epsilon: float, options: Mapping[str, Any]) -> VectorMechanism:
-    """Return what every device of the graph runs; `options` are the mechanism's further ones."""
-    check_options(mechanism, options)
-    return protocol(mechanism, epsilon, graph.dimensions, graph.low, graph.high, **options)
-
-
-def check_options(mechanism: str, options: Mapping[str, Any]) -> None:
-    """Refuse further options that are none: what is given by itself, or declared with the data."""
-    for key in _FIXED:
-        if key in options:
-            raise OptionError(
-                f"{key} is no further option of {mechanism}, got {options[key]!r}: mechanism and epsilon are given by "
-                "themselves, dimensions and range are declared with the data"
-            )
-
-
-def refuse_parts(plan: type[Any], options: Mapping[str, Any]) -> None:
-    """Refuse what belongs to a method's plan of questions among the options of its mechanism."""
-    for part in fields(plan):
-        if part.name in options:
-            raise OptionError(f"{part.name} is a part of the method: --set denoise.{part.name}={options[part.name]}")
-
-
-def nodes_hash(graph: Graph) -> str:
-    """Return a hash of the nodes' names in their order: reports belong to a graph whose nodes are the same."""
-    return hash_of_names(graph.nodes, graph.node_ids or ())
-
-
 def check_nodes(path: Path, meta: Mapping[str, Any], graph: Graph, remedy: str) -> None:
     """Refuse an artifact whose reports are of other nodes than the graph has."""
     if meta["nodes_hash"] != nodes_hash(graph):
         raise ArtifactError(f"{path} holds reports of other nodes than the graph {graph.name} has; {remedy}")
-
-
-def draw(
-    features: Any,
-    device: VectorMechanism,
-    sources: Mapping[int, Source],
-    level: NDArray[np.int32] | None = None,
-    directed: Mapping[int, DirectedMechanism] | None = None,
-) -> Iterator[tuple[int, Reports]]:
-    """Yield each seed's reports. A mechanism without randomness yields one for all of them."""
-    for count, (seed, source) in enumerate(sources.items()):
-        if device.base.deterministic and count:
-            return
-        yield seed, (directed[seed] if directed else device).perturb(features, source, level)
 
 
 def perturb_graph(
@@ -147,22 +105,13 @@ def perturb_graph(
     given = _given(graph, mechanism, epsilon, options or {}, extras or Extras(), seeds, part)
     device, directed = given.device, given.directed is not None
     sources = {seed: source_of(root, dataset, given.of(seed), seed, given.level) for seed in seeds}
-    facts = {**_facts(graph, folder, root), **given.facts}
+    facts = {**graph_facts(graph, graph_hash(folder), root), **given.facts}
     if part is not None:
         facts["rounds"] = part.facts()
     name = directed_name(mechanism, given.facts["selection"]["score_by"]) if directed else mechanism
     path = output or reports_path(data, dataset, name, device.epsilon)
     _keep_real(path)
     return write(path, graph.features, given, sources, facts, progress)
-
-
-def _facts(graph: Graph, folder: Path, root: int) -> dict[str, Any]:
-    return {
-        "dataset": graph.name,
-        "input": graph_hash(folder),
-        "nodes_hash": nodes_hash(graph),
-        "random": addressed(root),
-    }
 
 
 def perturb_file(
@@ -267,31 +216,6 @@ def _keep_real(path: Path, *, secure: bool = False, device: VectorMechanism | No
         raise OptionError(f"{path} is there already, and --secure replaces nothing: name another --output")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Given:
-    """A mechanism, the levels it was given, and what its options have cost already."""
-
-    device: VectorMechanism
-    level: NDArray[np.int32] | None = None
-    ledger: tuple[Mapping[str, Any], ...] = ()
-    directed: Mapping[int, DirectedMechanism] | None = None
-    facts: Mapping[str, Any] = field(default_factory=dict)
-
-    def of(self, seed: int) -> VectorMechanism | DirectedMechanism:
-        """Return what a seed's devices run."""
-        return self.directed[seed] if self.directed else self.device
-
-    def meta(self) -> dict[str, Any]:
-        """Return the mechanism's metadata; of a directed round with every seed's ranking among its options."""
-        out = self.device.meta()
-        if self.directed is not None:
-            own = {str(seed): one.meta()["options"] for seed, one in self.directed.items()}
-            rho = next(iter(own.values()))["rho"]
-            rankings = {seed: options["ranking"] for seed, options in own.items()}
-            out["options"] = {**out["options"], "rho": rho, "rankings": rankings}
-        return out
-
-
 def _given(
     graph: Graph,
     mechanism: str,
@@ -300,7 +224,7 @@ def _given(
     extras: Extras,
     seeds: Sequence[int] = (),
     part: Round | None = None,
-) -> _Given:
+) -> Given:
     level = None if extras.levels is None else read_levels(extras.levels, graph)
     if part is not None:
         check_options(mechanism, options)
@@ -324,9 +248,9 @@ def _given(
         who = mechanism if part is None else "a method of two rounds"
         raise OptionError(f"--scores shares a budget out by feature, which featurerr does; {who} does not")
     if part is not None:
-        return _Given(device=_first(graph, mechanism, epsilon, options, part.plan), level=level)
+        return Given(device=_first(graph, mechanism, epsilon, options, part.plan), level=level)
     device = device_for(graph, mechanism, epsilon, {**options, **(scores.options if scores else {})})
-    return _Given(device=device, level=level, ledger=tuple(scores.ledger) if scores else ())
+    return Given(device=device, level=level, ledger=tuple(scores.ledger) if scores else ())
 
 
 def _first(graph: Graph, mechanism: str, epsilon: float, options: Mapping[str, Any], plan: Rounds) -> VectorMechanism:
@@ -352,7 +276,7 @@ def _directed(
     seeds: Sequence[int],
     level: NDArray[np.int32] | None,
     part: Round | None,
-) -> _Given:
+) -> Given:
     """Return a second round: what is left of the budget, and each seed's own ranking."""
     rankings = read_rankings(path, graph)
     rest = dict(options)
@@ -372,69 +296,13 @@ def _directed(
         raise OptionError(f"{mechanism}: people keep their public level in the second round; give both --levels FILE")
     directed = {seed: DirectedMechanism(device=device, ranking=rankings.of(path, seed), rho=rho) for seed in seeds}
     facts = {"selection": dict(rankings.facts)}
-    return _Given(device=device, level=level, ledger=tuple(rankings.ledger), directed=directed, facts=facts)
-
-
-def _release(meta: Mapping[str, Any], level: NDArray[np.int32] | None) -> str:
-    """Return what identifies a release: what shaped its draws, and, of real reports, a number that nobody else has.
-
-    Draws of one release with the same seed are the same answers; two collections from the same people are two. The
-    number also keeps anybody from confirming a guess of the people's levels.
-    """
-    nonce = "" if meta["random"]["reproducible"] else os.urandom(16).hex()
-    levels = "" if level is None else hashlib.sha256(level.astype(np.int64).tobytes()).hexdigest()
-    return release_of(plain(meta), levels, nonce)
-
-
-def reports_meta(
-    graph: Graph,
-    folder: Path,
-    device: VectorMechanism,
-    *,
-    seeds: Sequence[int],
-    root: int,
-    after: Mapping[str, Any] | None = None,
-    further: Mapping[str, Any] | None = None,
-) -> dict[str, Any]:
-    """Return what the Reports artifact of these devices would say of itself, for who keeps none.
-
-    `after` is the same of the round before, for the second of two. `further` are facts in which a release differs from
-    an ordinary one; they are a part of what identifies it.
-    """
-    ledger = () if after is None else tuple(after["ledger"])
-    rounds = {} if after is None else {"after": after["release"]}
-    facts = {**_facts(graph, folder, root), **rounds, **(further or {})}
-    return _meta(_Given(device=device, ledger=ledger), graph.nodes, seeds, facts)
-
-
-def _meta(given: _Given, nodes: int, seeds: Sequence[int], facts: Mapping[str, Any]) -> dict[str, Any]:
-    device = given.device
-    meta = {
-        "kind": "reports",
-        **given.meta(),
-        "epsilon_exact": device.privacy_loss(),
-        "nodes": nodes,
-        "seeds": list(seeds)[:1] if device.base.deterministic else list(seeds),
-        "deterministic": device.base.deterministic,
-        "library": __version__,
-        **facts,
-    }
-    if given.level is not None and "budgets" in meta:
-        # Public levels are policy, so the users' mean is known exactly. Private ones are nobody's to average: the
-        # distribution says nothing of levels that were given, so the mean is bounded by the largest budget.
-        public = device.name in PUBLIC_LEVELS
-        meta["epsilon_mean"] = (
-            float(np.mean(np.asarray(meta["budgets"])[given.level - 1])) if public else meta["epsilon_max"]
-        )
-    meta["release"] = _release(meta, given.level)
-    meta["ledger"] = [*given.ledger, *ledger_from_meta([meta]).as_json()]
-    return meta
+    return Given(device=device, level=level, ledger=tuple(rankings.ledger), directed=directed, facts=facts)
 
 
 def write(
     path: Path,
     features: Any,
-    given: _Given,
+    given: Given,
     sources: Mapping[int, Source],
     facts: Mapping[str, Any],
     progress: Progress | None,
@@ -442,7 +310,7 @@ def write(
 ) -> Path:
     """Write the artifact, one seed after another; `ids` are the names of those who report, where it carries them."""
     device = given.device
-    meta = _meta(given, int(features.shape[0]), list(sources), facts)
+    meta = release_meta(given, int(features.shape[0]), list(sources), facts)
     stored = meta["seeds"]
 
     def runs() -> Iterator[tuple[int, Reports]]:

@@ -12,19 +12,19 @@ from numpy.typing import NDArray
 
 from graphldp import __version__
 from graphldp.errors import ArtifactError, DataError, OptionError
+from graphldp.experiment.estimates import centred, estimate_of, filtered_inputs, plain_inputs
+from graphldp.experiment.parts import calibration_over
 from graphldp.graph import Graph
 from graphldp.learn import PairScorer, Predicted, TrainedModel, predictions
 from graphldp.ledger import ledger_from_meta
 from graphldp.server import Calibration, shift
 from graphldp.stages.artifacts import expect, file_hash, write_table
 from graphldp.stages.graphs import graph_hash, read_graph
-from graphldp.stages.inputs import centred, estimate_of, filtered_inputs, plain_inputs
 from graphldp.stages.models import WEIGHTS, load_model
 from graphldp.stages.own import read_pairs
 from graphldp.stages.paths import graph_dir
 from graphldp.stages.perturb import check_nodes
 from graphldp.stages.reports import ReportsFile
-from graphldp.stages.tasks import calibration_over
 
 __all__ = ["Wanted", "predict_reports"]
 

@@ -6,7 +6,6 @@ are 0, 1, ...; those of its search are -1, -2, ..., so that neither moves when t
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,6 +18,7 @@ from numpy.typing import NDArray
 
 from graphldp.client import Reports
 from graphldp.errors import ArtifactError
+from graphldp.experiment.devices import hash_of_names
 from graphldp.server import Calibration, Estimate
 from graphldp.stages.artifacts import ParquetSink, expect, open_table, read_meta
 
@@ -27,8 +27,6 @@ __all__ = [
     "CalibratedFile",
     "ReportsFile",
     "SeedFile",
-    "hash_of_names",
-    "report_seeds",
     "write_calibrated",
     "write_reports",
 ]
@@ -40,19 +38,6 @@ CARRIED = (
 )
 _INDEX, _LEVEL, _WEIGHT, _RANKINGS, _ID = "index", "level", "weight", "rankings", "id"
 _NODES_HASH = "nodes_hash"
-
-
-def report_seeds(final: int, search: int) -> list[int]:
-    """Return the seeds of a cell: 0..final-1 for its final runs, -1..-search for its search."""
-    return [*range(final), *range(-1, -search - 1, -1)]
-
-
-def hash_of_names(nodes: int, names: Iterable[str]) -> str:
-    """Return a hash of the nodes' names in their order, and of their number where they have none."""
-    digest = hashlib.sha256(str(nodes).encode())
-    for name in names:
-        digest.update(b"\0" + name.encode())
-    return "sha256:" + digest.hexdigest()
 
 
 def write_reports(

@@ -11,6 +11,8 @@ from numpy.typing import NDArray
 
 from graphldp import __version__
 from graphldp.errors import ArtifactError
+from graphldp.experiment.parts import apart_of, split_of
+from graphldp.experiment.rounds import score_reports, selection_facts
 from graphldp.graph import Graph
 from graphldp.ledger import ledger_from_meta
 from graphldp.server import Scores
@@ -20,8 +22,6 @@ from graphldp.stages.params import Params
 from graphldp.stages.paths import graph_dir
 from graphldp.stages.perturb import check_nodes
 from graphldp.stages.reports import ReportsFile
-from graphldp.stages.rounds import score_reports, selection_facts
-from graphldp.stages.splits import apart_of, split_of
 
 __all__ = ["select"]
 

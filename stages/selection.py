@@ -29,8 +29,10 @@ from graphldp.adversary import (
 from graphldp.client import Reports, VectorMechanism, from_meta, protocol
 from graphldp.client.directed import DirectedMechanism, directed_from_meta
 from graphldp.errors import ArtifactError, OptionError, unknown_name
+from graphldp.experiment.parts import split_of
+from graphldp.experiment.rounds import TwoRounds, joined, score_reports
 from graphldp.graph import Graph
-from graphldp.ledger import spends_of
+from graphldp.ledger import epsilon_text, spends_of
 from graphldp.methods import Rounds
 from graphldp.randomness import generator
 from graphldp.server import (
@@ -47,11 +49,10 @@ from graphldp.splits import Split
 from graphldp.stages.attack import SURE, Tallies
 from graphldp.stages.graphs import read_graph
 from graphldp.stages.params import Params
-from graphldp.stages.paths import epsilon_text, graph_dir
+from graphldp.stages.paths import graph_dir
 from graphldp.stages.perturb import check_nodes
 from graphldp.stages.reports import ReportsFile
-from graphldp.stages.rounds import TwoRounds, check_selection, joined, score_reports
-from graphldp.stages.splits import split_of
+from graphldp.stages.rounds import check_selection
 
 __all__ = [
     "AttributeRow",

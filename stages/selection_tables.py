@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from graphldp.adversary import Rate
+from graphldp.ledger import epsilon_text
 from graphldp.stages.artifacts import write_text
 from graphldp.stages.attack import percent, rate_text, write_rows
-from graphldp.stages.paths import epsilon_text
 from graphldp.stages.selection import GroupRow, Selected, SelectionRow
 
 __all__ = ["TableText", "flat", "markdown", "tables", "write_selection"]

@@ -8,12 +8,14 @@ from typing import Any
 
 from graphldp import __version__, methods
 from graphldp.errors import OptionError
-from graphldp.stages.answers import Question, write_survey
-from graphldp.stages.graphs import read_graph
-from graphldp.stages.params import Params, check_classes
-from graphldp.stages.paths import epsilon_text, graph_dir, survey_path
-from graphldp.stages.reports import report_seeds
-from graphldp.stages.surveys import Surveys
+from graphldp.experiment.options import report_seeds
+from graphldp.experiment.parts import check_classes
+from graphldp.experiment.survey import Question, Surveys
+from graphldp.ledger import epsilon_text
+from graphldp.stages.answers import write_survey
+from graphldp.stages.graphs import graph_hash, read_graph
+from graphldp.stages.params import Params
+from graphldp.stages.paths import graph_dir, survey_path
 
 __all__ = ["make_command", "survey"]
 
@@ -52,7 +54,7 @@ def survey(
     seeds = report_seeds(params.seeds, params.search.seeds)
     asking = Surveys.of(graph, recipe.survey, mechanism, epsilon, params, options)
     meta: dict[str, Any] = {
-        **asking.meta(folder, seeds),
+        **asking.meta(graph_hash(folder), seeds),
         "method": method,
         "name": recipe.cell_name(mechanism),
         "library": __version__,

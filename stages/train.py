@@ -14,8 +14,14 @@ import pyarrow as pa
 
 from graphldp import __version__, methods
 from graphldp.errors import OptionError
+from graphldp.experiment.cell import learn_cell, learn_majority
+from graphldp.experiment.options import report_seeds
+from graphldp.experiment.parts import check_classes
+from graphldp.experiment.plan import Plan, plan_of
+from graphldp.experiment.resources import Resources
+from graphldp.experiment.result import CellResult, Checkpoint, fingerprint
 from graphldp.graph import Graph
-from graphldp.ledger import Ledger, Spend, ledger_from_meta
+from graphldp.ledger import Ledger, Spend, epsilon_text, ledger_from_meta
 from graphldp.measures import measures_of
 from graphldp.stages.answers import SurveyFile
 from graphldp.stages.artifacts import expect, file_hash, write_json, write_table
@@ -23,16 +29,14 @@ from graphldp.stages.cards import floor_of
 from graphldp.stages.denoise import make_command as denoise_command
 from graphldp.stages.graphs import graph_hash, read_graph
 from graphldp.stages.keeper import Keeper
-from graphldp.stages.learning import CellResult, Checkpoint, fingerprint, learn_cell, learn_majority
 from graphldp.stages.models import save_model
-from graphldp.stages.params import Params, check_classes
-from graphldp.stages.paths import calibrated_path, epsilon_text, graph_dir, resume_path, runs_path, survey_path
+from graphldp.stages.params import Params
+from graphldp.stages.paths import calibrated_path, graph_dir, resume_path, runs_path, survey_path
 from graphldp.stages.perturb import check_nodes
 from graphldp.stages.perturb import make_command as perturb_command
-from graphldp.stages.reports import CalibratedFile, report_seeds
-from graphldp.stages.resources import Resources
+from graphldp.stages.reports import CalibratedFile
 from graphldp.stages.rounds import check_selection
-from graphldp.stages.setups import Answered, Plan, Stored, plan_of
+from graphldp.stages.stored import Answered, Stored
 from graphldp.stages.survey import make_command as survey_command
 
 __all__ = [

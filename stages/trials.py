@@ -13,19 +13,21 @@ import pyarrow as pa
 
 from graphldp import methods
 from graphldp.errors import ArtifactError, OptionError
+from graphldp.experiment.cell import search_cell
+from graphldp.experiment.options import report_seeds
+from graphldp.experiment.plan import Devices, plan_of
+from graphldp.experiment.resources import Resources
+from graphldp.experiment.result import fingerprint
+from graphldp.experiment.space import check_axes
+from graphldp.ledger import epsilon_text
 from graphldp.measures import measures_of
 from graphldp.points import AXES
 from graphldp.stages.artifacts import expect, read_meta, read_table, write_table
 from graphldp.stages.code import code_hash
 from graphldp.stages.graphs import graph_hash, read_graph
 from graphldp.stages.keeper import Keeper
-from graphldp.stages.learning import fingerprint, search_cell
 from graphldp.stages.params import Params
-from graphldp.stages.paths import epsilon_text, graph_dir, trials_path
-from graphldp.stages.reports import report_seeds
-from graphldp.stages.resources import Resources
-from graphldp.stages.setups import Devices, plan_of
-from graphldp.stages.space import check_axes
+from graphldp.stages.paths import graph_dir, trials_path
 from graphldp.stages.train import runs_meta, runs_schema, taken_up
 
 __all__ = ["Trial", "make_command", "ranking", "search"]
@@ -98,7 +100,7 @@ def search(
         progress=progress,
     )
     assert result.setup is not None
-    reports = result.setup.meta(folder, report_seeds(finals, params.search.seeds))
+    reports = result.setup.meta(graph_hash(folder), report_seeds(finals, params.search.seeds))
     meta = runs_meta(graph, folder, recipe, mechanism, epsilon, name, params, reports)
     meta |= {
         "kind": "trials",

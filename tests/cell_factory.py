@@ -10,16 +10,18 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from graphldp import methods
 from graphldp.datasets.options import Synthetic
 from graphldp.datasets.synthetic import synthetic_graph
+from graphldp.experiment.options import SearchParams, TrainParams, report_seeds
+from graphldp.experiment.running import RowResult, run_rows
 from graphldp.graph import Graph
 from graphldp.stages.artifacts import read_table
 from graphldp.stages.denoise import denoise
-from graphldp.stages.graphs import write_graph
-from graphldp.stages.params import Params, SearchParams, TrainParams
+from graphldp.stages.graphs import read_graph, write_graph
+from graphldp.stages.params import Params
 from graphldp.stages.paths import graph_dir
 from graphldp.stages.perturb import perturb_graph
-from graphldp.stages.reports import report_seeds
 from graphldp.stages.train import train
 
 SMALL: Mapping[str, Any] = {"nodes": 90, "classes": 3, "degree": 6.0, "dimensions": 24, "words": 6.0}
@@ -36,6 +38,23 @@ def store(data: Path, name: str = NAME, **changes: Any) -> Graph:
     graph = small_graph(name, **changes)
     write_graph(graph, graph_dir(data, name))
     return graph
+
+
+def run(
+    dataset: str,
+    method: str,
+    mechanism: str | None,
+    epsilon: float,
+    *,
+    data: Path,
+    params: Params,
+    changes: Mapping[str, Any] | None = None,
+    **options: Any,
+) -> list[RowResult]:
+    """Run a method on a stored graph in memory, as `ldp run` does, and return its rows."""
+    recipe = methods.method(method).but(changes or {})
+    graph = read_graph(graph_dir(data, dataset))
+    return list(run_rows(graph, recipe, recipe.choose(mechanism), epsilon, params, **options).rows)
 
 
 def small_params(

@@ -18,7 +18,10 @@ FOLDERS = {"graphldp": ROOT / "graphldp", "graphldp.cli": ROOT / "cli", "graphld
 
 # Slow to import: a command imports them when it runs, never when `ldp --help` does.
 HEAVY = {"numpy", "scipy", "torch", "torch_geometric", "sklearn", "pyarrow", "pandas", "matplotlib", "yaml", "dvc"}
-HEAVY_OWN = ("graphldp.stages", "graphldp.client", "graphldp.server", "graphldp.learn", "graphldp.datasets")
+HEAVY_OWN = (
+    *("graphldp.stages", "graphldp.client", "graphldp.server", "graphldp.learn", "graphldp.datasets"),
+    "graphldp.experiment",
+)
 LIGHT_OWN = {"graphldp", "graphldp.errors", "graphldp.cli"}
 
 # Library modules that touch files, and why they may.

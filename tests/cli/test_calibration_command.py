@@ -11,10 +11,11 @@ import numpy as np
 import pytest
 from cell_factory import NAME, files, store
 
+from graphldp.experiment.addresses import source_of
+from graphldp.experiment.devices import device_for
+from graphldp.experiment.estimates import estimate_of
 from graphldp.graph import Graph
 from graphldp.methods import method
-from graphldp.stages.inputs import estimate_of
-from graphldp.stages.perturb import device_for, source_of
 
 
 @pytest.fixture(autouse=True)

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 import yaml
-from cell_factory import NAME, rows, store
+from cell_factory import NAME, rows, run, store
 from ldp_process import environment
 
 from graphldp import methods
@@ -17,7 +17,6 @@ from graphldp.cli import app, console
 from graphldp.stages.artifacts import read_meta
 from graphldp.stages.params import Cell, Params, load
 from graphldp.stages.paths import runs_path
-from graphldp.stages.run import run
 
 ROOT = Path(__file__).resolve().parents[2]
 EPSILON = 4.1  # of which neither round's share is a round number

@@ -15,8 +15,8 @@ from graphldp.client import VectorMechanism, names, protocol
 from graphldp.client.directed import second_round
 from graphldp.client.vote import Vote
 from graphldp.datasets.registry import spec
+from graphldp.experiment.addresses import addressed, source_of
 from graphldp.randomness import generator
-from graphldp.stages.addresses import addressed, source_of
 
 NODES = 6
 MECHANISMS = [name for name in names() if name not in ("esw", "identity", "null")]

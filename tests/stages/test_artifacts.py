@@ -15,6 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from graphldp.errors import ArtifactError
+from graphldp.jsonable import plain
 from graphldp.stages.artifacts import (
     METADATA_KEY,
     ParquetSink,
@@ -22,7 +23,6 @@ from graphldp.stages.artifacts import (
     expect,
     file_hash,
     open_table,
-    plain,
     read_meta,
     read_table,
     require,

@@ -175,8 +175,8 @@ def test_a_first_round_is_paid_for_in_the_second(data: Path, tmp_path: Path) -> 
 
 
 def test_selection_never_sees_a_label_outside_training(data: Path, tmp_path: Path) -> None:
+    from graphldp.experiment.parts import split_of
     from graphldp.stages.graphs import read_graph
-    from graphldp.stages.splits import split_of
 
     first = perturb_graph("synthetic", "mb", 4.0, data=data, seeds=[0])
     before = read_table(select(first, data=data, params=Params(), output=tmp_path / "a.parquet"), "make").column(

@@ -13,14 +13,15 @@ from cell_factory import learn, small_graph, small_params, store
 
 from graphldp import methods
 from graphldp.errors import OptionError
+from graphldp.experiment.cell import _Cell, learn_cell
+from graphldp.experiment.plan import Devices, Learner, Plan, plan_of
+from graphldp.experiment.resources import Memo, Resources
+from graphldp.experiment.result import Checkpoint
 from graphldp.graph import Graph
 from graphldp.points import Point, Rung
 from graphldp.server.embeddings import links
 from graphldp.stages.artifacts import read_meta, read_table
-from graphldp.stages.learning import Checkpoint, _Cell, learn_cell
 from graphldp.stages.params import Params
-from graphldp.stages.resources import Memo, Resources
-from graphldp.stages.setups import Devices, Learner, Plan, plan_of
 
 FLOOR = methods.method("structure")
 

@@ -9,12 +9,23 @@ from typing import Any
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from cell_factory import NAME, calibrate, learn, rows, small_graph, small_params, store
+from cell_factory import NAME, calibrate, learn, rows, run, small_graph, small_params, store
 from runs_factory import grid, write_runs
 
 from graphldp import methods
 from graphldp.client import Reports, protocol
 from graphldp.errors import ArtifactError, DataError, OptionError
+from graphldp.experiment import cell as learning
+from graphldp.experiment import parts as stage
+from graphldp.experiment.cell import learn_cell
+from graphldp.experiment.devices import nodes_hash
+from graphldp.experiment.estimates import average_degree, centred, filtered_apart, filtered_inputs
+from graphldp.experiment.estimates import of_people as people
+from graphldp.experiment.options import report_seeds
+from graphldp.experiment.parts import NodePart, apart_of, part_of, split_of
+from graphldp.experiment.plan import Devices, plan_of
+from graphldp.experiment.result import CellResult
+from graphldp.experiment.survey import Surveys
 from graphldp.graph import Graph
 from graphldp.learn import models
 from graphldp.measures import measures_of
@@ -23,28 +34,19 @@ from graphldp.server import filter_names, kprop, rectify
 from graphldp.server.evidence import Setting, evidence_class, evidence_names, make_evidence
 from graphldp.server.evidence.roles import triangles
 from graphldp.splits import Apart, among, set_apart
-from graphldp.stages import learning
-from graphldp.stages import tasks as stage
 from graphldp.stages.artifacts import read_meta, read_table
 from graphldp.stages.evaluate import measure
 from graphldp.stages.graphs import write_graph
-from graphldp.stages.inputs import average_degree, centred, filtered_apart, filtered_inputs
-from graphldp.stages.inputs import of_people as people
-from graphldp.stages.learning import CellResult, learn_cell
 from graphldp.stages.models import CARD, load_model
 from graphldp.stages.params import Params, check
 from graphldp.stages.paths import graph_dir, reports_path
-from graphldp.stages.perturb import nodes_hash, perturb_graph
+from graphldp.stages.perturb import perturb_graph
 from graphldp.stages.predictions import predict_reports
-from graphldp.stages.reports import CalibratedFile, ReportsFile, report_seeds, write_reports
-from graphldp.stages.run import run
+from graphldp.stages.reports import CalibratedFile, ReportsFile, write_reports
 from graphldp.stages.select import select
-from graphldp.stages.setups import Devices, Stored, plan_of
-from graphldp.stages.splits import apart_of, split_of
+from graphldp.stages.stored import Stored
 from graphldp.stages.survey import survey
-from graphldp.stages.surveys import Surveys
 from graphldp.stages.tables import markdown_text
-from graphldp.stages.tasks import NodePart, part_of
 from graphldp.stages.train import train
 
 PAPERS = Path(__file__).parents[2] / "papers"

@@ -10,11 +10,12 @@ import pytest
 from cell_factory import small_graph, small_params
 
 from graphldp import methods
+from graphldp.experiment.cell import learn_cell
+from graphldp.experiment.options import TrainParams
+from graphldp.experiment.parts import split_of
+from graphldp.experiment.plan import Devices, plan_of
 from graphldp.graph import Graph
-from graphldp.stages.learning import learn_cell
-from graphldp.stages.params import Params, TrainParams
-from graphldp.stages.setups import Devices, plan_of
-from graphldp.stages.splits import split_of
+from graphldp.stages.params import Params
 
 
 def params_of(**train: Any) -> Params:

@@ -13,13 +13,14 @@ from cell_factory import small_graph, small_params
 from graphldp import methods
 from graphldp.client import protocol
 from graphldp.errors import DataError, OptionError
+from graphldp.experiment import cell as learning
+from graphldp.experiment.cell import learn_cell, learn_majority
+from graphldp.experiment.parts import split_of
+from graphldp.experiment.plan import Devices, Plan, plan_of
+from graphldp.experiment.result import CellResult, Checkpoint
 from graphldp.graph import Graph
 from graphldp.randomness import generator
 from graphldp.server import Estimate, rectify
-from graphldp.stages import learning
-from graphldp.stages.learning import CellResult, Checkpoint, learn_cell, learn_majority
-from graphldp.stages.setups import Devices, Plan, plan_of
-from graphldp.stages.splits import split_of
 
 PARAMS = small_params()
 LPGNN = methods.method("lpgnn")

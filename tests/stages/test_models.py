@@ -14,6 +14,7 @@ from cell_factory import NAME, calibrate, files, learn, rows, small_graph, small
 
 from graphldp import __version__
 from graphldp.errors import ArtifactError, DataError, GraphLDPError, OptionError
+from graphldp.experiment.parts import split_of
 from graphldp.ledger import Ledger
 from graphldp.stages.artifacts import file_hash, read_meta, read_table, write_json
 from graphldp.stages.graphs import graph_hash
@@ -21,7 +22,6 @@ from graphldp.stages.models import CARD, RECIPE, WEIGHTS, load_model
 from graphldp.stages.paths import graph_dir, reports_path
 from graphldp.stages.perturb import perturb_graph
 from graphldp.stages.predictions import predict_reports
-from graphldp.stages.splits import split_of
 from graphldp.stages.train import train
 
 PARAMS = small_params(epochs=25)

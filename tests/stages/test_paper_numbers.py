@@ -13,13 +13,14 @@ import yaml
 from graphldp import datasets
 from graphldp.client import option_names
 from graphldp.errors import DataError, OptionError
+from graphldp.experiment.options import SearchParams
 from graphldp.learn import models
 from graphldp.measures import tasks
 from graphldp.methods import Rounds, method
 from graphldp.server.filters import SHARED_OPTIONS
 from graphldp.stages.grids import load_experiment
 from graphldp.stages.paper_numbers import PaperNumbers, Rule, changes_of, load_papers
-from graphldp.stages.params import Cell, SearchParams, load
+from graphldp.stages.params import Cell, load
 
 PAPERS = Path(__file__).parents[2] / "papers"
 YAMLS = sorted(PAPERS.glob("*.yaml"))

@@ -16,6 +16,8 @@ from cell_factory import NAME, SMALL, files, store
 from graphldp import __version__, client
 from graphldp.client import protocol
 from graphldp.errors import ArtifactError, DataError, OptionError
+from graphldp.experiment.addresses import source_of
+from graphldp.experiment.devices import device_for, nodes_hash
 from graphldp.ledger import ledger_from_meta
 from graphldp.randomness import generator
 from graphldp.stages.artifacts import file_hash, read_meta, read_table
@@ -23,7 +25,7 @@ from graphldp.stages.download import import_own
 from graphldp.stages.graphs import graph_hash, read_graph
 from graphldp.stages.own import OwnFiles
 from graphldp.stages.paths import graph_dir, reports_path
-from graphldp.stages.perturb import check_nodes, device_for, nodes_hash, perturb_file, perturb_graph, source_of
+from graphldp.stages.perturb import check_nodes, perturb_file, perturb_graph
 from graphldp.stages.reports import ReportsFile
 
 MAKE = "ldp perturb"
@@ -292,7 +294,7 @@ def test_one_record_moves_her_own_report_and_nothing_else(
 ) -> None:
     """A rare feature, one that is not declared, a missing and an excessive value: all within one person's record."""
     monkeypatch.setattr("graphldp.stages.perturb.SecureSource", Patched)
-    monkeypatch.setattr("graphldp.stages.perturb.os.urandom", lambda count: bytes(count))
+    monkeypatch.setattr("graphldp.experiment.devices.os.urandom", lambda count: bytes(count))
     (tmp_path / "names.txt").write_text("\n".join(VOCABULARY))
     records = {"without": (), "with": (("p04", "hiv", 1.0),), "odd": (("p04", "unheard-of", 9.0), ("p04", "hiv", 0.3))}
     records["again"] = (("p04", "x2", 0.5), ("p04", "rare", math.nan), ("p04", "hiv", 2.0))

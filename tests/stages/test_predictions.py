@@ -13,6 +13,7 @@ import pytest
 from cell_factory import NAME, calibrate, learn, rows, small_graph, small_params, store
 
 from graphldp.errors import ArtifactError, DataError, GraphLDPError, OptionError
+from graphldp.experiment.parts import LinkPart, part_of, target_of
 from graphldp.learn import model, models
 from graphldp.measures import measures_of, tasks
 from graphldp.stages.artifacts import read_meta, read_table
@@ -22,7 +23,6 @@ from graphldp.stages.params import Params
 from graphldp.stages.paths import graph_dir, reports_path
 from graphldp.stages.perturb import perturb_graph
 from graphldp.stages.predictions import Wanted, predict_reports
-from graphldp.stages.tasks import LinkPart, part_of, target_of
 from graphldp.stages.train import train
 
 LINKS = "link-prediction"

@@ -8,27 +8,33 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from cell_factory import NAME, accuracies, calibrate, small_params, store
+from cell_factory import NAME, accuracies, calibrate, run, small_params, store
 
 from graphldp import methods
 from graphldp.client import protocol
 from graphldp.errors import OptionError
+from graphldp.experiment.addresses import source_of
+from graphldp.experiment.cell import learn_cell
+from graphldp.experiment.estimates import (
+    average_degree,
+    calibration_of,
+    centred,
+    estimate_of,
+    filtered_inputs,
+    unit_scale,
+)
+from graphldp.experiment.options import TrainParams
+from graphldp.experiment.parts import split_of
+from graphldp.experiment.plan import Devices, backbone_of, plan_of
 from graphldp.learn import NodeInputs, Options, Problem, fit, model
 from graphldp.server import Filtered, node_weights, rectify, shift
 from graphldp.stages.artifacts import read_meta, read_table
 from graphldp.stages.denoise import denoise
 from graphldp.stages.graphs import read_graph
-from graphldp.stages.inputs import average_degree, calibration_of, centred, estimate_of, filtered_inputs, unit_scale
-from graphldp.stages.learning import learn_cell
 from graphldp.stages.models import load_model
-from graphldp.stages.params import TrainParams
 from graphldp.stages.paths import graph_dir, reports_path
-from graphldp.stages.perturb import source_of
 from graphldp.stages.predictions import predict_reports
 from graphldp.stages.reports import CalibratedFile
-from graphldp.stages.run import run
-from graphldp.stages.setups import Devices, backbone_of, plan_of
-from graphldp.stages.splits import split_of
 from graphldp.stages.train import train
 
 # Methods of two rounds have stages of their own: test_rounds.py; those that ask people in turn none: test_surveys.py.

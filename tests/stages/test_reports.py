@@ -14,10 +14,12 @@ from cell_factory import NAME, SMALL, files, store
 from graphldp import client
 from graphldp.client import Reports, protocol
 from graphldp.errors import ArtifactError
+from graphldp.experiment.addresses import source_of
+from graphldp.experiment.options import report_seeds
 from graphldp.randomness import generator
 from graphldp.server import rectify
-from graphldp.stages.perturb import perturb_graph, source_of
-from graphldp.stages.reports import CARRIED, CalibratedFile, ReportsFile, report_seeds, write_calibrated, write_reports
+from graphldp.stages.perturb import perturb_graph
+from graphldp.stages.reports import CARRIED, CalibratedFile, ReportsFile, write_calibrated, write_reports
 
 MAKE = "ldp perturb --dataset synthetic"
 BUDGETS = {"identity": math.inf, "null": 0.0}

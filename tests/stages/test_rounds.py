@@ -12,11 +12,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import scipy.sparse as sp
-from cell_factory import NAME, accuracies, calibrate, small_graph, small_params, store
+from cell_factory import NAME, accuracies, calibrate, run, small_graph, small_params, store
 
 from graphldp import methods
 from graphldp.client import Reports
 from graphldp.errors import ArtifactError, DataError, GraphLDPError, OptionError
+from graphldp.experiment.options import report_seeds
+from graphldp.experiment.parts import split_of
+from graphldp.experiment.rounds import TwoRounds, joined
 from graphldp.graph import Graph
 from graphldp.ledger import Ledger
 from graphldp.methods import Method, Rounds
@@ -30,11 +33,8 @@ from graphldp.stages.params import Params
 from graphldp.stages.paths import graph_dir, reports_path
 from graphldp.stages.perturb import perturb_file, perturb_graph
 from graphldp.stages.predictions import predict_reports
-from graphldp.stages.reports import CalibratedFile, ReportsFile, report_seeds
-from graphldp.stages.rounds import TwoRounds, joined
-from graphldp.stages.run import run
+from graphldp.stages.reports import CalibratedFile, ReportsFile
 from graphldp.stages.select import select
-from graphldp.stages.splits import split_of
 from graphldp.stages.train import train
 
 NODES, D, INFORMATIVE = 240, 30, (3, 11, 20)

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from cell_factory import NAME, accuracies, files, learn, small_params, store
+from cell_factory import NAME, accuracies, files, learn, run, small_params, store
 
 from graphldp.errors import ArtifactError, OptionError
+from graphldp.experiment import cell as learning
+from graphldp.experiment.running import RowResult
 from graphldp.learn import neighbors
-from graphldp.stages import learning
-from graphldp.stages.run import Outcome, run
 from graphldp.stages.train import train
 
 PARAMS = small_params()
@@ -25,7 +25,7 @@ def data(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def by_name(rows: list[Outcome]) -> dict[str, Outcome]:
+def by_name(rows: list[RowResult]) -> dict[str, RowResult]:
     assert len({row.name for row in rows}) == len(rows)
     return {row.name: row for row in rows}
 

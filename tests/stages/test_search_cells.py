@@ -10,22 +10,22 @@ from typing import Any, ClassVar
 
 import numpy as np
 import pytest
-from cell_factory import NAME, calibrate, rows, small_graph, small_params, store
+from cell_factory import NAME, calibrate, rows, run, small_graph, small_params, store
 from numpy.typing import NDArray
 
 from graphldp import methods
 from graphldp.errors import DataError, OptionError
+from graphldp.experiment import cell as learning
+from graphldp.experiment.cell import learn_cell, search_cell
+from graphldp.experiment.parts import split_of
+from graphldp.experiment.plan import Devices, Plan, plan_of
+from graphldp.experiment.resources import Resources
+from graphldp.experiment.result import CellResult, Checkpoint
 from graphldp.graph import Graph
 from graphldp.server.evidence import Evidence, Setting, evidence_names, make_evidence, register, registry
-from graphldp.stages import learning
 from graphldp.stages.artifacts import read_meta
 from graphldp.stages.denoise import denoise
-from graphldp.stages.learning import CellResult, Checkpoint, learn_cell, search_cell
 from graphldp.stages.params import Params
-from graphldp.stages.resources import Resources
-from graphldp.stages.run import run
-from graphldp.stages.setups import Devices, Plan, plan_of
-from graphldp.stages.splits import split_of
 from graphldp.stages.train import train
 
 HALVING: dict[str, Any] = {"strategy": "halving", "points": 4, "eta": 2, "rungs": 3}

@@ -13,13 +13,13 @@ from graphldp.adversary import Rate, facts_of, reader_of
 from graphldp.client import protocol
 from graphldp.client.directed import directed_from_meta
 from graphldp.errors import OptionError
+from graphldp.experiment.parts import split_of
+from graphldp.experiment.rounds import TwoRounds, joined
 from graphldp.methods import Rounds
 from graphldp.server import attribute_accuracy, degree_correlation, kprop, mean_jaccard, rectify
 from graphldp.server.filtered import Filtered
-from graphldp.stages.rounds import TwoRounds, joined
 from graphldp.stages.selection import Selected, SelectionRow, chance_jaccard, measure_selection
 from graphldp.stages.selection_tables import markdown, tables
-from graphldp.stages.splits import split_of
 
 PARAMS = small_params(seeds=3)
 PAPERS = Path(__file__).resolve().parents[2] / "papers"

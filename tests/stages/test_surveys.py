@@ -9,29 +9,30 @@ from typing import Any
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from cell_factory import NAME, small_graph, small_params, store
+from cell_factory import NAME, run, small_graph, small_params, store
 
 from graphldp import methods
 from graphldp.client import VectorMechanism, from_meta
 from graphldp.client.vote import Vote
 from graphldp.errors import DataError, GraphLDPError, OptionError
+from graphldp.experiment.addresses import source_of
+from graphldp.experiment.cell import _Cell, learn_cell
+from graphldp.experiment.devices import device_for, reports_meta
+from graphldp.experiment.parts import split_of
+from graphldp.experiment.plan import Devices, plan_of
+from graphldp.experiment.resources import Resources
+from graphldp.experiment.space import Row
+from graphldp.experiment.survey import Question, Surveys
 from graphldp.graph import Graph
+from graphldp.jsonable import plain
 from graphldp.ledger import ledger_from_meta
 from graphldp.methods import Survey
 from graphldp.server import rectify
-from graphldp.stages.addresses import source_of
-from graphldp.stages.answers import Question, SurveyFile
-from graphldp.stages.artifacts import file_hash, plain, read_meta, read_table
+from graphldp.stages.answers import SurveyFile
+from graphldp.stages.artifacts import file_hash, read_meta, read_table
 from graphldp.stages.denoise import denoise
-from graphldp.stages.learning import _Cell, learn_cell
-from graphldp.stages.perturb import device_for, reports_meta
-from graphldp.stages.resources import Resources
-from graphldp.stages.run import run
-from graphldp.stages.setups import Devices, plan_of
-from graphldp.stages.space import Row
-from graphldp.stages.splits import split_of
+from graphldp.stages.graphs import graph_hash
 from graphldp.stages.survey import survey
-from graphldp.stages.surveys import Surveys
 from graphldp.stages.train import train
 
 NARROW: dict[str, Any] = {"narrowed": 2, "features": 10, "last": 5}
@@ -197,13 +198,13 @@ def test_surveys_that_differ_are_different_releases_and_say_how_their_draws_are_
     fewer = dataclasses.replace(params, train=dataclasses.replace(params.train, train_fraction=0.2))
     device = device_for(graph, "privset", 2.0, {})
     metas = [
-        reports_meta(graph, folder, device, seeds=[0], root=0),
-        surveys(graph, 2.0).meta(folder, [0]),
-        Surveys.of(graph, Survey(**NARROW, teachers=0.3), "privset", 2.0, params).meta(folder, [0]),
-        Surveys.of(graph, Survey(**NARROW), "privset", 2.0, fewer).meta(folder, [0]),
+        reports_meta(graph, graph_hash(folder), device, seeds=[0], root=0),
+        surveys(graph, 2.0).meta(graph_hash(folder), [0]),
+        Surveys.of(graph, Survey(**NARROW, teachers=0.3), "privset", 2.0, params).meta(graph_hash(folder), [0]),
+        Surveys.of(graph, Survey(**NARROW), "privset", 2.0, fewer).meta(graph_hash(folder), [0]),
     ]
     assert ledger_from_meta(metas).total().epsilon == 8.0
-    assert ledger_from_meta([metas[1], surveys(graph, 2.0).meta(folder, [0])]).total().epsilon == 2.0
+    assert ledger_from_meta([metas[1], surveys(graph, 2.0).meta(graph_hash(folder), [0])]).total().epsilon == 2.0
     assert metas[1]["random"]["address"] == ["perturb", "dataset", "mechanism", "epsilon", "seed", "shape"]
     # Who knows the root can draw a question's noise again by that address.
     first = surveys(graph, 2.0).questions(0)[0]
@@ -316,7 +317,7 @@ def test_a_row_prints_how_many_features_its_people_report_whoever_learns(
     store(tmp_path)
     found = {}
     for place in (0, -1):  # the coin, and votes
-        monkeypatch.setattr("graphldp.stages.learning._Cell.winner", lambda self, best, place=place: place)
+        monkeypatch.setattr("graphldp.experiment.cell._Cell.winner", lambda self, best, place=place: place)
         params = small_params(seeds=2, points=1, epochs=2)
         asked = {"data": tmp_path, "params": params, "options": {"m": 5}, "references": False}
         (row,) = run(NAME, "frontier", "mb", 3.0, **asked)
@@ -456,7 +457,7 @@ def test_what_frontier_asks_is_what_its_votes_learner_asks(tmp_path: Path) -> No
     setup = plan_of(cell, params).setups[-1]
     asking = Surveys.of(cell.graph, Survey(teachers=0.3, features=10), "privset", 2.0, params)
     folder = tmp_path / "graphs" / NAME
-    assert setup.meta(folder, [0]) == asking.meta(folder, [0])
+    assert setup.meta(graph_hash(folder), [0]) == asking.meta(folder, [0])
     votes = setup.estimate(0).votes  # type: ignore[attr-defined]
     np.testing.assert_array_equal(votes, asking.estimate(0, None).votes)  # type: ignore[arg-type]
     assert (votes[:, 0] >= 0).sum() == 63  # of 90
@@ -495,7 +496,7 @@ def test_the_better_one_is_chosen_and_people_have_spent_their_budget_whichever_i
     # The coin's reports are a coin's: no person is asked twice.
     spent = {what for what, *_ in calls}
     assert spent == {"null", "privset", "vote"}
-    monkeypatch.setattr("graphldp.stages.learning._Cell.winner", lambda self, best: 0)
+    monkeypatch.setattr("graphldp.experiment.cell._Cell.winner", lambda self, best: 0)
     result, meta = contest(tmp_path, 0.01, **PLANTED)
     assert result.chosen["options"]["learner"] == "coin"
     assert result.setup.device.name == "null"

@@ -10,23 +10,23 @@ from typing import Any
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
-from cell_factory import NAME, learn, rows, small_graph, small_params, store
+from cell_factory import NAME, learn, rows, run, small_graph, small_params, store
 
 from graphldp import methods
 from graphldp.errors import DataError, OptionError
+from graphldp.experiment import cell as learning
+from graphldp.experiment import parts as stage
+from graphldp.experiment.cell import learn_cell, learn_majority
+from graphldp.experiment.estimates import average_degree
+from graphldp.experiment.options import TrainParams
+from graphldp.experiment.parts import LinkPart, calibration_over, part_of, split_of, target_of
+from graphldp.experiment.plan import Devices, plan_of
+from graphldp.experiment.result import CellResult
 from graphldp.graph import Graph
 from graphldp.learn import EdgeSplit, edge_split
 from graphldp.measures import measures_of, tasks
 from graphldp.server import kprop
-from graphldp.stages import learning
-from graphldp.stages import tasks as stage
-from graphldp.stages.inputs import average_degree
-from graphldp.stages.learning import CellResult, learn_cell, learn_majority
-from graphldp.stages.params import Params, TrainParams
-from graphldp.stages.run import run
-from graphldp.stages.setups import Devices, plan_of
-from graphldp.stages.splits import split_of
-from graphldp.stages.tasks import LinkPart, calibration_over, part_of, target_of
+from graphldp.stages.params import Params
 from graphldp.stages.train import runs_schema
 
 # One of each kind: a linear filter, a threshold behind the filter, node weights.

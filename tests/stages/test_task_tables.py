@@ -10,9 +10,10 @@ import pytest
 from runs_factory import grid, write_runs
 
 from graphldp.errors import ArtifactError
+from graphldp.experiment.options import TrainParams
 from graphldp.stages.evaluate import measure, write
 from graphldp.stages.findings import find
-from graphldp.stages.params import Cell, Params, TrainParams
+from graphldp.stages.params import Cell, Params
 from graphldp.stages.tables import Result, metrics, read_csv
 
 PAPERS = Path(__file__).parents[2] / "papers"

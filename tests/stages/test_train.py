@@ -17,10 +17,10 @@ from cell_factory import NAME, accuracies, calibrate, files, learn, rows, small_
 
 from graphldp import __version__
 from graphldp.errors import ArtifactError, DataError, OptionError
+from graphldp.experiment.parts import split_of
 from graphldp.stages.artifacts import file_hash, read_meta
 from graphldp.stages.graphs import graph_hash, write_graph
 from graphldp.stages.paths import calibrated_path, graph_dir, resume_path, runs_path
-from graphldp.stages.splits import split_of
 from graphldp.stages.train import make_command, runs_schema, train
 
 PARAMS = small_params()

@@ -8,15 +8,16 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from cell_factory import NAME, files, small_params, store
+from cell_factory import NAME, files, run, small_params, store
 
 from graphldp import methods
 from graphldp.errors import OptionError
-from graphldp.stages import learning, trials
+from graphldp.experiment import cell as learning
+from graphldp.experiment.options import SearchParams
+from graphldp.experiment.space import Row
+from graphldp.stages import trials
 from graphldp.stages.artifacts import read_meta, read_table, write_table
-from graphldp.stages.params import Params, SearchParams
-from graphldp.stages.run import run
-from graphldp.stages.space import Row
+from graphldp.stages.params import Params
 from graphldp.stages.trials import ranking, search
 
 

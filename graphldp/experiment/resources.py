@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from graphldp.errors import OptionError
 
 if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
+
     from graphldp.learn import Outcome
+    from graphldp.learn.rows import Stores
     from graphldp.learn.team import Team
 
 __all__ = ["Memo", "Resources", "memory_bytes"]
@@ -54,14 +56,14 @@ class Resources:
     Attributes:
         max_memory: bytes that training may take beside the data, by estimate; None is no bound.
         team: the processes that share the runs; None alone.
-        scratch: where filtered inputs that memory does not hold may be for a while; None is nowhere.
+        stores: opens where filtered inputs that memory does not hold may be for a while; None is nowhere.
         note: is told, in one line, what the bound has changed.
         memo: what other cells of the same graph have computed already; None computes everything.
     """
 
     max_memory: int | None = None
     team: Team | None = None
-    scratch: Path | None = None
+    stores: Callable[[], AbstractContextManager[Stores]] | None = None
     note: Callable[[str], None] | None = None
     memo: Memo | None = None
 

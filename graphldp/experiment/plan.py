@@ -10,11 +10,18 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from functools import cache
-from pathlib import Path
 from typing import Any, Protocol
 
-from graphldp.client import VectorMechanism, from_meta
+from graphldp.client import VectorMechanism
 from graphldp.errors import OptionError
+from graphldp.experiment.addresses import source_of
+from graphldp.experiment.devices import device_for, reports_meta
+from graphldp.experiment.estimates import calibration_of, estimate_of
+from graphldp.experiment.options import INDUCTIVE, SearchParams, Settings, TrainParams
+from graphldp.experiment.parts import check_task, learners_of, task_of
+from graphldp.experiment.rounds import TwoRounds
+from graphldp.experiment.space import Row, own_search, sorted_out
+from graphldp.experiment.survey import Surveys
 from graphldp.graph import Graph
 from graphldp.learn import Backbone, model
 from graphldp.learn.neighbors import missing_sampler
@@ -22,27 +29,17 @@ from graphldp.methods import Method, Survey, method
 from graphldp.points import AXES, Point, Rung, run_epochs
 from graphldp.server import Calibration, Estimate
 from graphldp.server.evidence import Evidence, make_evidence
-from graphldp.stages.answers import SurveyFile
-from graphldp.stages.inputs import calibration_of, estimate_of
-from graphldp.stages.params import INDUCTIVE, Params, SearchParams, TrainParams
-from graphldp.stages.perturb import device_for, reports_meta, source_of
-from graphldp.stages.reports import CalibratedFile
-from graphldp.stages.rounds import TwoRounds
-from graphldp.stages.space import Row, own_search, sorted_out
-from graphldp.stages.surveys import Surveys
-from graphldp.stages.tasks import check_task, learners_of, task_of
 
 __all__ = [
-    "Answered",
     "Devices",
     "Learner",
     "Plan",
     "Setup",
     "Source",
-    "Stored",
     "backbone_of",
+    "evidence_of",
+    "patience_of",
     "plan_of",
-    "stored_device",
 ]
 
 
@@ -57,7 +54,7 @@ class Setup:
         estimate: a seed's estimate, with any threshold before the filter behind it.
         calibration: the filter, and what follows it, at a depth K.
         backbone, patience: what is learned with.
-        meta: what the artifacts of these reports say of themselves, given the graph's folder and the seeds.
+        meta: what the artifacts of these reports say of themselves, given the graph's hash and the seeds.
         evidence: what the model gets instead of the filtered estimate, or None.
         asked: what the row's people ran, where this learner is one of several and reads nothing of theirs; or None.
     """
@@ -69,7 +66,7 @@ class Setup:
     calibration: Callable[[int], Calibration]
     backbone: Backbone
     patience: int
-    meta: Callable[[Path, Sequence[int]], dict[str, Any]]
+    meta: Callable[[str, Sequence[int]], dict[str, Any]]
     evidence: Evidence | None = None
     asked: VectorMechanism | None = None
 
@@ -161,7 +158,7 @@ def _distinct(values: Sequence[Any]) -> list[Any]:
     return sorted(found) if numbers else sorted(found, key=json.dumps)
 
 
-def plan_of(source: Source, params: Params) -> Plan:
+def plan_of(source: Source, params: Settings) -> Plan:
     """Return what a cell will try. Whatever is wrong with a point shows here, before anything is trained.
 
     A method that chooses among learners tries all of their points, and a point says whose it is.
@@ -196,7 +193,7 @@ def plan_of(source: Source, params: Params) -> Plan:
     )
 
 
-def _check_batches(recipe: Method, plan: Plan, params: Params) -> None:
+def _check_batches(recipe: Method, plan: Plan, params: Settings) -> None:
     """Refuse batches of nodes for a model that cannot be trained in them here, before another one is trained."""
     if not params.train.batch_size or not task_of(params.train).by_node:
         return
@@ -207,7 +204,7 @@ def _check_batches(recipe: Method, plan: Plan, params: Params) -> None:
             raise OptionError(f"method {recipe.name!r}{f', learner {learner!r}' if learner else ''}: {missing}")
 
 
-def _of_learner(source: Source, params: Params, name: str) -> Plan:
+def _of_learner(source: Source, params: Settings, name: str) -> Plan:
     """Return the points of one of several learners: as many as every method has, or all that it has.
 
     Its own axes stay as they are: what a table searches under the same name belongs to the other rows.
@@ -220,7 +217,7 @@ def _of_learner(source: Source, params: Params, name: str) -> Plan:
 
 
 def _plan(
-    source: Source, params: Params, search: SearchParams, candidates: tuple[Point, ...], rungs: tuple[Rung, ...]
+    source: Source, params: Settings, search: SearchParams, candidates: tuple[Point, ...], rungs: tuple[Rung, ...]
 ) -> Plan:
     setups: dict[str, Setup] = {}
     for point in candidates:
@@ -280,7 +277,7 @@ class Devices:
     mechanism: str
     epsilon: float
     options: Mapping[str, Any]
-    params: Params
+    params: Settings
 
     @property
     def row(self) -> Row:
@@ -313,10 +310,10 @@ class Devices:
             source = source_of(params.seed, graph.name, client, seed)
             return estimate_of(client.perturb(graph.features, source), first)
 
-        def meta(folder: Path, seeds: Sequence[int]) -> dict[str, Any]:
+        def meta(content: str, seeds: Sequence[int]) -> dict[str, Any]:
             if rounds is not None:
-                return rounds.meta(folder, seeds)
-            return reports_meta(graph, folder, client, seeds=seeds, root=params.seed)
+                return rounds.meta(content, seeds)
+            return reports_meta(graph, content, client, seeds=seeds, root=params.seed)
 
         patience = patience_of(params.train, training)
         return Setup(
@@ -339,121 +336,3 @@ class Devices:
         if recipe.mechanisms == ("null",) != self.recipe.mechanisms:
             return replace(self, recipe=recipe, mechanism="null", epsilon=0.0, options={})
         return replace(self, recipe=recipe)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class _Artifact:
-    """What people have said, in an artifact: only what is made of it can be searched.
-
-    Attributes:
-        graph: whose people they are.
-        file: the artifact.
-        params: where a coin's draws come from, and what is learned with unless a point says otherwise.
-        other: the method, where it is not the artifact's.
-    """
-
-    graph: Graph
-    file: CalibratedFile | SurveyFile
-    params: Params
-    other: Method | None = None
-
-    @property
-    def recipe(self) -> Method:
-        """The method, with what the command that made the artifact has changed in it."""
-        if self.other is not None:
-            return self.other
-        return method(self.file.meta["method"]).but(self.file.meta.get("changes", {}))
-
-    @property
-    def row(self) -> Row:
-        """What there is to search."""
-        mechanism, model = str(self.file.meta["mechanism"]), self.params.train.model
-        return Row(recipe=self.recipe, mechanism=mechanism, model=model, depths=self._depths())
-
-    def setup(self, options: Mapping[str, Any]) -> Setup:
-        """Return what a point's options mean; those that the artifact has behind it are an error."""
-        own, changes, training = sorted_out(options)
-        past = [*own, *(f"denoise.{key}" for key in changes if key in self._past())]
-        if past:
-            raise OptionError(
-                f"{self.file.path} has its {', '.join(past)} behind it, so that cannot be searched here: `ldp run` "
-                "perturbs, denoises and searches at once"
-            )
-        recipe, device = self.recipe.but(changes), stored_device(self.file.meta)
-
-        def calibration(steps: int) -> Calibration:
-            return self._calibration(recipe, steps, device, changed=bool(changes))
-
-        patience = patience_of(self.params.train, training)
-        return Setup(
-            recipe=recipe,
-            device=device,
-            key=str(self.file.path),
-            estimate=self.file.load,
-            calibration=calibration,
-            backbone=backbone_of(recipe, self.params.train, training),
-            patience=patience,
-            meta=lambda folder, seeds: dict(self.file.meta),
-            evidence=evidence_of(recipe, calibration, recipe.steps(self.params.search.steps)[0]),
-        )
-
-    def _depths(self) -> tuple[int, ...] | None:
-        """Return the filter depths that it was made for; None where it leaves them open."""
-        return None
-
-    def _past(self) -> tuple[str, ...]:
-        """Return which parts of the method the artifact has behind it."""
-        return self.recipe.round_options()
-
-    def _calibration(self, recipe: Method, steps: int, device: VectorMechanism, *, changed: bool) -> Calibration:
-        return calibration_of(recipe, steps, device, self.graph, whole=self.params.train.split != INDUCTIVE)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Stored(_Artifact):
-    """Estimates in an artifact, with any threshold before the filter behind them."""
-
-    file: CalibratedFile
-
-    def _depths(self) -> tuple[int, ...]:
-        return tuple(int(steps) for steps in self.file.meta["steps"])
-
-    def _past(self) -> tuple[str, ...]:
-        before = ("before", "tau") if self.recipe.threshold == "before" else ("before",)
-        return (*before, *self.recipe.round_options())
-
-    def _calibration(self, recipe: Method, steps: int, device: VectorMechanism, *, changed: bool) -> Calibration:
-        filters = self.file.filters()
-        if self.params.train.split != INDUCTIVE and not changed and self.other is None:
-            return filters[steps]
-        one = _Artifact._calibration(self, recipe, steps, device, changed=changed)
-        if one.weighting != next(iter(filters.values())).weighting:
-            raise OptionError(
-                f"{self.file.path} lacks the node weights of the filter {recipe.filter}: `ldp run` can search it"
-            )
-        return one
-
-    def of(self, recipe: Method) -> Stored:
-        """Return the same estimates, learned from by another method."""
-        return replace(self, other=recipe)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Answered(_Artifact):
-    """What people have said in turn, in an artifact."""
-
-    file: SurveyFile
-
-    def of(self, recipe: Method) -> Answered | Devices:
-        """Return the same answers, learned from by another method; a coin's, for one that nobody tells anything."""
-        if recipe.mechanisms == ("null",):
-            return Devices(
-                graph=self.graph, recipe=recipe, mechanism="null", epsilon=0.0, options={}, params=self.params
-            )
-        return replace(self, other=recipe)
-
-
-def stored_device(meta: Mapping[str, Any]) -> VectorMechanism:
-    """Return what the devices of an artifact ran; of two rounds, the second."""
-    options = {key: value for key, value in meta["options"].items() if key not in ("ranking", "rankings", "rho")}
-    return from_meta({**meta, "options": options})

@@ -17,7 +17,9 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from graphldp.errors import OptionError
+from graphldp.errors import DataError, OptionError
+from graphldp.experiment.estimates import average_degree, filtered_apart, filtered_inputs
+from graphldp.experiment.options import INDUCTIVE, Settings, TrainParams
 from graphldp.graph import Graph
 from graphldp.learn import (
     EdgeSplit,
@@ -43,20 +45,20 @@ from graphldp.methods import Method, method
 from graphldp.randomness import generator
 from graphldp.server import Calibration, Estimate
 from graphldp.server.evidence import evidence_class
-from graphldp.splits import Apart, among
-from graphldp.stages.inputs import average_degree, filtered_apart, filtered_inputs
-from graphldp.stages.params import INDUCTIVE, Params, TrainParams, check_classes
-from graphldp.stages.splits import apart_of, split_of
+from graphldp.splits import Apart, among, random_split, set_apart
 
 __all__ = [
     "Part",
+    "apart_of",
     "calibration_over",
+    "check_classes",
     "check_task",
     "final_scores",
     "fits",
     "learners_of",
     "part_of",
     "problem_of",
+    "split_of",
     "target_of",
     "task_of",
 ]
@@ -105,6 +107,15 @@ def learners_of(recipe: Method, train: TrainParams) -> tuple[str, ...]:
     """Return the learners among which a method chooses: those that fit, of what it has for such a split."""
     names = recipe.unseen if train.split == INDUCTIVE else recipe.learners
     return tuple(name for name in names if fits(method(name), train))
+
+
+def check_classes(recipe: Method, train: TrainParams) -> None:
+    """Refuse a method whose people are asked what training nodes' classes suggest, where the task has no classes."""
+    if (recipe.rounds is not None or recipe.asks_in_turn) and "accuracy" not in measures_of(train.task).names:
+        raise OptionError(
+            f"method {recipe.name!r} is directed by the classes of training nodes, and over all edges; task "
+            f"{train.task!r} has no classes to learn. Use task node-classification or multi-task, or another method"
+        )
 
 
 def target_of(graph: Graph) -> NDArray[np.float64]:
@@ -260,7 +271,7 @@ class LinkPart(Part):
         return {"auc": 0.5, "average_precision": 0.5}, {"auc": 0.5, "average_precision": 0.5}
 
 
-def part_of(graph: Graph, params: Params, seed: int) -> Part:
+def part_of(graph: Graph, params: Settings, seed: int) -> Part:
     """Return a seed's part: the same for every method of a table."""
     name = measures_of(params.train.task).task
     if name == "link-prediction":
@@ -339,3 +350,32 @@ def final_scores(
         )
         out.append(part.scores(classes, values, part.split.test))
     return out
+
+
+def split_of(graph: Graph, params: Settings, seed: int) -> Split:
+    """Return the split of a seed: the same for every method of a table.
+
+    It is of the nodes with a label, whatever is learned; where nobody has one and none is learned, it is of all nodes.
+    """
+    labelled = np.flatnonzero(graph.labels >= 0)
+    if params.train.task == "regression" and not labelled.size:
+        labelled = np.arange(graph.nodes)
+    if labelled.size < 3:
+        raise DataError(
+            f"graph {graph.name} has {labelled.size} nodes with a label; to train, to validate and to test it needs 3"
+            + ("" if labelled.size else ". Link prediction and regression need none")
+        )
+    return random_split(
+        labelled,
+        generator(params.seed, "split", graph.name, seed),
+        train=params.train.train_fraction,
+        validation=params.train.validation,
+    )
+
+
+def apart_of(graph: Graph, params: Settings, seed: int) -> Apart | None:
+    """Return who is in which part where each part is a graph of its own; None where all are in one."""
+    if params.train.split != INDUCTIVE:
+        return None
+    rng = generator(params.seed, "apart", graph.name, seed)
+    return set_apart(split_of(graph, params, seed), graph.nodes, rng)

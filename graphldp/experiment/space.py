@@ -14,11 +14,11 @@ from typing import Any
 
 from graphldp.client import option_names
 from graphldp.errors import OptionError
+from graphldp.experiment.options import SearchParams
 from graphldp.methods import Method
 from graphldp.points import AXES, Point, Rung, Space, grid, halving, points
 from graphldp.server import filter_entry
 from graphldp.server.filters import SHARED_OPTIONS
-from graphldp.stages.params import SearchParams
 
 __all__ = ["DENOISE", "LOOP", "TRAIN", "Row", "check_axes", "check_grids", "own_search", "sorted_out"]
 

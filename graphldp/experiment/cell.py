@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
@@ -16,6 +15,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphldp.errors import DataError
+from graphldp.experiment.estimates import centred, evidence_inputs, plain_inputs, unit_scale
+from graphldp.experiment.options import Settings
+from graphldp.experiment.parts import Part, final_scores, part_of, problem_of, task_of, weighted_problem_of
+from graphldp.experiment.plan import Learner, Plan, Setup
+from graphldp.experiment.resources import Resources
+from graphldp.experiment.result import CellResult, Checkpoint
 from graphldp.graph import Graph
 from graphldp.learn import (
     Interrupted,
@@ -29,95 +34,19 @@ from graphldp.learn import (
     chosen_point,
     runs_of,
 )
+from graphldp.learn.rows import Stores
 from graphldp.measures import measures_of
 from graphldp.points import run_epochs, survivors
 from graphldp.randomness import seed_of
 from graphldp.server import Calibration, Estimate, shift
 from graphldp.server.evidence import Setting
-from graphldp.stages.inputs import centred, evidence_inputs, plain_inputs, unit_scale
-from graphldp.stages.params import Params
-from graphldp.stages.resources import Resources
-from graphldp.stages.setups import Learner, Plan, Setup
-from graphldp.stages.stores import ArrowStores
-from graphldp.stages.tasks import (
-    Part,
-    final_scores,
-    part_of,
-    problem_of,
-    task_of,
-    weighted_problem_of,
-)
 
-__all__ = ["CellResult", "Checkpoint", "learn_cell", "learn_majority", "search_cell"]
+__all__ = ["learn_cell", "learn_majority", "search_cell"]
 
 Progress = Callable[[int, int, str], None]
 
 
-@dataclass(slots=True)
-class Checkpoint:
-    """Where an interrupted cell goes on: the phase it was in, what is finished of the search, the trainer's states.
-
-    Attributes:
-        fingerprint: what the cell computes; a checkpoint of anything else is not taken up.
-        phase: `search` or `final`.
-        rows: the rows of the search's finished batches, rung by rung.
-        records: what the trainer noted of these batches.
-        state: of the batch that was being trained, as bytes; None between two batches.
-        waiting: the states of batches that wait for the next rung, by their place.
-    """
-
-    fingerprint: str
-    phase: str
-    rows: list[dict[str, Any]]
-    records: list[dict[str, Any]]
-    state: bytes | None
-    waiting: dict[int, bytes]
-
-    def to_bytes(self) -> bytes:
-        """Return it as one piece, for other processes."""
-        names = ("fingerprint", "phase", "rows", "records")
-        states = ([] if self.state is None else [(-1, self.state)]) + sorted(self.waiting.items())
-        facts = {name: getattr(self, name) for name in names}
-        head = json.dumps({**facts, "states": [[place, len(data)] for place, data in states]}).encode()
-        return b"%d\n%b%b" % (len(head), head, b"".join(data for _, data in states))
-
-    @classmethod
-    def from_bytes(cls, data: bytes) -> Checkpoint:
-        """Read it back."""
-        length, _, rest = data.partition(b"\n")
-        facts = json.loads(rest[: int(length)])
-        states, start = {}, int(length)
-        for place, size in facts.pop("states"):
-            states[place] = rest[start : start + size]
-            start += size
-        return cls(**facts, state=states.pop(-1, None), waiting=states)
-
-
-@dataclass(slots=True, kw_only=True, eq=False)
-class CellResult:
-    """What a cell has become.
-
-    Attributes:
-        rows: one per run, search and final.
-        chosen: the point that the search chose.
-        steps: its depth K.
-        setup: what it means.
-        problem, outcome, runs: of the final runs, for saving a model. All of them are None for a method that learns
-            nothing.
-        records: what the trainer noted of each batch of the search.
-    """
-
-    rows: list[dict[str, Any]]
-    chosen: dict[str, Any]
-    steps: int = 0
-    setup: Setup | None = None
-    problem: Problem | None = None
-    outcome: Outcome | None = None
-    runs: Sequence[Run] = ()
-    records: Sequence[dict[str, Any]] = ()
-
-
-def learn_majority(graph: Graph, params: Params) -> CellResult:
+def learn_majority(graph: Graph, params: Settings) -> CellResult:
     """Score on every final split what looks at neither features nor edges: the commonest class, the mean, chance."""
     rows = []
     for seed in range(params.seeds):
@@ -132,7 +61,7 @@ def learn_majority(graph: Graph, params: Params) -> CellResult:
 def learn_cell(
     graph: Graph,
     plan: Plan,
-    params: Params,
+    params: Settings,
     *,
     device: str = "auto",
     resources: Resources | None = None,
@@ -158,7 +87,7 @@ def learn_cell(
 def search_cell(
     graph: Graph,
     plan: Plan,
-    params: Params,
+    params: Settings,
     *,
     device: str = "auto",
     resources: Resources | None = None,
@@ -208,7 +137,7 @@ class _Cell:
 
     graph: Graph
     plan: Plan
-    params: Params
+    params: Settings
     device: str
     resources: Resources
     progress: Progress | None
@@ -223,7 +152,7 @@ class _Cell:
     matrices: dict[tuple[str, int], NDArray[np.float32]] = field(default_factory=dict)
     parts: dict[int, Part] = field(default_factory=dict)
     built: tuple[list[int], Problem, list[Run]] | None = None
-    stores: ArrowStores | None = None
+    stores: Stores | None = None
 
     @contextmanager
     def kept(
@@ -236,8 +165,8 @@ class _Cell:
             self.waiting = {place: State.from_bytes(data) for place, data in checkpoint.waiting.items()}
         try:
             with ExitStack() as stack:
-                if self.resources.scratch is not None:
-                    self.stores = stack.enter_context(ArrowStores(self.resources.scratch))
+                if self.resources.stores is not None:
+                    self.stores = stack.enter_context(self.resources.stores())
                 yield
         except KeyboardInterrupt as stop:
             state = stop.state if isinstance(stop, Interrupted) else self.state
@@ -683,8 +612,3 @@ def _row(role: str, point: int, seed: int, values: dict[str, Any], part: Part) -
         **dict.fromkeys(scores),
         **{f"{name}_{measures.parts}": size for name, size in sizes},
     }
-
-
-def fingerprint(*parts: Any) -> str:
-    """Return a hash of JSON-able parts: what a checkpoint must agree with to be taken up."""
-    return hashlib.sha256(json.dumps(parts, sort_keys=True, default=str).encode()).hexdigest()

@@ -8,31 +8,62 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from numpy.typing import NDArray
 
-from graphldp.client import VectorMechanism, from_meta, protocol
+from graphldp.client import Reports, VectorMechanism, from_meta, protocol
 from graphldp.client.sets import SetValued
 from graphldp.client.vote import Vote
 from graphldp.errors import DataError, OptionError
+from graphldp.experiment.addresses import addressed, source_of
+from graphldp.experiment.devices import check_options, device_for, refuse_parts, reports_meta
+from graphldp.experiment.options import Settings
+from graphldp.experiment.parts import apart_of, split_of
+from graphldp.experiment.rounds import split_facts
 from graphldp.graph import Graph
 from graphldp.methods import Survey
 from graphldp.randomness import Source, generator, seed_of
 from graphldp.server import Calibration, Estimate, rectify
 from graphldp.server.class_means import ClassMeans, Wave, class_means
-from graphldp.server.voting import CALIBRATING, memberships, teachers_and_voters
+from graphldp.server.voting import CALIBRATING, Surveyed, memberships, teachers_and_voters
 from graphldp.splits import Apart
-from graphldp.stages.addresses import addressed, source_of
-from graphldp.stages.answers import VOTE, Question, heard
-from graphldp.stages.params import Params
-from graphldp.stages.perturb import check_options, device_for, refuse_parts, reports_meta
-from graphldp.stages.rounds import split_facts
-from graphldp.stages.splits import apart_of, split_of
 
-__all__ = ["Surveys"]
+__all__ = ["VOTE", "Question", "Surveys", "heard"]
+
+VOTE = "vote"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Question:
+    """One question of a survey: who was asked, and what they said.
+
+    Attributes:
+        name: `first` and `second`, about features, or `vote`.
+        people: the nodes, in the order in which they were asked.
+        features: which features it was about, increasing; of a vote all.
+        answers: what they said, one row for each of them; a dimension of the mechanism is a place in `features`.
+    """
+
+    name: str
+    people: NDArray[np.int64]
+    features: NDArray[np.int64]
+    answers: Reports
+
+
+def heard(questions: Sequence[Question], nodes: int, dimensions: int) -> Surveyed:
+    """Return what a learner gets of a survey: who named which classes. The last question is the vote."""
+    vote = questions[-1]
+    votes = np.full((nodes, vote.answers.m), -1, dtype=np.int16)
+    votes[vote.people] = vote.answers.value
+    facts = vote.answers.meta
+    nothing = np.zeros((1, facts["classes"]))
+    law = Vote.of(float(facts["epsilon"]), nothing, nothing[0], facts["low"], facts["high"], facts["m"])
+    present, absent = law.chances()
+    nobody = sp.csr_array((nodes, dimensions), dtype=np.float32)
+    return Surveyed(matrix=nobody, fill=0.0, votes=votes, present=present, absent=absent)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -52,7 +83,7 @@ class Surveys:
     mechanism: str
     epsilon: float
     options: Mapping[str, Any]
-    params: Params
+    params: Settings
     device: VectorMechanism
 
     @classmethod
@@ -62,7 +93,7 @@ class Surveys:
         survey: Survey,
         mechanism: str,
         epsilon: float,
-        params: Params,
+        params: Settings,
         options: Mapping[str, Any] | None = None,
     ) -> Surveys:
         """Return the surveys, with everything that can be wrong in them checked before anything is drawn."""
@@ -196,7 +227,7 @@ class Surveys:
         root, name = self.params.seed, self.graph.name
         return source_of(root, name, device, seed, survey=question, people=people, features=features)
 
-    def meta(self, folder: Path, seeds: Sequence[int]) -> dict[str, Any]:
+    def meta(self, content: str, seeds: Sequence[int]) -> dict[str, Any]:
         """Return what the Survey artifact says of it, and would say where none is kept."""
         own = {
             "kind": "survey",
@@ -205,4 +236,4 @@ class Surveys:
             "rounds": asdict(self.survey),
             "selection": split_facts(self.params),
         }
-        return reports_meta(self.graph, folder, self.device, seeds=seeds, root=self.params.seed, further=own)
+        return reports_meta(self.graph, content, self.device, seeds=seeds, root=self.params.seed, further=own)

@@ -1,0 +1,194 @@
+"""What a cell is computed with: seeds, the search that every method has, and the training."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from graphldp.errors import OptionError, unknown_name
+from graphldp.measures import canonical_task
+
+__all__ = [
+    "ACTIVATIONS",
+    "HALF",
+    "INDUCTIVE",
+    "LINK_LOSSES",
+    "SPACES",
+    "SPLITS",
+    "STRATEGIES",
+    "SearchParams",
+    "Settings",
+    "TrainParams",
+    "check_settings",
+    "report_seeds",
+]
+
+STRATEGIES = ("random", "grid", "halving")  # how a search spends its budget
+SPACES = ("shared", "paper")  # and where
+HALF = "half"  # of train_fraction
+INDUCTIVE = "inductive"
+SPLITS = ("random", INDUCTIVE)
+LINK_LOSSES = ("pairwise", "cross-entropy")
+ACTIVATIONS = ("selu", "relu", "tanh")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SearchParams:
+    """What every method of a table may try: the same number of points, on the same seeds.
+
+    Attributes:
+        points: how many points are tried.
+        seeds: how many seeds each of them is tried on.
+        learning_rate, weight_decay, dropout, steps: the axes that every method has.
+        options: further axes by name, as `--set` writes them; a row that lacks one searches without it.
+        strategy: `random` draws the points; `grid` takes all there are; `halving` draws more of them, trains them
+            little, and goes on with the best, for the budget of `points` trained to the end.
+        eta: of how many points halving keeps one.
+        rungs: how often halving looks, the end included.
+        space: `shared` by all methods, or `paper`: of a method whose paper says what it searched, that.
+    """
+
+    points: int = 8
+    seeds: int = 2
+    learning_rate: tuple[float, ...] = (0.01,)
+    weight_decay: tuple[float, ...] = (0.001, 0.01, 0.03, 0.1)
+    dropout: tuple[float, ...] = (0.25, 0.75)
+    steps: tuple[int, ...] = (0, 2, 4, 8, 16)
+    options: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
+    strategy: str = "random"
+    eta: int = 3
+    rungs: int = 3
+    space: str = "shared"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrainParams:
+    """The backbone's and the loop's fixed options, and the task.
+
+    Attributes:
+        model: the backbone; the method's own if empty.
+        hidden, epochs, patience: its width, the updates at most, and how many without improvement end a run.
+        activation: between its layers, of a backbone that has one; the backbone's own if empty.
+        batch_size: training nodes of one update; 0 is all of them, and an epoch one update.
+        neighbors: in batches of a backbone whose layers pass messages: how many a node hears in each while training.
+        standardize: whether inputs are centred on the fill and brought to one scale.
+        train_fraction, validation_fraction: of the labelled nodes; the others are tested on. `half` is half of
+            train_fraction: who has few labels to learn from has no more to choose by. Edges have shares of their own:
+            85, 5 and 10 %.
+        split: `random`, all parts in one graph; or `inductive`, each part a graph of its own, so that neither features
+            nor links of people who are tested are seen in training.
+        task: what is learned; `graphldp.measures` has the names.
+        link_width, link_loss: of link prediction: how many outputs a node has, and `pairwise` or `cross-entropy`.
+    """
+
+    model: str = ""
+    hidden: int = 16
+    epochs: int = 500
+    patience: int = 50
+    batch_size: int = 0
+    neighbors: int = 10
+    standardize: bool = True
+    train_fraction: float = 0.5
+    validation_fraction: float | str = 0.25
+    split: str = "random"
+    task: str = "node-classification"
+    link_width: int = 64
+    link_loss: str = "pairwise"
+    activation: str = ""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "task", canonical_task(self.task))
+
+    @property
+    def validation(self) -> float:
+        """The share of the labelled nodes that runs are selected by."""
+        return self.train_fraction / 2 if self.validation_fraction == HALF else float(self.validation_fraction)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """What every cell of a table has in common.
+
+    Attributes:
+        seed: the root of all randomness.
+        seeds: how many final runs a cell has.
+        search, train: the same for every row.
+    """
+
+    seed: int = 0
+    seeds: int = 10
+    search: SearchParams = field(default_factory=SearchParams)
+    train: TrainParams = field(default_factory=TrainParams)
+
+    @property
+    def draws(self) -> list[int]:
+        """The seeds of all reports that a cell uses: those of its final runs, then those of its search."""
+        return report_seeds(self.seeds, self.search.seeds)
+
+
+def check_settings(settings: Settings) -> None:
+    """Check every number and word by itself."""
+    search, train = settings.search, settings.train
+    for name, least in (("seeds", 1), ("seed", 0)):
+        if getattr(settings, name) < least:
+            raise OptionError(f"{name} must be at least {least}, got {getattr(settings, name)}")
+    if train.link_loss not in LINK_LOSSES:
+        raise OptionError(f"train.link_loss must be one of {', '.join(LINK_LOSSES)}, got {train.link_loss!r}")
+    if train.activation and train.activation not in ACTIVATIONS:
+        raise OptionError(
+            f"train.activation must be one of {', '.join(ACTIVATIONS)}, or empty for the backbone's own; got "
+            f"{train.activation!r}"
+        )
+    rules: list[tuple[str, Any, bool, str]] = [
+        (f"{place}.{name}", getattr(part, name), getattr(part, name) >= 1, "at least 1")
+        for place, part, names in (
+            ("search", search, ("points", "seeds")),
+            ("train", train, ("hidden", "epochs", "patience", "link_width")),
+        )
+        for name in names
+    ]
+    rules += [
+        *(("search.learning_rate", x, 0 < x < math.inf, "finite and > 0") for x in search.learning_rate),
+        *(("search.weight_decay", x, 0 <= x < math.inf, "finite and >= 0") for x in search.weight_decay),
+        *(("search.dropout", x, 0 <= x < 1, "in [0, 1)") for x in search.dropout),
+        *(("search.steps", x, x >= 0, ">= 0") for x in search.steps),
+        ("train.batch_size", train.batch_size, train.batch_size >= 0, "at least 1, or 0 for all nodes at once"),
+        (
+            "train.neighbors",
+            train.neighbors,
+            train.neighbors >= 1 or train.neighbors == -1,
+            "at least 1, or -1 for all",
+        ),
+        ("train.train_fraction", train.train_fraction, train.train_fraction > 0, "> 0"),
+        ("train.validation_fraction", train.validation_fraction, train.validation > 0, "> 0"),
+    ]
+    rules += [
+        ("search.eta", search.eta, search.eta >= 2, "at least 2"),
+        ("search.rungs", search.rungs, search.rungs >= 1, "at least 1"),
+    ]
+    for name, value, holds, rule in rules:
+        if not holds:
+            raise OptionError(f"{name} must be {rule}, got {value}")
+    for name, word, words in (
+        ("search.strategy", search.strategy, STRATEGIES),
+        ("search.space", search.space, SPACES),
+        ("train.split", train.split, SPLITS),
+    ):
+        if word not in words:
+            raise unknown_name(name, word, words)
+    if train.split == INDUCTIVE and train.task == "link-prediction":
+        raise OptionError(
+            "train.split inductive is for tasks of nodes: link prediction splits edges, between nodes that are all seen"
+        )
+    if not train.train_fraction + train.validation < 1:
+        raise OptionError(
+            "train.train_fraction and train.validation_fraction must leave nodes to test on, so their sum is < 1; got "
+            f"{train.train_fraction} and {train.validation_fraction}"
+        )
+
+
+def report_seeds(final: int, search: int) -> list[int]:
+    """Return the seeds of a cell: 0..final-1 for its final runs, -1..-search for its search."""
+    return [*range(final), *range(-1, -search - 1, -1)]

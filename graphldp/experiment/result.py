@@ -1,0 +1,85 @@
+"""What a cell has become, and where an interrupted one goes on."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from graphldp.learn import Outcome, Problem, Run
+
+if TYPE_CHECKING:
+    from graphldp.experiment.plan import Setup
+
+__all__ = ["CellResult", "Checkpoint", "fingerprint"]
+
+
+@dataclass(slots=True)
+class Checkpoint:
+    """Where an interrupted cell goes on: the phase it was in, what is finished of the search, the trainer's states.
+
+    Attributes:
+        fingerprint: what the cell computes; a checkpoint of anything else is not taken up.
+        phase: `search` or `final`.
+        rows: the rows of the search's finished batches, rung by rung.
+        records: what the trainer noted of these batches.
+        state: of the batch that was being trained, as bytes; None between two batches.
+        waiting: the states of batches that wait for the next rung, by their place.
+    """
+
+    fingerprint: str
+    phase: str
+    rows: list[dict[str, Any]]
+    records: list[dict[str, Any]]
+    state: bytes | None
+    waiting: dict[int, bytes]
+
+    def to_bytes(self) -> bytes:
+        """Return it as one piece, for other processes."""
+        names = ("fingerprint", "phase", "rows", "records")
+        states = ([] if self.state is None else [(-1, self.state)]) + sorted(self.waiting.items())
+        facts = {name: getattr(self, name) for name in names}
+        head = json.dumps({**facts, "states": [[place, len(data)] for place, data in states]}).encode()
+        return b"%d\n%b%b" % (len(head), head, b"".join(data for _, data in states))
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> Checkpoint:
+        """Read it back."""
+        length, _, rest = data.partition(b"\n")
+        facts = json.loads(rest[: int(length)])
+        states, start = {}, int(length)
+        for place, size in facts.pop("states"):
+            states[place] = rest[start : start + size]
+            start += size
+        return cls(**facts, state=states.pop(-1, None), waiting=states)
+
+
+@dataclass(slots=True, kw_only=True, eq=False)
+class CellResult:
+    """What a cell has become.
+
+    Attributes:
+        rows: one per run, search and final.
+        chosen: the point that the search chose.
+        steps: its depth K.
+        setup: what it means.
+        problem, outcome, runs: of the final runs, for saving a model. All of them are None for a method that learns
+            nothing.
+        records: what the trainer noted of each batch of the search.
+    """
+
+    rows: list[dict[str, Any]]
+    chosen: dict[str, Any]
+    steps: int = 0
+    setup: Setup | None = None
+    problem: Problem | None = None
+    outcome: Outcome | None = None
+    runs: Sequence[Run] = ()
+    records: Sequence[dict[str, Any]] = ()
+
+
+def fingerprint(*parts: Any) -> str:
+    """Return a hash of JSON-able parts: what a checkpoint must agree with to be taken up."""
+    return hashlib.sha256(json.dumps(parts, sort_keys=True, default=str).encode()).hexdigest()

@@ -1,0 +1,396 @@
+"""One method on one graph, in memory: perturb, calibrate, search, train and score, between floor and ceiling."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graphldp import methods
+from graphldp.client import option_names
+from graphldp.datasets.memory import as_graph
+from graphldp.errors import OptionError, unknown_name
+from graphldp.evaluation import Bootstrap, Interval
+from graphldp.experiment.cell import learn_cell, learn_majority
+from graphldp.experiment.options import SearchParams, Settings, TrainParams, check_settings
+from graphldp.experiment.plan import Devices, Plan, plan_of
+from graphldp.experiment.resources import Resources
+from graphldp.experiment.result import CellResult
+from graphldp.experiment.scores import Measured, measured
+from graphldp.experiment.space import Row, check_axes, check_grids
+from graphldp.graph import Graph
+from graphldp.jsonable import plain
+from graphldp.learn import Predicted, TrainedModel, predictions, trained
+from graphldp.ledger import Ledger, ledger_from_meta
+from graphldp.measures import measures_of
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["RowResult", "RunResult", "run", "run_rows", "settings_of"]
+
+Progress = Callable[[int, int, str], None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class RowResult:
+    """One row: a method at a budget, with its final runs.
+
+    Attributes:
+        name: what tables call it.
+        mechanism, epsilon, m: what was reported; m is how many features, None where nothing is.
+        chosen: the point that the search chose.
+        scores: the final runs' test scores by measure, the task's headline first.
+        measured: their intervals: the headline, the other measures, the differences to floor and ceiling.
+        search: what was tried, as artifacts of runs say it; empty where nothing is learned.
+        spent: what every person spends in one run.
+        cell: all of its runs, and what saves a model of them.
+    """
+
+    name: str
+    mechanism: str
+    epsilon: float
+    m: int | None
+    chosen: dict[str, Any]
+    scores: Mapping[str, NDArray[np.float64]]
+    measured: Measured
+    search: Mapping[str, Any] = field(default_factory=dict)
+    spent: Ledger = field(default_factory=Ledger)
+    cell: CellResult
+
+    @property
+    def headline(self) -> NDArray[np.float64]:
+        """The final runs' scores in the task's first measure."""
+        return next(iter(self.scores.values()))
+
+    @property
+    def accuracy(self) -> NDArray[np.float64]:
+        """The final runs' accuracies, of a task that has classes."""
+        return self.scores["accuracy"]
+
+    @property
+    def score(self) -> Interval:
+        """The mean of the headline with its interval."""
+        return self.measured.score
+
+    @property
+    def gain(self) -> Interval | None:
+        """How much better it is than the floor, run by run; None for the floor, and where that was not run."""
+        return self.measured.gain
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class RunResult:
+    """What `run` has found.
+
+    Attributes:
+        row: the method's row.
+        rows: all rows: the commonest class, the floor, the method, the ceiling; without references, `row` alone.
+        graph: what it was found on.
+        settings: the seeds, the search and the training.
+        device: where its models predict.
+    """
+
+    row: RowResult
+    rows: tuple[RowResult, ...]
+    graph: Graph
+    settings: Settings
+    device: str = "auto"
+
+    @property
+    def score(self) -> Interval:
+        """The method's headline with its interval."""
+        return self.row.score
+
+    @property
+    def gain(self) -> Interval | None:
+        """How much better the method is than what nobody's data gives, the floor; None without references."""
+        return self.row.gain
+
+    @property
+    def chosen(self) -> dict[str, Any]:
+        """The point that the search chose."""
+        return self.row.chosen
+
+    @property
+    def spent(self) -> Ledger:
+        """What every person spends in one run."""
+        return self.row.spent
+
+    def model(self) -> TrainedModel:
+        """Return the final model with the lowest validation loss.
+
+        It is chosen among runs on several draws of everybody's reports, so its ledger adds all of them up.
+        """
+        cell, place = self.row.cell, self._best()
+        assert cell.problem is not None
+        assert cell.outcome is not None
+        assert cell.setup is not None
+        ledger = ledger_from_meta([cell.setup.meta(self.graph.content_hash(), self.settings.draws)])
+        return trained(cell.problem, cell.runs[place], cell.outcome, place, cell.setup.backbone, spent=ledger)
+
+    def predict(self) -> Predicted:
+        """Return what that model says of every node of the graph, from the reports that it was trained on."""
+        kept, cell = self.model(), self.row.cell
+        assert cell.problem is not None
+        used = cell.runs[self._best()]
+        graph = cell.problem.graph(used.graph)
+        return predictions(kept, cell.problem.inputs[used.inputs], graph.shift, graph.adjacency, device=self.device)
+
+    def _best(self) -> int:
+        final = [row["validation_loss"] for row in self.row.cell.rows if row["role"] == "final"]
+        if self.row.cell.outcome is None:
+            raise OptionError(f"{self.row.name} learns nothing, so it has no model")
+        return int(np.argmin(final))
+
+    def to_dicts(self) -> list[dict[str, Any]]:
+        """Return the rows as JSON-able values, one mapping each."""
+        head = measures_of(self.settings.train.task).headline
+        return [
+            {
+                "dataset": self.graph.name,
+                "name": row.name,
+                "mechanism": row.mechanism,
+                "epsilon": plain(row.epsilon),
+                "m": row.m,
+                "task": self.settings.train.task,
+                "chosen": row.chosen,
+                head.name: row.score.mean,
+                "low": plain(row.score.low),
+                "high": plain(row.score.high),
+                "gain": None
+                if row.gain is None
+                else {part: plain(getattr(row.gain, part)) for part in ("mean", "low", "high")},
+                "runs": row.headline.tolist(),
+                "search": plain(row.search),
+                "spent": row.spent.as_json(),
+                "measures": {name: values.tolist() for name, values in row.scores.items()},
+            }
+            for row in self.rows
+        ]
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return a pandas DataFrame with a line for each row: its name, budget, headline, interval and gain."""
+        try:
+            import pandas as pd
+        except ModuleNotFoundError:
+            raise OptionError("to_frame needs pandas: pip install pandas, or take to_dicts()") from None
+        head = measures_of(self.settings.train.task).headline
+        return pd.DataFrame(
+            [
+                {
+                    "row": row.name,
+                    "mechanism": row.mechanism,
+                    "epsilon": row.epsilon,
+                    head.name: row.score.mean,
+                    "low": row.score.low,
+                    "high": row.score.high,
+                    **{f"gain{part}": getattr(row.gain, key, math.nan) for part, key in _GAIN},
+                }
+                for row in self.rows
+            ]
+        )
+
+
+_GAIN = (("", "mean"), ("_low", "low"), ("_high", "high"))
+
+
+def run(
+    graph: Any,
+    method: str = "lpgnn",
+    *,
+    epsilon: float,
+    mechanism: str | None = None,
+    seeds: int = 10,
+    seed: int = 0,
+    search_seeds: int = 2,
+    references: bool = True,
+    device: str = "auto",
+    confidence: float = 0.95,
+    name: str = "graph",
+    low: float = 0.0,
+    high: float = 1.0,
+    progress: Progress | None = None,
+    **options: Any,
+) -> RunResult:
+    """Perturb, calibrate, search, train and score one method, between its floor and its ceiling.
+
+    Args:
+        graph: a `graphldp.graph.Graph`, a torch_geometric `Data`, or (features, edges, labels).
+        method: the recipe's name, as `ldp list methods` has it.
+        epsilon: all that a person spends; a method of several questions shares it out.
+        mechanism: what is reported; the method's own if left out.
+        seeds: how many final runs there are; each has its own reports, split and initial weights.
+        seed: the root of all randomness.
+        search_seeds: how many other seeds each point of the search is tried on.
+        references: whether the floor and the ceiling are run as well.
+        device: where to compute.
+        confidence: of the intervals.
+        name: of a graph that has none; splits and noise are drawn for a name.
+        low: the declared public lower bound of the features of a graph that has none.
+        high: the declared public upper bound of them.
+        progress: is told (done, total, text).
+        options: of the mechanism (`m=4`), the method (`rho=0.5`), the training (`hidden=32`, `epochs=100`) or the
+            search (`points=4`, `dropout=[0.25, 0.5]`).
+    """
+    known = as_graph(graph, name=name, low=low, high=high)
+    recipe = methods.method(method)
+    mechanism = recipe.choose(mechanism)
+    own, changes, settings = settings_of(recipe, mechanism, options, seed=seed, seeds=seeds, search_seeds=search_seeds)
+    return run_rows(
+        known,
+        recipe.but(changes),
+        mechanism,
+        epsilon,
+        settings,
+        device=device,
+        options=own,
+        references=references,
+        bootstrap=Bootstrap(confidence=confidence, seed=seed),
+        progress=progress,
+    )
+
+
+def settings_of(
+    recipe: methods.Method, mechanism: str, options: Mapping[str, Any], *, seed: int, seeds: int, search_seeds: int
+) -> tuple[dict[str, Any], dict[str, Any], Settings]:
+    """Return the mechanism's options, what is changed in the method, and the settings, from options by plain names."""
+    trains = {one.name for one in dataclasses.fields(TrainParams)}
+    searches = {one.name for one in dataclasses.fields(SearchParams)} - {"seeds", "options"}
+    row = Row(recipe=recipe, mechanism=mechanism)
+    parts: dict[str, dict[str, Any]] = {"mechanism": {}, "method": {}, "train": {}, "search": {}}
+    for key, value in options.items():
+        if key in option_names(mechanism):
+            parts["mechanism"][key] = value
+        elif key in trains:
+            parts["train"][key] = value
+        elif key in searches:
+            many = isinstance(value, list | tuple)
+            axis = isinstance(getattr(SearchParams(), key), tuple)
+            parts["search"][key] = (tuple(value) if many else (value,)) if axis else value
+        elif row.has(f"denoise.{key}", {}):
+            parts["method"][key] = value
+        else:
+            raise unknown_name(
+                f"option of {recipe.name} with {mechanism}", key, {*option_names(mechanism), *trains, *searches}
+            )
+    search = SearchParams(seeds=search_seeds, **parts["search"])
+    settings = Settings(seed=seed, seeds=seeds, search=search, train=TrainParams(**parts["train"]))
+    check_settings(settings)
+    return parts["mechanism"], parts["method"], settings
+
+
+def run_rows(
+    graph: Graph,
+    recipe: methods.Method,
+    mechanism: str,
+    epsilon: float,
+    settings: Settings,
+    *,
+    device: str = "auto",
+    resources: Resources | None = None,
+    options: Mapping[str, Any] | None = None,
+    references: bool = True,
+    bootstrap: Bootstrap | None = None,
+    progress: Progress | None = None,
+) -> RunResult:
+    """Run a recipe as it is, with settings that are whole; `options` are the mechanism's."""
+    if not recipe.model:
+        raise OptionError(f"method {recipe.name!r} is a row of every table by itself; choose another to run")
+    wanted = [(recipe, mechanism, epsilon, dict(options or {}))]
+    if references:
+        floor, ceiling = methods.method("structure"), methods.method("nonpriv")
+        wanted = [
+            *([(floor, floor.mechanism, 0.0, {})] if recipe.name != floor.name else []),
+            *wanted,
+            *([(ceiling, ceiling.mechanism, np.inf, {})] if recipe.name != ceiling.name else []),
+        ]
+    # Whatever is wrong with a cell shows before the first one is trained.
+    cells = [
+        Devices(graph=graph, recipe=one, mechanism=name, epsilon=float(budget), options=extra, params=settings)
+        for one, name, budget, extra in wanted
+    ]
+    check_axes(settings.search, [cell.row for cell in cells])
+    # First what was asked for: what is wrong with it is not the floor's fault.
+    order = sorted(range(len(cells)), key=lambda place: cells[place].recipe.name != recipe.name)
+    planned = {place: _plan(cells[place], settings, asked=recipe.name) for place in order}
+    plans = [planned[place] for place in range(len(cells))]
+    if settings.search.strategy == "grid":
+        names = [cell.recipe.cell_name(cell.mechanism) for cell in cells]
+        check_grids({name: plan.points[: plan.learners[0].stop] for name, plan in zip(names, plans, strict=True)})
+    results: list[tuple[Devices | None, Plan | None, CellResult]] = []
+    if references:
+        results.append((None, None, learn_majority(graph, settings)))
+    for count, (cell, plan) in enumerate(zip(cells, plans, strict=True)):
+        part = _part(progress, count, len(cells))
+        found = learn_cell(graph, plan, settings, device=device, resources=resources, progress=part)
+        results.append((cell, plan, found))
+    rows = _rows(graph, settings, results, bootstrap or Bootstrap(seed=settings.seed))
+    place = next(count for count, (cell, _, _) in enumerate(results) if cell is not None and cell.recipe is recipe)
+    return RunResult(row=rows[place], rows=rows, graph=graph, settings=settings, device=device)
+
+
+def _rows(
+    graph: Graph,
+    settings: Settings,
+    results: Sequence[tuple[Devices | None, Plan | None, CellResult]],
+    bootstrap: Bootstrap,
+) -> tuple[RowResult, ...]:
+    measures = measures_of(settings.train.task)
+    scores = [_scores(result, measures.names) for *_, result in results]
+    kinds = ["majority" if cell is None else cell.recipe.name for cell, *_ in results]
+    floor, ceiling = (scores[kinds.index(kind)] if kind in kinds else None for kind in ("structure", "nonpriv"))
+    content, out = graph.content_hash(), []
+    for kind, own, (cell, plan, result) in zip(kinds, scores, results, strict=True):
+        name = "majority" if cell is None else cell.recipe.cell_name(cell.mechanism)
+        epsilon = 0.0 if cell is None else cell.epsilon
+        lower = None if kind in ("majority", "structure") else floor
+        upper = None if kind == "nonpriv" else ceiling
+        out.append(
+            RowResult(
+                name=name,
+                mechanism="none" if cell is None else cell.mechanism,
+                epsilon=epsilon,
+                m=None if result.setup is None else result.setup.m,
+                chosen=result.chosen,
+                scores=own,
+                measured=measured(own, lower, upper, measures, bootstrap, graph.name, name, epsilon),
+                search={} if plan is None else {**asdict(settings.search), **plan.facts()},
+                spent=_spent(result, content, settings),
+                cell=result,
+            )
+        )
+    return tuple(out)
+
+
+def _spent(result: CellResult, content: str, settings: Settings) -> Ledger:
+    """Return what the people of one run spend."""
+    if result.setup is None:
+        return Ledger()
+    return ledger_from_meta([result.setup.meta(content, settings.draws)]).once()
+
+
+def _scores(result: CellResult, measures: Sequence[str]) -> dict[str, NDArray[np.float64]]:
+    final = [row for row in result.rows if row["role"] == "final"]
+    return {one: np.array([row[f"test_{one}"] for row in final], dtype=np.float64) for one in measures}
+
+
+def _plan(cell: Devices, settings: Settings, asked: str) -> Plan:
+    """Return a cell's plan; where it cannot be, and was not asked for by name, say how to leave it out."""
+    try:
+        return plan_of(cell, settings)
+    except OptionError as error:
+        if cell.recipe.name == asked:
+            raise
+        raise OptionError(f"{error}; or leave floor and ceiling out with --no-references") from error
+
+
+def _part(progress: Progress | None, count: int, parts: int) -> Progress | None:
+    if progress is None:
+        return None
+    return lambda done, total, text: progress(count * total + done, parts * total, text)

@@ -1,0 +1,63 @@
+"""A row's intervals from its final runs' scores: the same wherever the row is shown."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graphldp.evaluation import Bootstrap, Interval, mean_interval, paired_difference
+from graphldp.ledger import epsilon_text
+from graphldp.measures import TaskMeasures
+
+__all__ = ["Measured", "measured"]
+
+_Scores = Mapping[str, NDArray[np.float64]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Measured:
+    """A row's intervals: its headline, the task's other measures, and the differences to floor and ceiling."""
+
+    score: Interval
+    others: Mapping[str, Interval]
+    gain: Interval | None
+    gap: Interval | None
+
+
+def measured(
+    scores: _Scores,
+    floor: _Scores | None,
+    ceiling: _Scores | None,
+    measures: TaskMeasures,
+    bootstrap: Bootstrap,
+    graph: str,
+    name: str,
+    epsilon: float,
+    axes: Iterable[tuple[str, str]] = (),
+) -> Measured:
+    """Return a row's intervals from its final runs' scores: the same wherever the row is shown.
+
+    `axes` are the row's place on an experiment's axes, in words. `floor` and `ceiling` are those rows' scores on the
+    same splits; None for themselves, or where they were not run.
+    """
+    address = (graph, name, epsilon_text(epsilon), *(f"{axis}={value}" for axis, value in axes))
+    head, *others = measures.measures
+
+    def against(other: _Scores | None, what: str) -> Interval | None:
+        if other is None:
+            return None
+        pair = (scores[head.name], other[head.name])
+        return paired_difference(*pair, bootstrap, *address, what).scaled(head.sign * head.factor)
+
+    return Measured(
+        score=mean_interval(scores[head.name], bootstrap, *address, head.name).scaled(head.factor),
+        others={
+            other.name: mean_interval(scores[other.name], bootstrap, *address, other.name).scaled(other.factor)
+            for other in others
+        },
+        gain=against(floor, "gain"),
+        gap=against(ceiling, "gap"),
+    )
