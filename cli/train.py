@@ -29,7 +29,6 @@ from graphldp.cli.options import (
 from graphldp.cli.processes import joined, machine
 from graphldp.cli.settings import Search, axes
 from graphldp.errors import OptionError
-from graphldp.stages.params import check_numbers
 
 __all__ = ["ParamsFile", "choose_params", "register"]
 
@@ -49,7 +48,7 @@ def choose_params(
     """
     import dataclasses
 
-    from graphldp.stages.params import Params, load_settings, with_axes
+    from graphldp.stages.params import Params, check_numbers, load_settings, with_axes
 
     if file != _PARAMS and not file.exists():
         raise OptionError(f"{file} does not exist; leave --params out for the defaults")

@@ -109,7 +109,7 @@ def test_the_projects_own_file_is_sound_and_is_the_default() -> None:
 @pytest.mark.parametrize(
     ("place", "value", "words"),
     [
-        ("epsilon", 1, "unknown key 'epsilon'; did you mean 'epsilons'? Valid: seed, datasets, epsilons"),
+        ("epsilon", 1, "unknown key 'epsilon'; did you mean 'epsilons'? Valid: seed, seeds, search"),
         ("search.point", 1, "unknown key 'search.point'; did you mean 'points'?"),
         ("train.learning_rate", 1, "unknown key 'train.learning_rate'"),
         ("arms.0.mechanisms", "mb", "unknown key 'arms[0].mechanisms'; did you mean 'mechanism'?"),

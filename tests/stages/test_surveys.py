@@ -457,7 +457,7 @@ def test_what_frontier_asks_is_what_its_votes_learner_asks(tmp_path: Path) -> No
     setup = plan_of(cell, params).setups[-1]
     asking = Surveys.of(cell.graph, Survey(teachers=0.3, features=10), "privset", 2.0, params)
     folder = tmp_path / "graphs" / NAME
-    assert setup.meta(graph_hash(folder), [0]) == asking.meta(folder, [0])
+    assert setup.meta(graph_hash(folder), [0]) == asking.meta(graph_hash(folder), [0])
     votes = setup.estimate(0).votes  # type: ignore[attr-defined]
     np.testing.assert_array_equal(votes, asking.estimate(0, None).votes)  # type: ignore[arg-type]
     assert (votes[:, 0] >= 0).sum() == 63  # of 90
