@@ -12,7 +12,6 @@ __all__ = [
     "directed_name",
     "graph_dir",
     "reports_path",
-    "resume_path",
     "runs_path",
     "sources_path",
     "stored_graphs",
@@ -62,11 +61,6 @@ def survey_path(data: Path, dataset: str, name: str, epsilon: float) -> Path:
 def runs_path(data: Path, dataset: str, name: str, epsilon: float, task: str = DEFAULT_TASK) -> Path:
     """Return the file of a Runs artifact; `name` is the arm's name."""
     return data / "runs" / dataset / _row(name, task) / f"eps={epsilon_text(epsilon)}.parquet"
-
-
-def resume_path(data: Path, dataset: str, name: str, epsilon: float, task: str = DEFAULT_TASK) -> Path:
-    """Return where an interrupted training leaves what it had reached."""
-    return data / "resume" / dataset / _row(name, task) / f"eps={epsilon_text(epsilon)}.safetensors"
 
 
 def trials_path(data: Path, dataset: str, name: str, epsilon: float, task: str = DEFAULT_TASK) -> Path:

@@ -8,8 +8,7 @@ from typing import Any
 
 from graphldp import __version__, methods
 from graphldp.errors import OptionError
-from graphldp.experiment.options import report_seeds
-from graphldp.experiment.parts import check_classes
+from graphldp.experiment.options import check_classes, report_seeds
 from graphldp.experiment.survey import Question, Surveys
 from graphldp.ledger import epsilon_text
 from graphldp.stages.answers import write_survey

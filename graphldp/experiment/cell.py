@@ -517,6 +517,7 @@ class _Cell:
             outcome=outcome,
             runs=runs,
             records=self.records,
+            record=outcome.record,
         )
 
     def _say(self, words: str, start: float, part: float, past: float = 0.0) -> Progress | None:

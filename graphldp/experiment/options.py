@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from graphldp.errors import OptionError, unknown_name
-from graphldp.measures import canonical_task
+from graphldp.measures import canonical_task, measures_of
+from graphldp.methods import Method
 
 __all__ = [
     "ACTIVATIONS",
@@ -21,6 +22,7 @@ __all__ = [
     "SearchParams",
     "Settings",
     "TrainParams",
+    "check_classes",
     "check_settings",
     "report_seeds",
 ]
@@ -192,3 +194,12 @@ def check_settings(settings: Settings) -> None:
 def report_seeds(final: int, search: int) -> list[int]:
     """Return the seeds of a cell: 0..final-1 for its final runs, -1..-search for its search."""
     return [*range(final), *range(-1, -search - 1, -1)]
+
+
+def check_classes(recipe: Method, train: TrainParams) -> None:
+    """Refuse a method whose people are asked what training nodes' classes suggest, where the task has no classes."""
+    if (recipe.rounds is not None or recipe.asks_in_turn) and "accuracy" not in measures_of(train.task).names:
+        raise OptionError(
+            f"method {recipe.name!r} is directed by the classes of training nodes, and over all edges; task "
+            f"{train.task!r} has no classes to learn. Use task node-classification or multi-task, or another method"
+        )

@@ -75,6 +75,16 @@ class Setup:
         """How many features the row's people report, whoever learns."""
         return (self.asked or self.device).m
 
+    def facts(self, content: str, settings: Settings) -> dict[str, Any]:
+        """Return all that decides what is learned from, and with what; `content` is the hash of the graph."""
+        return {
+            "reports": [self.device.meta(), self.meta(content, settings.draws)["ledger"]],
+            "recipe": repr(self.recipe),
+            "evidence": repr(self.evidence),
+            "backbone": repr(self.backbone),
+            "patience": self.patience,
+        }
+
 
 class Source(Protocol):
     """Where a cell's reports come from: devices in memory, or an artifact."""

@@ -17,7 +17,7 @@ import graphldp
 from graphldp import methods
 from graphldp.datasets.memory import as_graph
 from graphldp.errors import DataError, OptionError
-from graphldp.experiment import RunResult, run_rows
+from graphldp.experiment.running import RunResult, run_rows
 from graphldp.graph import Graph
 
 with warnings.catch_warnings():

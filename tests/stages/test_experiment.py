@@ -18,8 +18,8 @@ from graphldp.stages.experiment import Plan, cell_path, home, plan, results_of, 
 from graphldp.stages.figures import budget_figure, pictures
 from graphldp.stages.findings import find
 from graphldp.stages.grids import Experiment, load_experiment
+from graphldp.stages.runs import runs_schema
 from graphldp.stages.tables import read_csv
-from graphldp.stages.train import runs_schema
 
 PARAMS = small_params(seeds=2)
 GRID: dict[str, Any] = {
