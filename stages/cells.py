@@ -15,6 +15,7 @@ import json
 import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 
@@ -32,7 +33,7 @@ from graphldp.stages.code import code_hash
 from graphldp.stages.keeper import Keeper
 from graphldp.stages.runs import runs_schema
 
-__all__ = ["Cells", "cell_mark", "taken_up"]
+__all__ = ["Cells", "cell_mark", "mark_of", "taken_up"]
 
 Progress = Callable[[int, int, str], None]
 
@@ -48,9 +49,14 @@ def cell_mark(plan: Plan, settings: Settings, content: str) -> str:
         [dataclasses.asdict(learner) for learner in plan.learners],
         {"seed": settings.seed, "seeds": settings.seeds},
         {part: dataclasses.asdict(getattr(settings, part)) for part in ("search", "train")},
-        [content, code_hash("train"), __version__],
     ]
-    return hashlib.sha256(json.dumps(plain(facts), sort_keys=True, default=str).encode()).hexdigest()
+    return mark_of(facts, content)
+
+
+def mark_of(facts: Any, content: str) -> str:
+    """Return a hash of JSON-able facts, of a graph, and of the code that trains."""
+    whole = plain([facts, content, code_hash("train"), __version__])
+    return hashlib.sha256(json.dumps(whole, sort_keys=True, default=str).encode()).hexdigest()
 
 
 class Cells:

@@ -231,7 +231,7 @@ def _section(dataset: str, setting: Axes, runs: list[_Runs], bootstrap: Bootstra
     missing = [method for method in (MAJORITY, STRUCTURE, NONPRIV) if method not in by_method]
     if missing:
         raise DataError(
-            f"a table of {dataset} needs its floor and ceiling, and references lacks {', '.join(missing)}; "
+            f"a table of {dataset} needs its floor and ceiling, and lacks {', '.join(missing)}; "
             "add it to references in params.yaml"
         )
     floor, ceiling = by_method[STRUCTURE], by_method[NONPRIV]

@@ -8,7 +8,6 @@ so that its numbers are the same whatever the number of processes.
 from __future__ import annotations
 
 import dataclasses
-import hashlib
 import json
 import multiprocessing
 import time
@@ -24,11 +23,10 @@ from graphldp.experiment.plan import Devices, plan_of
 from graphldp.experiment.plan import Plan as Points
 from graphldp.experiment.resources import Memo, Resources
 from graphldp.graph import Graph
-from graphldp.jsonable import plain
 from graphldp.ledger import epsilon_text
 from graphldp.stages.artifacts import read_meta, write_json
 from graphldp.stages.backgrounds import backgrounds_of
-from graphldp.stages.cells import Cells, cell_mark
+from graphldp.stages.cells import Cells, cell_mark, mark_of
 from graphldp.stages.download import obtain
 from graphldp.stages.evaluate import measure, write
 from graphldp.stages.graphs import graph_hash, read_graph, read_graph_meta
@@ -68,11 +66,6 @@ class Plan:
     def todo(self) -> tuple[Cell, ...]:
         """The cells that have to be computed."""
         return tuple(cell for cell, done in zip(self.cells, self.done, strict=True) if not done)
-
-
-def mark_of(facts: Any) -> str:
-    """Return a hash of JSON-able facts."""
-    return hashlib.sha256(json.dumps(plain(facts), sort_keys=True).encode()).hexdigest()
 
 
 def home(data: Path, experiment: Params) -> Path:
@@ -205,9 +198,8 @@ class _Work:
         points, params = self.points(cell), self.experiment.of(cell)
         content = self.graph(cell)[1]
         if points is None:
-            facts: Any = [content, params.seed, params.seeds, dataclasses.asdict(params.train)]
-            return mark_of([cell.name, facts])
-        return mark_of([cell.name, list(cell.axes), cell_mark(points, params, content)])
+            return mark_of([cell.name, params.seed, params.seeds, dataclasses.asdict(params.train)], content)
+        return mark_of([cell.name, list(cell.axes), cell_mark(points, params, content)], content)
 
     def compute(self, cell: Cell, path: Path, device: str, progress: Progress | None) -> None:
         """Write a cell's runs."""
@@ -295,7 +287,7 @@ def _work_through(what: Plan, work: _Work, data: Path, device: str, progress: Pr
     weights = {cell_path(folder, cell): _weight(data, cell) for cell in what.todo}
     total = sum(weights.values())
     left = [(cell, cell_path(folder, cell), work.mark(cell)) for cell in what.todo]
-    done = 0
+    count = done = 0
     while left:
         claimed = []
         for cell, path, mark in left:
@@ -303,12 +295,13 @@ def _work_through(what: Plan, work: _Work, data: Path, device: str, progress: Pr
             if points is not None and not cells.free(cell_mark(points, what.experiment.of(cell), work.graph(cell)[1])):
                 claimed.append((cell, path, mark))  # by another process: it may be done when the others are
                 continue
+            count += 1
+            words = f"{count} of {len(what.todo)}: {cell_title(cell)}"
             if not _is_there(path, mark):
-                words = f"{len(what.todo) - len(left) + 1} of {len(what.todo)}: {cell_title(cell)}"
                 work.compute(cell, path, device, _part(progress, done, weights[path], total, words))
             done += weights[path]
             if progress is not None:
-                progress(done, total, cell_title(cell))
+                progress(done, total, words)
         if len(claimed) == len(left):
             time.sleep(_LOOK_SECONDS)
         left = claimed

@@ -76,7 +76,7 @@ def test_methods_say_in_which_list_their_rows_stand(ldp) -> None:
         name: rows[name] for name in ("majority", "structure", "nonpriv", "ppgnn", "togl-sma", "votes", "frontier")
     }
     assert found == {
-        **{"majority": "every table", "structure": "references", "nonpriv": "references", "ppgnn": "arms"},
+        **{"majority": "every table", "structure": "references", "nonpriv": "references", "ppgnn": "rows"},
         **{"togl-sma": "rounds", "votes": "surveys", "frontier": "surveys"},
     }
 

@@ -10,7 +10,7 @@ import pytest
 from cell_factory import NAME, accuracies, files, learn, small_params, store
 
 from graphldp.stages.experiment import plan, results_of, run_cells
-from graphldp.stages.grids import load_experiment
+from graphldp.stages.params import load
 
 GIVEN = ("run", "--dataset", NAME, "--epsilon", "1", "--seeds", 3, "--params", "small.yaml")
 
@@ -67,7 +67,7 @@ def test_a_limit_of_memory_splits_the_runs_and_says_so(ldp, here: Path) -> None:
 
 def test_its_intervals_are_those_of_the_table(ldp, here: Path) -> None:
     shown = {row["name"]: row for row in json.loads(ldp(*GIVEN, "--json").out)}
-    experiment = load_experiment(_experiment(here))
+    experiment = load(_experiment(here))
     what = plan(experiment, here / "data", fetch=False)
     run_cells(what, here / "data", "cpu")
     result = results_of(what, here / "data", here / "none")

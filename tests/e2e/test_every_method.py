@@ -26,7 +26,7 @@ QUESTIONS: dict[str, Any] = {"teachers": 0.4, "first": 0.6, "narrowed": 2, "feat
 
 def grid() -> dict[str, Any]:
     """Return params.yaml with a row of every method that learns, in the list where it belongs."""
-    lists: dict[str, list[dict[str, Any]]] = {"arms": [], "rounds": [], "surveys": [], "references": []}
+    lists: dict[str, list[dict[str, Any]]] = {"rows": [], "rounds": [], "surveys": [], "references": []}
     for name in methods.names():
         recipe = methods.method(name)
         if not recipe.model:
@@ -44,7 +44,7 @@ def grid() -> dict[str, Any]:
         "datasets": [NAME],
         "epsilons": [EPSILON],
         "seeds": 2,
-        "mechanisms": sorted({row["mechanism"] for row in lists["arms"]}),
+        "mechanisms": sorted({row["mechanism"] for row in lists["rows"]}),
         **lists,
         "search": {
             **{"points": 2, "seeds": 1, "learning_rate": [0.02], "weight_decay": [0.001], "dropout": [0.25, 0.5]},

@@ -24,7 +24,7 @@ GRID: dict[str, Any] = {
     "epsilons": [1],
     "seeds": 2,
     "mechanisms": ["mb"],
-    "arms": [{"name": "lpgnn", "method": "lpgnn", "mechanism": "mb"}],
+    "rows": [{"name": "lpgnn", "method": "lpgnn", "mechanism": "mb"}],
     "rounds": [
         {
             **{"name": "togl", "method": "togl-fda", "mechanism": "pm", "first": 0.3, "m_from": "total"},
