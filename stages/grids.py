@@ -25,7 +25,7 @@ REFERENCES = (
 # An axis is of one of these parts. `train` and `data` change who learns from what, for every row of a table alike:
 # its floor and ceiling are measured anew for each value. The others change a private method and leave both as they are.
 _SHARED = ("train", "data")
-_OWN = ("denoise", "search", "mechanism")
+_OWN = ("method", "search", "mechanism")
 _SCALAR = int | float | str | bool
 _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
@@ -38,7 +38,7 @@ class Experiment(Params):
         name: the file's, without its ending.
         title: one line, for lists and the report page.
         about: what it shows, and which of a paper's tables or claims it corresponds to.
-        vary: the axes: a value's place (`train.train_fraction`, `denoise.rho`, `search.steps`, `data.structure`, or an
+        vary: the axes: a value's place (`train.train_fraction`, `method.rho`, `search.steps`, `data.structure`, or an
             option of the mechanism) and the values to try. Several axes are tried in every combination.
         data: options of the data sets, where they differ from their own: of all (`nodes`), or of one of them
             (`synthetic.nodes`).
@@ -102,7 +102,7 @@ def _with(start: Cell, arm: Arm, epsilon: float, values: Axes) -> Cell:
         mechanism=arm.mechanism,
         epsilon=epsilon,
         options={**arm.options, **by_part["mechanism"]},
-        changes={**{_key(name): value for name, value in arm.set.items()}, **by_part["denoise"]},
+        changes={**{_key(name): value for name, value in arm.set.items()}, **by_part["method"]},
         places={**start.places, **places},
         axes=(*start.axes, *values),
     )
@@ -174,6 +174,7 @@ def _axes(vary: Mapping[str, Any]) -> dict[str, tuple[Any, ...]]:
     out: dict[str, tuple[Any, ...]] = {}
     for given, values in vary.items():
         name = _full(given)
+        methods.part_of(name)  # one that was written otherwise before says so itself
         if name == "mechanism.epsilon":
             raise OptionError("vary.epsilon: budgets stand under `epsilons`")
         if _part(name) not in (*_SHARED, *_OWN) or not _PLAIN.fullmatch(_key(name)):
@@ -216,8 +217,8 @@ def _check(experiment: Experiment) -> None:
             if name not in experiment.vary:
                 raise OptionError(f"{place}.vary: {name} is no axis; vary has {', '.join(experiment.vary) or 'none'}")
         for name in arm.set:
-            if _part(name) != "denoise" or not _key(name):
-                raise OptionError(f"{place}.set: what changes a method is written denoise.KEY, got {name!r}")
+            if not methods.part_of(name):
+                raise OptionError(f"{place}.set: what changes a method is written method.KEY, got {name!r}")
         for name in ("points", "seeds", "strategy", "eta", "rungs", "space"):
             if name in arm.search:
                 raise OptionError(f"{place}.search.{name}: every arm has the same budget of search; leave it out")

@@ -18,8 +18,10 @@ import yaml
 from graphldp import methods
 from graphldp.client import names as mechanism_names
 from graphldp.errors import OptionError
+from graphldp.experiment.conversation import check_classes
 from graphldp.experiment.options import HALF, SearchParams, Settings, TrainParams, check_settings
-from graphldp.experiment.parts import check_classes
+from graphldp.experiment.rounds import Rounds
+from graphldp.experiment.survey import Survey
 from graphldp.points import AXES
 
 if TYPE_CHECKING:
@@ -57,7 +59,7 @@ class Arm:
         method, mechanism: by their registered names.
         epsilon: of a reference, its budget.
         options: in an experiment, further options of the mechanism (`m: 4`).
-        set: in an experiment, what is changed in the method (`denoise.rho: 1.0`).
+        set: in an experiment, what is changed in the method (`method.rho: 1.0`).
         search: in an experiment, the places of the search's space that differ for this arm (`steps: [1, 2]`).
         vary: in an experiment, which of its axes this arm has; all where it does not say.
     """
@@ -79,7 +81,7 @@ class RoundsArm:
     Attributes:
         name: the row's.
         method, mechanism: by their registered names.
-        first, m_from, score_by, score_steps, rho, reuse: as `graphldp.methods.Rounds` has them; its printed
+        first, m_from, score_by, score_steps, rho, reuse: as `graphldp.experiment.rounds.Rounds` has them; its printed
             `rectification` is for experiments.
     """
 
@@ -95,7 +97,7 @@ class RoundsArm:
 
     def arm(self) -> Arm:
         """Return the same row as experiments write it."""
-        return _written(self, methods.Rounds)
+        return _written(self, Rounds)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,7 +107,7 @@ class SurveyArm:
     Attributes:
         name: the row's.
         method, mechanism: by their registered names.
-        teachers, first, narrowed, features, last: as `graphldp.methods.Survey` has them.
+        teachers, first, narrowed, features, last: as `graphldp.experiment.survey.Survey` has them.
     """
 
     name: str
@@ -119,13 +121,13 @@ class SurveyArm:
 
     def arm(self) -> Arm:
         """Return the same row as experiments write it."""
-        return _written(self, methods.Survey)
+        return _written(self, Survey)
 
 
 def _written(row: RoundsArm | SurveyArm, plan: type[Any]) -> Arm:
     """Return a row as experiments write it: the parts of its plan stand under `set`."""
     own = {part.name for part in dataclasses.fields(row)}
-    changes = {f"denoise.{part.name}": getattr(row, part.name) for part in dataclasses.fields(plan) if part.name in own}
+    changes = {f"method.{part.name}": getattr(row, part.name) for part in dataclasses.fields(plan) if part.name in own}
     return Arm(name=row.name, method=row.method, mechanism=row.mechanism, set=changes)
 
 
@@ -220,7 +222,7 @@ class Params(Settings):
                 assert epsilon is not None
                 yield Cell(
                     dataset=dataset, name=arm.name, method=arm.method, mechanism=arm.mechanism, epsilon=epsilon,
-                    changes={name.removeprefix("denoise."): value for name, value in arm.set.items()},
+                    changes={name.removeprefix("method."): value for name, value in arm.set.items()},
                 )  # fmt: skip
 
 
@@ -448,7 +450,7 @@ def _searched(params: Params, arm: Arm) -> Row:
     """Return what there is to search in an arm."""
     from graphldp.experiment.space import Row
 
-    changes = {name.removeprefix("denoise."): value for name, value in arm.set.items()}
+    changes = {name.removeprefix("method."): value for name, value in arm.set.items()}
     recipe = methods.method(arm.method).but(changes)
     return Row(recipe=recipe, mechanism=arm.mechanism, model=params.train.model)
 
@@ -485,7 +487,7 @@ def _check_list(arm: Arm, place: str) -> None:
         raise OptionError(f"{place}: people of {arm.method} {people}, so its rows stand under {own}, not under {key}")
     if key in _PEOPLE:
         try:
-            recipe.but({name.removeprefix("denoise."): value for name, value in arm.set.items()})
+            recipe.but({name.removeprefix("method."): value for name, value in arm.set.items()})
         except OptionError as error:
             raise OptionError(f"{place}: {error}") from None
 

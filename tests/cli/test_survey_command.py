@@ -40,7 +40,7 @@ def test_it_says_who_was_asked_and_what_was_spent(ldp) -> None:
 
 
 def test_json_is_the_metadata(ldp) -> None:
-    asked = ("--method", "votes", "--mechanism", "mb", "--set", "denoise.teachers=0.25", "--set", "m=2")
+    asked = ("--method", "votes", "--mechanism", "mb", "--set", "method.teachers=0.25", "--set", "m=2")
     found = json.loads(ldp(*GIVEN, *asked, "--seeds", 1, "--search-seeds", 2, "--seed", 4, "--json").out)
     path = Path(found.pop("path"))
     assert found == read_meta(path, "x")
@@ -50,7 +50,7 @@ def test_json_is_the_metadata(ldp) -> None:
 
 @pytest.mark.parametrize("method", ["votes", "frontier"])
 def test_stage_by_stage_gives_what_one_command_gives(method: str, ldp) -> None:
-    changed = ("--set", "denoise.features=5", "--set", "denoise.teachers=0.3")
+    changed = ("--set", "method.features=5", "--set", "method.teachers=0.3")
     cell = ("--dataset", NAME, "--method", method, "--epsilon", 3, "--params", "small.yaml")
     assert ldp("survey", *cell, *changed, "-o", "said.parquet").code == 0
     trained = json.loads(ldp("train", *cell, "--survey", "said.parquet", "--json").out)
@@ -64,11 +64,11 @@ def test_stage_by_stage_gives_what_one_command_gives(method: str, ldp) -> None:
     [
         (("--method", "lpgnn"), "method 'lpgnn' asks nobody in turn: its people report with `ldp perturb`"),
         (("--method", "togl-fda"), "method 'togl-fda' asks nobody in turn"),
-        (("--method", "frontier", "--set", "denoise.gate=3"), "to change gate, run one of them"),
-        (("--method", "frontier", "--set", "denoise.teachers=3"), "teachers is a share above 0 and below 1, got 3"),
+        (("--method", "frontier", "--set", "method.gate=3"), "to change gate, run one of them"),
+        (("--method", "frontier", "--set", "method.teachers=3"), "teachers is a share above 0 and below 1, got 3"),
         (
             ("--method", "votes", "--set", "teachers=0.3"),
-            "teachers is a part of the method: --set denoise.teachers=0.3",
+            "teachers is a part of the method: --set method.teachers=0.3",
         ),
         (("--mechanism", "ppm"), "cannot be surveyed"),
         (("--epsilon", "inf"), "epsilon"),

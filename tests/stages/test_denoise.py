@@ -254,7 +254,7 @@ def test_only_estimates_become_an_embedding(data: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize("value", ["x", None, True, [], {}, -1, math.nan], ids=repr)
 @pytest.mark.parametrize("option", ["filter", "before", "after", "convolution", "normalization", "shrinkage", "decay"])
 def test_a_part_of_the_calibration_of_a_wrong_kind_is_one_line(option: str, value: Any, data: Path) -> None:
-    """`--set denoise.KEY=VALUE` brings whatever JSON can say."""
+    """`--set method.KEY=VALUE` brings whatever JSON can say."""
     before = files(data)
     changes = {option: value} if option != "decay" else {"filter": "ppr", "decay": value}
     with pytest.raises(OptionError, match=option) as error:

@@ -55,10 +55,10 @@ def test_floor_and_ceiling_are_there_by_themselves(tmp_path: Path) -> None:
 
 
 def test_an_arm_searches_further_axes_of_its_own(tmp_path: Path) -> None:
-    arms = [{**GRID["arms"][0], "search": {"steps": [1, 2], "options": {"denoise.after": [0.1, 0.3]}}}, GRID["arms"][1]]
+    arms = [{**GRID["arms"][0], "search": {"steps": [1, 2], "options": {"method.after": [0.1, 0.3]}}}, GRID["arms"][1]]
     experiment = loaded(tmp_path, arms=arms, epsilons=[1])
     found = {cell.name: experiment.of(cell).search for cell in experiment.cells()}
-    assert found["lpgnn"].options == {"denoise.after": (0.1, 0.3)}
+    assert found["lpgnn"].options == {"method.after": (0.1, 0.3)}
     assert found["lpgnn"].steps == (1, 2)
     assert found["togl"].options == found["structure"].options == {}
     for name in ("strategy", "eta", "rungs", "space"):
@@ -81,10 +81,10 @@ def test_an_axis_of_the_training_has_a_floor_at_every_value(tmp_path: Path) -> N
 
 def test_an_axis_of_a_method_leaves_floor_and_ceiling_alone(tmp_path: Path) -> None:
     arms = [GRID["arms"][1], {**GRID["arms"][0], "vary": []}]
-    cells = loaded(tmp_path, arms=arms, vary={"denoise.rho": [0.0, 1.0]}, epsilons=[1]).cells()
+    cells = loaded(tmp_path, arms=arms, vary={"method.rho": [0.0, 1.0]}, epsilons=[1]).cells()
     assert len(of(cells, "structure")) == len(of(cells, "lpgnn")) == 1
     assert [(cell.changes, cell.axes, cell.setting) for cell in of(cells, "togl")] == [
-        ({"rho": value}, (("denoise.rho", value),), ()) for value in (0.0, 1.0)
+        ({"rho": value}, (("method.rho", value),), ()) for value in (0.0, 1.0)
     ]
 
 
@@ -139,9 +139,9 @@ def test_an_option_of_one_data_set_leaves_the_others_alone(tmp_path: Path) -> No
         ({"vary": {"k": []}}, "vary.k must be a list of at least one value, got []"),
         ({"vary": {"k": [1, 1]}}, "vary.k must be distinct values, once; got [1, 1]"),
         ({"vary": {"k": [[1]]}}, "vary.k must hold numbers, words or true and false, got [1]"),
-        ({"vary": {"denoise.rho": [2.0]}}, "is from 0 to 1, got 2.0"),
+        ({"vary": {"method.rho": [2.0]}}, "is from 0 to 1, got 2.0"),
         ({"arms": [{**GRID["arms"][0], "vary": ["rho"]}]}, "arms[0].vary: mechanism.rho is no axis; vary has none"),
-        ({"arms": [{**GRID["arms"][0], "set": {"rho": 1}}]}, "what changes a method is written denoise.KEY, got 'rho'"),
+        ({"arms": [{**GRID["arms"][0], "set": {"rho": 1}}]}, "what changes a method is written method.KEY, got 'rho'"),
         ({"arms": [{**GRID["arms"][0], "search": {"points": 1}}]}, "every arm has the same budget of search"),
         ({"arms": [{**GRID["arms"][0], "search": {"stesp": [1]}}]}, "unknown key 'search.stesp'; did you mean"),
         ({"arms": [{**GRID["arms"][0], "options": {"m": 1}}], "vary": {"m": [1]}}, "m is given, and it is an axis"),

@@ -203,13 +203,13 @@ def test_features_and_links_of_the_tested_steer_nothing(method: str, mechanism: 
     "what",
     [
         *({"train.model": name} for name in models() if name != "posterior"),
-        *({"denoise.filter": name} for name in filter_names() if name != "flexprop"),  # that one is ppgnn's above
+        *({"method.filter": name} for name in filter_names() if name != "flexprop"),  # that one is ppgnn's above
     ],
     ids=str,
 )
 def test_no_backbone_and_no_filter_looks_across(what: dict[str, Any]) -> None:
     graph, params = small_graph(nodes=240), params_of(epochs=3)
-    recipe = methods.method("lpgnn").but({"filter": what["denoise.filter"]} if "denoise.filter" in what else {})
+    recipe = methods.method("lpgnn").but({"filter": what["method.filter"]} if "method.filter" in what else {})
     params = dataclasses.replace(params, train=dataclasses.replace(params.train, model=what.get("train.model", "")))
     if recipe.filter == "none":
         recipe = dataclasses.replace(recipe, propagates=False)

@@ -159,7 +159,7 @@ def test_a_wrong_key_or_kind(place: str, value: Any, words: str, tmp_path: Path)
         ("search.options", {"m": []}, "search.options.m must be a list of at least one value, got []"),
         ("search.options", {"m": [1, 1]}, "search.options.m must be distinct values, got [1, 1]"),
         ("search.options", ["m"], "search.options must be a mapping of option names to lists of values, got ['m']"),
-        ("search.options", {"denoise.rh": [1]}, "search.options has 'denoise.rh', which no row of the table has"),
+        ("search.options", {"method.rh": [1]}, "search.options has 'method.rh', which no row of the table has"),
         ("search.steps", [2, 2], "search.steps must be distinct values, at least one, got [2, 2]"),
         ("train.hidden", 0, "train.hidden must be at least 1, got 0"),
         (
@@ -236,7 +236,7 @@ IN_TURN = "people of votes are asked in turn, so its rows stand under surveys, n
         ("rounds.0.reuse", "no", "rounds[0].reuse must be true or false, got 'no'"),
         ("rounds.0.m_from", "half", "rounds[0]: m_from must be one of round, total; got 'half'"),
         ("rounds.0.score_by", "fad", "rounds[0]: unknown score_by 'fad'; did you mean 'fda'?"),
-        ("rounds.0.set", {"denoise.rho": 1}, "unknown key 'rounds[0].set'"),
+        ("rounds.0.set", {"method.rho": 1}, "unknown key 'rounds[0].set'"),
         ("surveys.0.teachers", None, "surveys[0] lacks teachers"),
         ("surveys.0.teachers", 1, "surveys[0]: teachers is a share above 0 and below 1, got 1.0"),
         ("surveys.0.narrowed", 2.5, "surveys[0].narrowed must be a whole number, got 2.5"),

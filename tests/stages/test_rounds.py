@@ -427,7 +427,7 @@ def test_a_wrong_part_is_one_line(changes: dict[str, Any], message: str, data: P
 @pytest.mark.parametrize(
     ("mechanism", "epsilon", "options", "message"),
     [
-        ("pm", 4.0, {"rho": 0.3}, "rho is a part of the method: --set denoise.rho=0.3"),
+        ("pm", 4.0, {"rho": 0.3}, "rho is a part of the method: --set method.rho=0.3"),
         ("pm", 4.0, {"epsilon": 3}, "epsilon is no further option of pm"),
         ("pm", 0.0, {}, "two rounds need a finite budget above 0, got 0"),
         ("ppm", 4.0, {}, "ppm cannot be directed: users of a known level do not choose dimensions alike"),
@@ -476,7 +476,7 @@ def test_rounds_that_do_not_fit_are_refused(data: Path, tmp_path: Path) -> None:
         ({"first": third}, "has spent epsilon 3.0, where this round's share of 8.0 is 4.0"),
         ({"first": files.second}, "is directed: it is the other round"),
         ({"reports": files.first}, "is not directed: it is the other round"),
-        ({"changes": {"rho": 0.25}}, "directed with rho 0.5, and the method means 0.25; say --set denoise.rho=0.5"),
+        ({"changes": {"rho": 0.25}}, "directed with rho 0.5, and the method means 0.25; say --set method.rho=0.5"),
         ({"changes": {"score_steps": 1}}, "directed with score_steps 2"),
         ({"changes": {"score_by": "mi"}}, "there is no|does not exist"),
         ({"changes": {"m_from": "total"}}, "was drawn with m_from round, and the method means total"),

@@ -282,14 +282,14 @@ def test_surveys_that_do_not_fit_are_refused(tmp_path: Path) -> None:
     numbers = dataclasses.replace(params, train=dataclasses.replace(params.train, task="regression"))
     apart = dataclasses.replace(params, train=dataclasses.replace(params.train, split="inductive"))
     cell = (NAME, "votes", None, 2.0)
-    searched = dataclasses.replace(params.search, options={"denoise.teachers": (0.3, 0.5)})
+    searched = dataclasses.replace(params.search, options={"method.teachers": (0.3, 0.5)})
     cases: list[tuple[Any, str]] = [
         (lambda: train(*cell, data=tmp_path, params=other), "train_fraction was 0.5, and is 0.1 now.*`ldp survey` on"),
         (lambda: train(*cell, data=tmp_path, params=dataclasses.replace(params, seed=1)), "root was 0, and is 1 now"),
         (lambda: train(*cell, data=tmp_path, params=dataclasses.replace(params, seeds=4)), "ask again with --seeds 4"),
         (
             lambda: train(*cell, data=tmp_path, params=dataclasses.replace(params, search=searched)),
-            "has its denoise.teachers behind it",
+            "has its method.teachers behind it",
         ),
         (lambda: train(NAME, "votes", None, 3.0, data=tmp_path, params=params), "`ldp survey --dataset"),
         (lambda: train(NAME, "votes", None, 3.0, data=tmp_path, params=params, survey=path), "has epsilon 2.0"),
@@ -398,7 +398,7 @@ def test_parts_of_the_survey_are_options_of_the_method() -> None:
     [
         ("identity", {}, "cannot be surveyed"),
         ("ppm-public", {}, "cannot be surveyed"),
-        ("privset", {"teachers": 0.3}, "is a part of the method: --set denoise.teachers=0.3"),
+        ("privset", {"teachers": 0.3}, "is a part of the method: --set method.teachers=0.3"),
         ("privset", {"pad": 0}, "pad must be a whole number"),
     ],
 )
@@ -439,9 +439,9 @@ def test_points_that_ask_alike_share_their_answers() -> None:
         graph=small_graph(), recipe=methods.method("votes"), mechanism="privset", epsilon=2.0, options={},
         params=small_params(),
     )  # fmt: skip
-    keys = {cell.setup({"denoise.kind": kind}).key for kind in ("fused", "all")}
+    keys = {cell.setup({"method.kind": kind}).key for kind in ("fused", "all")}
     assert len(keys) == 1
-    assert cell.setup({"denoise.teachers": 0.3}).key not in keys
+    assert cell.setup({"method.teachers": 0.3}).key not in keys
 
 
 def test_what_frontier_asks_is_what_its_votes_learner_asks(tmp_path: Path) -> None:
@@ -467,8 +467,8 @@ def test_what_is_not_asked_is_not_changed_in_a_choice_and_not_searched() -> None
     with pytest.raises(OptionError, match="to change gate, run one of them"):
         methods.method("frontier").but({"teachers": 0.3, "gate": 3.0})
     row = Row(recipe=methods.method("frontier"), mechanism="privset")
-    assert not row.has("denoise.teachers", {})
-    assert not row.has("denoise.filter", {})
+    assert not row.has("method.teachers", {})
+    assert not row.has("method.filter", {})
 
 
 # votes or the floor ---------------------------------------------------------------------------------------------------
