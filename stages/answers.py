@@ -1,9 +1,9 @@
 """What people have answered, as an artifact: what `ldp perturb` writes, whatever it has asked.
 
-Rows are (seed, node) in the order in which people were asked. Where everybody was asked one question, a row is a report:
-`index` and `value`, and `level` where the mechanism reports one. Of several questions, `question` says which one it
-was. `index` then holds a feature's number in the graph; it is empty where every feature was reported that the question
-was about. Values of another type than the first question's stand in a column of their own, such as `value_int16`.
+Rows are (seed, node) in the order in which people were asked. Where everybody was asked one question, a row is a
+report: `index` and `value`, and `level` where the mechanism reports one. Of several questions, `question` says which
+one it was. `index` then holds a feature's number in the graph; it is empty where every feature was reported that the
+question was about. Values of another type than the first question's stand in their own column, such as `value_int16`.
 """
 
 from __future__ import annotations

@@ -110,7 +110,7 @@ class Stored(_Artifact):
     file: CalibratedFile
 
     @cached_property
-    def _device(self) -> VectorMechanism:  # type: ignore[override]
+    def _device(self) -> VectorMechanism:
         return from_meta(self.file.meta)
 
     def _estimates(self, first: Callable[[], Calibration]) -> Callable[[int], Estimate]:

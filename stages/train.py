@@ -196,8 +196,8 @@ def _source(
         return open_answers(dataset, recipe, mechanism, epsilon, data, answers, name)
     if answers is not None:
         raise OptionError(
-            f"method {recipe.name!r} learns from calibrated answers: give `ldp denoise` the answers with --reports, and "
-            "leave --answers out here"
+            f"method {recipe.name!r} learns from calibrated answers: give `ldp denoise` the answers with --reports, "
+            "and leave --answers out here"
         )
     command = denoise_command(dataset, recipe.name, mechanism, epsilon)
     source = CalibratedFile(calibrated or calibrated_path(data, dataset, name, epsilon), command)

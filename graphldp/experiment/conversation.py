@@ -243,7 +243,7 @@ def meta_of(
         ledger = () if before is None else tuple(before["ledger"])
         metas.append(release_meta(turn.device, graph.nodes, seeds, facts, level=level, ledger=ledger))
     last = metas[-1]
-    sums = {key: sum(float(one[key]) for one in metas) for key in _ADDED if key in last}
+    sums: dict[str, Any] = {key: sum(float(one[key]) for one in metas) for key in _ADDED if key in last}
     if "budgets" in last:
         sums["budgets"] = [sum(parts) for parts in zip(*(one["budgets"] for one in metas), strict=True)]
     return {

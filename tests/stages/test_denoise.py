@@ -15,12 +15,13 @@ from graphldp.client import protocol
 from graphldp.errors import ArtifactError, OptionError
 from graphldp.graph import Graph
 from graphldp.server import rectify
+from graphldp.stages.answers import AnswersFile
 from graphldp.stages.artifacts import file_hash, read_meta, read_table
 from graphldp.stages.denoise import denoise, make_command, materialize
 from graphldp.stages.graphs import read_graph
 from graphldp.stages.paths import calibrated_path, graph_dir, reports_path
 from graphldp.stages.perturb import perturb_graph
-from graphldp.stages.reports import CalibratedFile, ReportsFile
+from graphldp.stages.reports import CalibratedFile
 
 MAKE = "ldp denoise"
 STEPS = (0, 2, 4)
@@ -59,7 +60,7 @@ def test_estimates_are_right_on_average(mechanism: str, epsilon: float, tmp_path
 
 def test_estimates_are_the_rectified_reports(data: Path) -> None:
     file = CalibratedFile(run(data), MAKE)
-    reports = ReportsFile(reports_path(data, NAME, "mb", 1.0), "ldp perturb")
+    reports = AnswersFile(reports_path(data, NAME, "mb", 1.0), "ldp perturb")
     for seed in (0, 1, -1):
         np.testing.assert_array_equal(file.load(seed).dense(), rectify(reports.load(seed)).dense())
     assert file.load(0).fill == 0.5

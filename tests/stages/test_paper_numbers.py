@@ -14,9 +14,10 @@ from graphldp import datasets
 from graphldp.client import option_names
 from graphldp.errors import DataError, OptionError
 from graphldp.experiment.options import SearchParams
+from graphldp.experiment.rounds import Rounds
 from graphldp.learn import models
 from graphldp.measures import tasks
-from graphldp.methods import Rounds, method
+from graphldp.methods import method
 from graphldp.server.filters import SHARED_OPTIONS
 from graphldp.stages.grids import load_experiment
 from graphldp.stages.paper_numbers import PaperNumbers, Rule, changes_of, load_papers
