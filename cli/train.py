@@ -106,9 +106,11 @@ def train(
     calibrated: Annotated[
         Path | None, typer.Option("--calibrated", help="The Calibrated artifact, where it is not in its usual place.")
     ] = None,
-    survey: Annotated[
+    answers: Annotated[
         Path | None,
-        typer.Option("--survey", help="With a method that asks people in turn: the Survey artifact, likewise."),
+        typer.Option(
+            "--answers", help="With a method that learns from answers as they are: what `ldp perturb` wrote, likewise."
+        ),
     ] = None,
     save_model: Annotated[
         Path | None,
@@ -151,7 +153,7 @@ def train(
         with console.progress(f"train {dataset} {method}", None, "epochs") as bar:
             path = stage.train(
                 dataset, method, mechanism, epsilon, data=data, params=chosen, name=name, device=device,
-                resources=resources, calibrated=calibrated, survey=survey, output=output, models=save_model,
+                resources=resources, calibrated=calibrated, answers=answers, output=output, models=save_model,
                 progress=bar,
             )  # fmt: skip
         if resources.leads:

@@ -18,7 +18,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from graphldp import methods
 from graphldp.client import names as mechanism_names
 from graphldp.errors import OptionError, unknown_name
-from graphldp.experiment.options import SearchParams, Settings, TrainParams, check_classes, check_settings
+from graphldp.experiment.conversation import check_classes
+from graphldp.experiment.options import SearchParams, Settings, TrainParams, check_settings
 from graphldp.points import AXES
 from graphldp.stages.yamls import axis_values, build, read_yaml, typed
 
@@ -50,7 +51,7 @@ Axes: TypeAlias = tuple[tuple[str, Any], ...]
 # alike: its floor and ceiling are measured anew for each value. The others change a private method and leave both as
 # they are.
 _SHARED = ("train", "data")
-_OWN = ("denoise", "search", "mechanism")
+_OWN = ("method", "search", "mechanism")
 _SCALAR = int | float | str | bool
 _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
@@ -64,7 +65,7 @@ class RowParams:
         method, mechanism: by their registered names; the method's own mechanism if left out.
         name: the row's; method and mechanism if left out.
         options: further options of the mechanism (`m: 4`).
-        set: what is changed in the method (`denoise.rho: 1.0`).
+        set: what is changed in the method (`method.rho: 1.0`).
         search: the places of the search's space that differ for this row (`steps: [1, 2]`).
         vary: which of the file's axes this row has; all where it does not say.
     """
@@ -145,7 +146,7 @@ class Params(Settings):
         about: what it shows, and which of a paper's tables or claims it corresponds to.
         datasets, epsilons: each row stands for each of them.
         rows: the rows of the table, beside its floor, its ceiling and the commonest class.
-        vary: the axes: a value's place (`train.train_fraction`, `denoise.rho`, `search.steps`, `data.structure`, or an
+        vary: the axes: a value's place (`train.train_fraction`, `method.rho`, `search.steps`, `data.structure`, or an
             option of the mechanism) and the values to try. Several axes are tried in every combination.
         overrides: by data set, what is different in its training (`train.train_fraction: 0.05`).
         data: options of the data sets, where they differ from their own: of all (`nodes`), or of one of them
@@ -233,7 +234,7 @@ def _with(start: Cell, row: RowParams, epsilon: float, values: Axes) -> Cell:
         mechanism=row.mechanism,
         epsilon=epsilon,
         options={**row.options, **by_part["mechanism"]},
-        changes={**row.changes, **by_part["denoise"]},
+        changes={**row.changes, **by_part["method"]},
         places={**start.places, **places},
         axes=(*start.axes, *values),
     )
@@ -386,8 +387,8 @@ def _check_grid(params: Params) -> None:
             if name not in params.vary:
                 raise OptionError(f"{place}.vary: {name} is no axis; vary has {', '.join(params.vary) or 'none'}")
         for name in row.set:
-            if _part(name) != "denoise" or not _key(name):
-                raise OptionError(f"{place}.set: what changes a method is written denoise.KEY, got {name!r}")
+            if _part(name) != "method" or not _key(name):
+                raise OptionError(f"{place}.set: what changes a method is written method.KEY, got {name!r}")
         for name in ("points", "seeds", "strategy", "eta", "rungs", "space"):
             if name in row.search:
                 raise OptionError(f"{place}.search.{name}: every row has the same budget of search; leave it out")
@@ -403,7 +404,7 @@ def _check_grid(params: Params) -> None:
         recipe = recipe.but(cell.changes)
         row = RowParams(
             name=cell.name, method=cell.method, mechanism=cell.mechanism,
-            set={f"denoise.{key}": value for key, value in cell.changes.items()},
+            set={f"method.{key}": value for key, value in cell.changes.items()},
         )  # fmt: skip
         check_numbers(own)
         _check_space(own, row)

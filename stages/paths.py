@@ -8,14 +8,13 @@ from graphldp.ledger import epsilon_text
 from graphldp.measures import DEFAULT_TASK
 
 __all__ = [
+    "answers_path",
     "calibrated_path",
-    "directed_name",
     "graph_dir",
     "reports_path",
     "runs_path",
     "sources_path",
     "stored_graphs",
-    "survey_path",
     "trials_path",
 ]
 
@@ -39,23 +38,18 @@ def stored_graphs(data: Path) -> tuple[str, ...]:
 
 
 def reports_path(data: Path, dataset: str, mechanism: str, epsilon: float) -> Path:
-    """Return the file of a Reports artifact."""
+    """Return the file of what people report once: it depends on the mechanism alone, and rows share it."""
     return data / "perturbed" / dataset / mechanism / f"eps={epsilon_text(epsilon)}.parquet"
 
 
-def directed_name(mechanism: str, score_by: str) -> str:
-    """Return under which name a second round's reports stand: those of another ranking are other reports."""
-    return f"{mechanism}-{score_by}"
+def answers_path(data: Path, dataset: str, name: str, epsilon: float) -> Path:
+    """Return the file of the answers to several questions; `name` is the row's name."""
+    return reports_path(data, dataset, name, epsilon)
 
 
 def calibrated_path(data: Path, dataset: str, name: str, epsilon: float) -> Path:
     """Return the file of a Calibrated artifact; `name` is the arm's name."""
     return data / "denoised" / dataset / name / f"eps={epsilon_text(epsilon)}.parquet"
-
-
-def survey_path(data: Path, dataset: str, name: str, epsilon: float) -> Path:
-    """Return the file of a Survey artifact; `name` is the arm's name."""
-    return data / "surveyed" / dataset / name / f"eps={epsilon_text(epsilon)}.parquet"
 
 
 def runs_path(data: Path, dataset: str, name: str, epsilon: float, task: str = DEFAULT_TASK) -> Path:

@@ -347,7 +347,7 @@ class Result:
 
 
 def short(axis: str) -> str:
-    """Return an axis's name as people read it: `rho` for `denoise.rho`."""
+    """Return an axis's name as people read it: `rho` for `method.rho`."""
     return axis.rpartition(".")[2]
 
 

@@ -1,4 +1,4 @@
-"""Stage train: Calibrated in, Runs out; a model to keep where one is asked for."""
+"""Stage train: Calibrated, or answers as they are, in, Runs out; a model to keep where one is asked for."""
 
 from __future__ import annotations
 
@@ -10,11 +10,12 @@ from pathlib import Path
 from graphldp import methods
 from graphldp.errors import OptionError
 from graphldp.experiment.cell import learn_majority
-from graphldp.experiment.options import check_classes
+from graphldp.experiment.conversation import check_classes
 from graphldp.experiment.plan import plan_of
 from graphldp.experiment.resources import Resources
 from graphldp.ledger import epsilon_text
-from graphldp.stages.answers import SurveyFile
+from graphldp.stages.answers import AnswersFile, check_selection, open_answers
+from graphldp.stages.answers import make_command as ask_command
 from graphldp.stages.artifacts import expect, file_hash, write_json
 from graphldp.stages.cards import floor_of
 from graphldp.stages.cells import Cells
@@ -22,23 +23,13 @@ from graphldp.stages.denoise import make_command as denoise_command
 from graphldp.stages.graphs import graph_hash, read_graph
 from graphldp.stages.models import save_model
 from graphldp.stages.params import Params
-from graphldp.stages.paths import calibrated_path, graph_dir, runs_path, survey_path
+from graphldp.stages.paths import calibrated_path, graph_dir, runs_path
 from graphldp.stages.perturb import check_nodes
-from graphldp.stages.perturb import make_command as perturb_command
 from graphldp.stages.reports import CalibratedFile
-from graphldp.stages.rounds import check_selection
-from graphldp.stages.runs import CARRIED, found_meta, runs_meta, write_runs
+from graphldp.stages.runs import found_meta, runs_meta, write_runs
 from graphldp.stages.stored import Answered, Stored
-from graphldp.stages.survey import make_command as survey_command
 
-__all__ = [
-    "CARRIED",
-    "found_meta",
-    "make_command",
-    "runs_meta",
-    "train",
-    "write_runs",
-]
+__all__ = ["make_command", "train"]
 
 Progress = Callable[[int, int, str], None]
 
@@ -60,14 +51,15 @@ def train(
     device: str = "auto",
     resources: Resources | None = None,
     calibrated: Path | None = None,
-    survey: Path | None = None,
+    answers: Path | None = None,
     output: Path | None = None,
     models: Path | None = None,
     progress: Progress | None = None,
 ) -> Path:
     """Train one cell and write its runs; with `models`, keep its best final model there as well.
 
-    `calibrated`, or `survey` of a method that asks people in turn, is the artifact where it is not in its usual place.
+    `calibrated`, or `answers` of a method that learns from these as they are, is the artifact where it is not in its
+    usual place.
     """
     recipe = methods.method(method)
     mechanism = recipe.choose(mechanism)
@@ -85,22 +77,15 @@ def train(
         meta = runs_meta(graph, folder, recipe, "none", 0.0, name or method, params)
         return write_runs(target, learn_majority(graph, params), meta)
     name = name or recipe.cell_name(mechanism)
-    if recipe.asks_in_turn:
-        check_classes(recipe, params.train)
-    source = _source(recipe, dataset, mechanism, epsilon, data, calibrated, survey, name)
-    remedy = f"make them again with `{perturb_command(dataset, mechanism, epsilon)}`, then `{source.make}`"
-    check_nodes(source.path, source.meta, graph, f"ask again with `{source.make}`" if recipe.asks_in_turn else remedy)
+    check_classes(recipe, params.train)
+    source = _source(recipe, dataset, mechanism, epsilon, data, calibrated, answers, name)
+    remedy = f"make them again with `{ask_command(dataset, recipe, mechanism, epsilon)}`"
+    remedy += f", then `{source.make}`" if recipe.calibrates else ""
+    check_nodes(source.path, source.meta, graph, remedy)
     if "selection" in source.meta:
-        check_selection(source.path, source.meta["selection"], params, _begin_of(recipe))
-        if models is not None and source.meta["rounds"].get("reuse"):
-            raise OptionError("a model of both rounds cannot be given reports of one; to keep it, leave reuse out")
-        if models is not None and source.meta["rounds"].get("rectification", "inclusion") != "inclusion":
-            raise OptionError(
-                "a model keeps no printed rectification, so that reports given to it later would be other inputs; to "
-                "keep it, leave rectification out"
-            )
+        check_selection(source.path, source.meta["selection"], params)
     stored: Stored | Answered
-    if isinstance(source, SurveyFile):
+    if isinstance(source, AnswersFile):
         stored = Answered(graph=graph, file=source, params=params)
     else:
         # The artifact says which filters were meant; the search chooses among them.
@@ -133,22 +118,17 @@ def train(
         return target
     meta = runs_meta(graph, folder, recipe, mechanism, epsilon, name, params, source.meta)
     meta |= {
-        ("survey" if recipe.asks_in_turn else "calibrated"): file_hash(source.path),
+        ("calibrated" if recipe.calibrates else "answers"): file_hash(source.path),
         **found_meta(plan, result, meta["search"]),
     }
     write_runs(target, result, meta)
     # Wall time belongs to a machine, not to the result: it stands beside the artifact, so that this stays reproducible.
     write_json(target.with_suffix(".time.json"), {"seconds": round(time.perf_counter() - start, 3), "device": device})
     if models is not None:
-        assert isinstance(source, CalibratedFile)  # what is learned from a survey is refused above
+        assert isinstance(source, CalibratedFile)  # who learns from answers as they are has evidence: refused above
         floor = floor_of(data, dataset, meta)
         save_model(models, graph, recipe, result, params, meta, source, floor)
     return target
-
-
-def _begin_of(recipe: methods.Method) -> str:
-    """Return the first command that read training labels on the way to a method's runs."""
-    return "ldp survey" if recipe.asks_in_turn else "ldp select"
 
 
 def _source(
@@ -158,21 +138,23 @@ def _source(
     epsilon: float,
     data: Path,
     calibrated: Path | None,
-    survey: Path | None,
+    answers: Path | None,
     name: str,
-) -> CalibratedFile | SurveyFile:
+) -> CalibratedFile | AnswersFile:
     """Return the artifact that the method learns from, once it is of what was asked for."""
-    source: CalibratedFile | SurveyFile
-    if recipe.asks_in_turn:
+    if not recipe.calibrates:
         if calibrated is not None:
-            raise OptionError(f"method {recipe.name!r} learns from a survey: give it with --survey, not --calibrated")
-        command = survey_command(dataset, recipe.name, mechanism, epsilon)
-        source = SurveyFile(survey or survey_path(data, dataset, name, epsilon), command)
-    else:
-        if survey is not None:
-            raise OptionError(f"method {recipe.name!r} asks nobody in turn: leave --survey out")
-        command = denoise_command(dataset, recipe.name, mechanism, epsilon)
-        source = CalibratedFile(calibrated or calibrated_path(data, dataset, name, epsilon), command)
+            raise OptionError(
+                f"method {recipe.name!r} learns from answers as they are: give them with --answers, not --calibrated"
+            )
+        return open_answers(dataset, recipe, mechanism, epsilon, data, answers, name)
+    if answers is not None:
+        raise OptionError(
+            f"method {recipe.name!r} learns from calibrated answers: give `ldp denoise` the answers with --reports, "
+            "and leave --answers out here"
+        )
+    command = denoise_command(dataset, recipe.name, mechanism, epsilon)
+    source = CalibratedFile(calibrated or calibrated_path(data, dataset, name, epsilon), command)
     wanted = {"dataset": dataset, "method": recipe.name, "mechanism": mechanism, "epsilon": float(epsilon)}
     expect(source.meta, source.path, command, **wanted)
     return source

@@ -8,8 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from graphldp.errors import OptionError, unknown_name
-from graphldp.measures import canonical_task, measures_of
-from graphldp.methods import Method
+from graphldp.measures import canonical_task
 
 __all__ = [
     "ACTIVATIONS",
@@ -22,9 +21,9 @@ __all__ = [
     "SearchParams",
     "Settings",
     "TrainParams",
-    "check_classes",
     "check_settings",
     "report_seeds",
+    "split_facts",
 ]
 
 STRATEGIES = ("random", "grid", "halving")  # how a search spends its budget
@@ -196,10 +195,12 @@ def report_seeds(final: int, search: int) -> list[int]:
     return [*range(final), *range(-1, -search - 1, -1)]
 
 
-def check_classes(recipe: Method, train: TrainParams) -> None:
-    """Refuse a method whose people are asked what training nodes' classes suggest, where the task has no classes."""
-    if (recipe.rounds is not None or recipe.asks_in_turn) and "accuracy" not in measures_of(train.task).names:
-        raise OptionError(
-            f"method {recipe.name!r} is directed by the classes of training nodes, and over all edges; task "
-            f"{train.task!r} has no classes to learn. Use task node-classification or multi-task, or another method"
-        )
+def split_facts(params: Settings) -> dict[str, Any]:
+    """Return what decides whose labels are training labels."""
+    train = params.train
+    return {
+        "root": params.seed,
+        "train_fraction": train.train_fraction,
+        "validation_fraction": train.validation,
+        **({} if train.split == "random" else {"split": train.split}),
+    }

@@ -18,8 +18,9 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from graphldp.errors import DataError, OptionError
+from graphldp.experiment.conversation import check_classes
 from graphldp.experiment.estimates import average_degree, filtered_apart, filtered_inputs
-from graphldp.experiment.options import INDUCTIVE, Settings, TrainParams, check_classes
+from graphldp.experiment.options import INDUCTIVE, Settings, TrainParams
 from graphldp.graph import Graph
 from graphldp.learn import (
     EdgeSplit,

@@ -14,18 +14,15 @@ from typing import Any, Protocol
 
 from graphldp.client import VectorMechanism
 from graphldp.errors import OptionError
-from graphldp.experiment.addresses import source_of
-from graphldp.experiment.devices import device_for, reports_meta
-from graphldp.experiment.estimates import calibration_of, estimate_of
+from graphldp.experiment.conversation import ask, conversation_of
+from graphldp.experiment.estimates import calibration_of
 from graphldp.experiment.options import INDUCTIVE, SearchParams, Settings, TrainParams
 from graphldp.experiment.parts import check_task, learners_of, task_of
-from graphldp.experiment.rounds import TwoRounds
 from graphldp.experiment.space import Row, own_search, sorted_out
-from graphldp.experiment.survey import Surveys
 from graphldp.graph import Graph
 from graphldp.learn import Backbone, model
 from graphldp.learn.neighbors import missing_sampler
-from graphldp.methods import Method, Survey, method
+from graphldp.methods import Method, method
 from graphldp.points import AXES, Point, Rung, run_epochs
 from graphldp.server import Calibration, Estimate
 from graphldp.server.evidence import Evidence, make_evidence
@@ -49,18 +46,19 @@ class Setup:
 
     Attributes:
         recipe: the method with them.
-        device: what the devices run.
+        device: what describes the first answers.
+        m: how many features the row's people report, whoever learns.
         key: setups with one key have the same estimates.
         estimate: a seed's estimate, with any threshold before the filter behind it.
         calibration: the filter, and what follows it, at a depth K.
         backbone, patience: what is learned with.
         meta: what the artifacts of these reports say of themselves, given the graph's hash and the seeds.
         evidence: what the model gets instead of the filtered estimate, or None.
-        asked: what the row's people ran, where this learner is one of several and reads nothing of theirs; or None.
     """
 
     recipe: Method
     device: VectorMechanism
+    m: int
     key: str
     estimate: Callable[[int], Estimate]
     calibration: Callable[[int], Calibration]
@@ -68,12 +66,6 @@ class Setup:
     patience: int
     meta: Callable[[str, Sequence[int]], dict[str, Any]]
     evidence: Evidence | None = None
-    asked: VectorMechanism | None = None
-
-    @property
-    def m(self) -> int:
-        """How many features the row's people report, whoever learns."""
-        return (self.asked or self.device).m
 
     def facts(self, content: str, settings: Settings) -> dict[str, Any]:
         """Return all that decides what is learned from, and with what; `content` is the hash of the graph."""
@@ -184,9 +176,9 @@ def plan_of(source: Source, params: Settings) -> Plan:
     # Whoever is chosen in the end, people have answered those learners that ask them.
     asking = [plan.setups[0] for name, plan in plans.items() if method(name).mechanisms != ("null",)]
     if asking:
-        meta, asked = asking[0].meta, asking[0].device
+        meta, m = asking[0].meta, asking[0].m
         plans = {
-            name: replace(plan, setups=tuple(replace(setup, meta=meta, asked=asked) for setup in plan.setups))
+            name: replace(plan, setups=tuple(replace(setup, meta=meta, m=m) for setup in plan.setups))
             for name, plan in plans.items()
         }
     starts = [0, *itertools.accumulate(len(plan.points) for plan in plans.values())]
@@ -300,41 +292,29 @@ class Devices:
         own, changes, training = sorted_out(options)
         given = {**self.options, **own}
         recipe = self.recipe.but(changes)
-        rounds: TwoRounds | Surveys | None = None
-        if isinstance(recipe.rounds, Survey):
-            rounds = Surveys.of(graph, recipe.rounds, self.mechanism, self.epsilon, params, given)
-        elif recipe.rounds is not None:
-            rounds = TwoRounds.of(graph, recipe.rounds, self.mechanism, self.epsilon, params, given)
-        client = device_for(graph, self.mechanism, self.epsilon, given) if rounds is None else rounds.device
+        conversation = conversation_of(graph, recipe, self.mechanism, self.epsilon, params, given)
 
         @cache
         def calibration(steps: int) -> Calibration:
-            return calibration_of(recipe, steps, client, graph, whole=params.train.split != INDUCTIVE)
+            return calibration_of(recipe, steps, conversation.device, graph, whole=params.train.split != INDUCTIVE)
 
         # What comes before the filter is the same at every depth.
         first = calibration(recipe.steps(params.search.steps)[0])
 
         def estimate(seed: int) -> Estimate:
-            if rounds is not None:
-                return rounds.estimate(seed, first)
-            source = source_of(params.seed, graph.name, client, seed)
-            return estimate_of(client.perturb(graph.features, source), first)
-
-        def meta(content: str, seeds: Sequence[int]) -> dict[str, Any]:
-            if rounds is not None:
-                return rounds.meta(content, seeds)
-            return reports_meta(graph, content, client, seeds=seeds, root=params.seed)
+            return conversation.estimate(ask(conversation, seed), first)
 
         patience = patience_of(params.train, training)
         return Setup(
             recipe=recipe,
-            device=client if rounds is None else rounds.last,
-            key=json.dumps([given, repr(recipe.rounds), first.before, first.weighting], sort_keys=True),
+            device=conversation.device,
+            m=conversation.m,
+            key=json.dumps([given, repr(recipe.asking), first.before, first.weighting], sort_keys=True),
             estimate=estimate,
             calibration=calibration,
             backbone=backbone_of(recipe, params.train, training),
             patience=patience,
-            meta=meta,
+            meta=conversation.meta,
             evidence=evidence_of(recipe, calibration, recipe.steps(params.search.steps)[0]),
         )
 

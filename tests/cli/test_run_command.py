@@ -117,7 +117,7 @@ def test_a_graph_that_is_not_there_is_fetched(ldp, here: Path, monkeypatch: pyte
 
 
 def test_options_of_the_mechanism_and_of_the_calibration(ldp) -> None:
-    (row,) = json.loads(ldp(*GIVEN, "--no-references", "--set", "m=5", "--set", "denoise.filter=hoa", "--json").out)
+    (row,) = json.loads(ldp(*GIVEN, "--no-references", "--set", "m=5", "--set", "method.filter=hoa", "--json").out)
     assert row["m"] == 5
 
 
@@ -166,8 +166,8 @@ def test_a_budget_that_cannot_be_is_said_before_anything_is_trained(ldp, monkeyp
 
 def test_one_part_of_a_method_is_changed_by_its_name(ldp) -> None:
     ask = (*GIVEN, "--no-references", "--json", "--method", "upgnet-nh")
-    by_set = json.loads(ldp(*ask, "--set", "denoise.tau=0.25", "--set", "mechanism=pm").out)
-    assert by_set == json.loads(ldp(*ask, "--set", "denoise.before=0.25", "--mechanism", "pm").out)
+    by_set = json.loads(ldp(*ask, "--set", "method.tau=0.25", "--set", "mechanism=pm").out)
+    assert by_set == json.loads(ldp(*ask, "--set", "method.before=0.25", "--mechanism", "pm").out)
     assert by_set[0]["mechanism"] == "pm"
     assert by_set != json.loads(ldp(*ask, "--mechanism", "pm").out)
     answer = ldp(*ask, "--mechanism", "pm", "--set", "mechanism=mb")

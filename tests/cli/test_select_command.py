@@ -56,17 +56,17 @@ def test_every_seed_is_scored_by_its_own_labels(ldp) -> None:
     ("share", "given"),
     [
         (0.5, ()),
-        (0.3, ("denoise.first=0.3", "denoise.rho=1", "denoise.score_by=mi", "denoise.score_steps=1")),
-        (0.5, ("denoise.m_from=total", "denoise.reuse=true", "m_rule=2/5")),
+        (0.3, ("method.first=0.3", "method.rho=1", "method.score_by=mi", "method.score_steps=1")),
+        (0.5, ("method.m_from=total", "method.reuse=true", "m_rule=2/5")),
     ],
 )
 def test_rounds_share_out_what_the_method_spends(share: float, given: tuple[str, ...], ldp) -> None:
     """`--epsilon` is of both, each round takes its share, and every number is that of `ldp run`."""
-    changes = [word for one in given if one.startswith("denoise.") for word in ("--set", one)]
+    changes = [word for one in given if one.startswith("method.") for word in ("--set", one)]
     every = [word for one in given for word in ("--set", one)]
     both = ("--dataset", NAME, "--method", "togl-fda", "-e", 10.1)
     ask = ("perturb", *both, "--seeds", 2, "--search-seeds", 1, *every)
-    by, steps = ("mi", 1) if "denoise.score_by=mi" in given else ("fda", 2)
+    by, steps = ("mi", 1) if "method.score_by=mi" in given else ("fda", 2)
     assert ldp(*ask, "--round", "first", "-o", "a.parquet").code == 0
     scored = ("--reports", "a.parquet", "-o", "s.parquet", "--all-seeds", "--by", by, "--steps", steps)
     assert ldp("select", *scored, *SPACE).code == 0
@@ -83,16 +83,14 @@ def test_rounds_share_out_what_the_method_spends(share: float, given: tuple[str,
 
 def test_a_round_that_was_drawn_for_another_plan_is_refused(ldp) -> None:
     ask = ("perturb", "--dataset", NAME, "--method", "togl-fda", "-e", 8)
-    assert ldp(*ask, "--round", "first", "-o", "a.parquet", "--set", "denoise.m_from=total").code == 0
+    assert ldp(*ask, "--round", "first", "-o", "a.parquet", "--set", "method.m_from=total").code == 0
     assert ldp("select", "-r", "a.parquet", "-o", "s.parquet", "--all-seeds", "--by", "mi", *SPACE).code == 0
     answer = ldp(*ask, "--round", "second", "--directed", "s.parquet", "-o", "b.parquet")
     assert answer.code == 2
     assert "s.parquet ranks the features with score_by mi, and the method means fda" in answer.line
-    second = ldp(
-        *ask, "--round", "second", "--directed", "s.parquet", "-o", "b.parquet", "--set", "denoise.score_by=mi"
-    )
+    second = ldp(*ask, "--round", "second", "--directed", "s.parquet", "-o", "b.parquet", "--set", "method.score_by=mi")
     assert second.code == 0, second.err
-    files = ("--first", "a.parquet", "--reports", "b.parquet", "--set", "denoise.score_by=mi")
+    files = ("--first", "a.parquet", "--reports", "b.parquet", "--set", "method.score_by=mi")
     answer = ldp("denoise", "--dataset", NAME, "--method", "togl-fda", "-e", 8, *files, "-o", "c.parquet", *SPACE)
     assert answer.code == 2
     assert "a.parquet was drawn with m_from total, and the method means round" in answer.line
@@ -114,10 +112,10 @@ def test_a_round_that_was_drawn_for_another_plan_is_refused(ldp) -> None:
             "directed by the scores of the first: give them with --directed",
         ),
         (("--method", "togl-fda", "--round", "first", "--directed", "s.parquet"), "leave it out of the first"),
-        (("--method", "togl-fda", "--round", "first", "--set", "rho=0.5"), "--set denoise.rho=0.5"),
-        (("--method", "togl-fda", "--round", "first", "--set", "denoise.rho=2"), "rho"),
+        (("--method", "togl-fda", "--round", "first", "--set", "rho=0.5"), "--set method.rho=0.5"),
+        (("--method", "togl-fda", "--round", "first", "--set", "method.rho=2"), "rho"),
         (("--method", "togl-fda", "--round", "first", "-m", "1b"), "there is nothing to direct"),
-        (("--set", "denoise.rho=0.5"), "denoise.rho changes a method"),
+        (("--set", "method.rho=0.5"), "method.rho changes a method"),
     ],
 )
 def test_rounds_that_cannot_be(arguments: tuple[str, ...], words: str, ldp, here: Path) -> None:
@@ -148,7 +146,7 @@ def test_two_rounds_command_by_command_give_what_one_command_gives(ldp) -> None:
     assert ldp("denoise", *cell).code == 0
     train = json.loads(ldp("train", *cell, "--json").out)
     assert [one["epsilon"] for one in train["ledger"]] == [4.0, 4.0]
-    (row,) = json.loads(ldp("run", *cell, "--no-references", "--set", "denoise.rho=0.5", "--json").out)
+    (row,) = json.loads(ldp("run", *cell, "--no-references", "--set", "method.rho=0.5", "--json").out)
     assert row["runs"] == train["test_accuracy"]
     assert (row["epsilon"], row["m"]) == (8.0, 2)
 
@@ -179,7 +177,7 @@ def test_files_elsewhere_are_named(ldp) -> None:
         ),
         (
             ("run", "--dataset", NAME, "-e", 4, "--method", "togl-fda", "--set", "rho=0.3"),
-            "error: rho is a part of the method: --set denoise.rho=0.3",
+            "error: rho is a part of the method: --set method.rho=0.3",
         ),
     ],
 )

@@ -30,7 +30,7 @@ def rows_of(name: str) -> list[dict[str, str]]:
 
 
 def test_it_prints_three_tables_and_writes_them(ldp) -> None:
-    answer = ldp(*CALL, "-m", "pm,mb", "-e", "8,40", "--by", "fda", "--set", "denoise.rho=1.0")
+    answer = ldp(*CALL, "-m", "pm,mb", "-e", "8,40", "--by", "fda", "--set", "method.rho=1.0")
     assert answer.code == 0, answer.err
     titles = [line for line in answer.out.splitlines() if "TOGL's Table" in line]
     assert [title.rpartition("(")[2].strip() for title in titles] == [f"TOGL's Table {n})" for n in (9, 6, 10)]
@@ -122,7 +122,7 @@ def test_a_second_round_by_another_ranking_is_refused(ldp) -> None:
         ),
         (
             ("-d", NAME, "-e", 4, "--set", "rho=0.3"),
-            "error: rho is a part of the method: --set denoise.rho=0.3",
+            "error: rho is a part of the method: --set method.rho=0.3",
         ),
     ],
 )

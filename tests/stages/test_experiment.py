@@ -31,7 +31,7 @@ GRID: dict[str, Any] = {
     "seeds": PARAMS.seeds,
     "rows": [
         {"name": "lpgnn", "method": "lpgnn", "mechanism": "mb"},
-        {"name": "togl", "method": "togl-fda", "mechanism": "pm", "set": {"denoise.rho": 1.0}},
+        {"name": "togl", "method": "togl-fda", "mechanism": "pm", "set": {"method.rho": 1.0}},
     ],
     "search": {
         "points": 3,
@@ -129,7 +129,7 @@ def test_every_part_of_what_decides_a_number_makes_it_anew(data: Path, monkeypat
     assert todo(search={**GRID["search"], "points": 4}) == everything[1:]  # the commonest class searches nothing
     assert todo(epsilons=[1, 3, 4]) == ["lpgnn 4", "togl 4"]
     assert todo(rows=[{**GRID["rows"][0], "options": {"m": 2}}, GRID["rows"][1]]) == ["lpgnn 1", "lpgnn 3"]
-    assert todo(rows=[GRID["rows"][0], {**GRID["rows"][1], "set": {"denoise.rho": 0.5}}]) == ["togl 1", "togl 3"]
+    assert todo(rows=[GRID["rows"][0], {**GRID["rows"][1], "set": {"method.rho": 0.5}}]) == ["togl 1", "togl 3"]
     assert todo(title="Other words", evaluate={"resamples": 101}) == []
     store(data, words=5.0)
     assert todo() == everything
@@ -180,7 +180,7 @@ def test_progress_goes_once_from_nothing_to_all(data: Path) -> None:
 
 
 def test_a_part_keeps_its_floor_and_ceiling(data: Path) -> None:
-    experiment = grid(data, vary={"denoise.rho": [0.0, 1.0]}, rows=[{**GRID["rows"][0], "vary": []}, TOGL])
+    experiment = grid(data, vary={"method.rho": [0.0, 1.0]}, rows=[{**GRID["rows"][0], "vary": []}, TOGL])
 
     def left(*only: str) -> list[str]:
         return [stage.cell_title(cell) for cell in plan(experiment, data, only).cells]
@@ -233,7 +233,7 @@ def test_everything_that_is_said_of_them(data: Path, tmp_path: Path) -> None:
 
 
 def test_an_axis_is_a_column_and_has_its_own_floor(data: Path, tmp_path: Path) -> None:
-    vary = {"train.train_fraction": [0.2, 0.5], "denoise.rho": [0.0, 1.0]}
+    vary = {"train.train_fraction": [0.2, 0.5], "method.rho": [0.0, 1.0]}
     rows = [{**GRID["rows"][0], "vary": []}, TOGL]
     experiment = grid(data, vary=vary, rows=rows, epsilons=[3])
     what = whole(experiment, data)
@@ -247,14 +247,14 @@ def test_an_axis_is_a_column_and_has_its_own_floor(data: Path, tmp_path: Path) -
     write_results(what, found, tmp_path / "results")
     rows = read_csv((tmp_path / "results" / "small" / "tables" / "main.csv").read_text(encoding="utf-8"))
     assert [row["train.train_fraction"] for row in rows] == ["0.2"] * 6 + ["0.5"] * 6
-    assert [row["denoise.rho"] for row in rows if row["row"] == "togl"] == ["0", "1"] * 2
-    assert {row["denoise.rho"] for row in rows if row["row"] != "togl"} == {""}
+    assert [row["method.rho"] for row in rows if row["row"] == "togl"] == ["0", "1"] * 2
+    assert {row["method.rho"] for row in rows if row["row"] != "togl"} == {""}
     floors = [row["accuracy"] for row in rows if row["row"] == "structure"]
     assert floors[0] != floors[1]
     metrics = json.loads((tmp_path / "results" / "small" / "metrics.json").read_text(encoding="utf-8"))
     here = metrics[NAME]["train.train_fraction=0.2"]
-    assert set(here) == {"majority", "structure", "nonpriv", "lpgnn", "denoise.rho=0", "denoise.rho=1"}
-    assert here["denoise.rho=0"]["togl"]["3"]["accuracy"] == pytest.approx(float(rows[3]["accuracy"]), abs=0.01)
+    assert set(here) == {"majority", "structure", "nonpriv", "lpgnn", "method.rho=0", "method.rho=1"}
+    assert here["method.rho=0"]["togl"]["3"]["accuracy"] == pytest.approx(float(rows[3]["accuracy"]), abs=0.01)
 
     (picture,) = pictures(found)  # both tables in one, along what floor and ceiling share
     assert (picture.axis, picture.values, picture.slug) == ("train.train_fraction", ("0.2", "0.5"), NAME)
@@ -271,7 +271,7 @@ def test_an_axis_is_a_column_and_has_its_own_floor(data: Path, tmp_path: Path) -
 
 def test_a_methods_axis_is_the_foot_of_the_figure(data: Path, tmp_path: Path) -> None:
     rows = [{**GRID["rows"][0], "vary": []}, TOGL]
-    what = whole(grid(data, vary={"denoise.rho": [1.0, 0.0]}, rows=rows), data)
+    what = whole(grid(data, vary={"method.rho": [1.0, 0.0]}, rows=rows), data)
     found = results_of(what, data, tmp_path / "none")
     (picture,) = pictures(found)
     points = picture.series()

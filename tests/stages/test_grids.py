@@ -54,10 +54,10 @@ def test_floor_and_ceiling_are_there_by_themselves(tmp_path: Path) -> None:
 
 
 def test_an_arm_searches_further_axes_of_its_own(tmp_path: Path) -> None:
-    rows = [{**GRID["rows"][0], "search": {"steps": [1, 2], "options": {"denoise.after": [0.1, 0.3]}}}, GRID["rows"][1]]
+    rows = [{**GRID["rows"][0], "search": {"steps": [1, 2], "options": {"method.after": [0.1, 0.3]}}}, GRID["rows"][1]]
     experiment = loaded(tmp_path, rows=rows, epsilons=[1])
     found = {cell.name: experiment.of(cell).search for cell in experiment.cells()}
-    assert found["lpgnn"].options == {"denoise.after": (0.1, 0.3)}
+    assert found["lpgnn"].options == {"method.after": (0.1, 0.3)}
     assert found["lpgnn"].steps == (1, 2)
     assert found["togl"].options == found["structure"].options == {}
     for name in ("strategy", "eta", "rungs", "space"):
@@ -80,10 +80,10 @@ def test_an_axis_of_the_training_has_a_floor_at_every_value(tmp_path: Path) -> N
 
 def test_an_axis_of_a_method_leaves_floor_and_ceiling_alone(tmp_path: Path) -> None:
     rows = [GRID["rows"][1], {**GRID["rows"][0], "vary": []}]
-    cells = loaded(tmp_path, rows=rows, vary={"denoise.rho": [0.0, 1.0]}, epsilons=[1]).cells()
+    cells = loaded(tmp_path, rows=rows, vary={"method.rho": [0.0, 1.0]}, epsilons=[1]).cells()
     assert len(of(cells, "structure")) == len(of(cells, "lpgnn")) == 1
     assert [(cell.changes, cell.axes, cell.setting) for cell in of(cells, "togl")] == [
-        ({"rho": value}, (("denoise.rho", value),), ()) for value in (0.0, 1.0)
+        ({"rho": value}, (("method.rho", value),), ()) for value in (0.0, 1.0)
     ]
 
 
@@ -138,9 +138,9 @@ def test_an_option_of_one_data_set_leaves_the_others_alone(tmp_path: Path) -> No
         ({"vary": {"k": []}}, "vary.k must be a list of at least one value, got []"),
         ({"vary": {"k": [1, 1]}}, "vary.k must be distinct values, once; got [1, 1]"),
         ({"vary": {"k": [[1]]}}, "vary.k must hold numbers, words or true and false, got [1]"),
-        ({"vary": {"denoise.rho": [2.0]}}, "is from 0 to 1, got 2.0"),
+        ({"vary": {"method.rho": [2.0]}}, "is from 0 to 1, got 2.0"),
         ({"rows": [{**GRID["rows"][0], "vary": ["rho"]}]}, "rows[0].vary: mechanism.rho is no axis; vary has none"),
-        ({"rows": [{**GRID["rows"][0], "set": {"rho": 1}}]}, "what changes a method is written denoise.KEY, got 'rho'"),
+        ({"rows": [{**GRID["rows"][0], "set": {"rho": 1}}]}, "what changes a method is written method.KEY, got 'rho'"),
         ({"rows": [{**GRID["rows"][0], "search": {"points": 1}}]}, "every row has the same budget of search"),
         ({"rows": [{**GRID["rows"][0], "search": {"stesp": [1]}}]}, "unknown key 'search.stesp'; did you mean"),
         ({"rows": [{**GRID["rows"][0], "options": {"m": 1}}], "vary": {"m": [1]}}, "m is given, and it is an axis"),

@@ -152,7 +152,7 @@ def test_the_map_takes_the_place_of_its_tables_lines(found: tuple[Result, Path])
 def test_axes_of_a_method_have_a_map_too(tmp_path: Path) -> None:
     store(tmp_path)
     rows = [{**GRID["rows"][0], "vary": []}, TOGL]
-    vary = {"denoise.rho": [0.0, 1.0], "search.steps": [0, 2]}
+    vary = {"method.rho": [0.0, 1.0], "search.steps": [0, 2]}
     search = {**GRID["search"], "points": 1, "seeds": 1}
     what = whole(grid(tmp_path, vary=vary, rows=rows, epsilons=[3], search=search), tmp_path)
     result = results_of(what, tmp_path, tmp_path / "none")
@@ -164,5 +164,5 @@ def test_axes_of_a_method_have_a_map_too(tmp_path: Path) -> None:
 
 def test_one_axis_has_no_map(tmp_path: Path) -> None:
     store(tmp_path)
-    what = whole(grid(tmp_path, vary={"denoise.rho": [0.0, 1.0]}, rows=[TOGL], epsilons=[3]), tmp_path)
+    what = whole(grid(tmp_path, vary={"method.rho": [0.0, 1.0]}, rows=[TOGL], epsilons=[3]), tmp_path)
     assert maps(results_of(what, tmp_path, tmp_path / "none")) == []

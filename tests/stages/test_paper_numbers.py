@@ -14,9 +14,10 @@ from graphldp import datasets
 from graphldp.client import option_names
 from graphldp.errors import DataError, OptionError
 from graphldp.experiment.options import SearchParams
+from graphldp.experiment.rounds import Rounds
 from graphldp.learn import models
 from graphldp.measures import tasks
-from graphldp.methods import Rounds, method
+from graphldp.methods import method
 from graphldp.server.filters import SHARED_OPTIONS
 from graphldp.stages.paper_numbers import PaperNumbers, Rule, changes_of, load_papers
 from graphldp.stages.params import Cell, load
@@ -128,8 +129,8 @@ def test_every_address_is_one_that_a_row_of_ours_can_have(numbers: PaperNumbers)
         {"method": "upgnet"},
         {"mechanism": "laplace"},
         {"dataset": "twitch"},
-        {"settings": {"denoise.tau_one": ("any",)}},
-        {"settings": {"denoise.rho": ("2",)}},
+        {"settings": {"method.tau_one": ("any",)}},
+        {"settings": {"method.rho": ("2",)}},
     ],
 )
 def test_an_address_of_nothing_is_refused(numbers: PaperNumbers, changes: dict[str, Any]) -> None:
@@ -191,13 +192,13 @@ def _cell(experiment: str, arm: str, **axes: object) -> Cell:
 
 
 def test_a_cell_says_all_that_it_changes_and_nothing_that_is_the_default() -> None:
-    assert changes_of(_cell("ablation-nfr", "nfr-mb", **{"denoise.before": 0})) == {}
-    assert changes_of(_cell("ablation-nfr", "nfr-mb", **{"denoise.before": 0.5})) == {"denoise.before": 0.5}
+    assert changes_of(_cell("ablation-nfr", "nfr-mb", **{"method.before": 0})) == {}
+    assert changes_of(_cell("ablation-nfr", "nfr-mb", **{"method.before": 0.5})) == {"method.before": 0.5}
     assert changes_of(_cell("ablation-levels", "ppgnn", **{"mechanism.levels": 5})) == {}
     assert changes_of(_cell("ablation-levels", "ppgnn", **{"mechanism.levels": 4})) == {"levels": 4}
     assert changes_of(_cell("ablation-hoa", "residual-previous", **{"search.steps": 8})) == {
-        "denoise.filter": "residual",
-        "denoise.source": "previous",
+        "method.filter": "residual",
+        "method.source": "previous",
         "search.steps": (8,),
     }
     assert changes_of(_cell("dials", "lpgnn"))["data.nodes"] == 1000

@@ -14,7 +14,7 @@ from graphldp.errors import OptionError
 from graphldp.stages.params import Cell, Params, load, load_settings
 
 ROOT = Path(__file__).parents[2]
-ASKED = {"denoise.teachers": 0.3, "denoise.first": 1, "denoise.narrowed": 2}
+ASKED = {"method.teachers": 0.3, "method.first": 1, "method.narrowed": 2}
 GRID: dict[str, Any] = {
     "seed": 3,
     "datasets": ["cora", "synthetic"],
@@ -23,7 +23,7 @@ GRID: dict[str, Any] = {
     "rows": [
         {"name": "base", "method": "base", "mechanism": "mb"},
         {"method": "lpgnn", "mechanism": "pm"},
-        {"name": "togl", "method": "togl-fda", "set": {"denoise.rho": 1}},
+        {"name": "togl", "method": "togl-fda", "set": {"method.rho": 1}},
         {"method": "frontier", "set": ASKED},
     ],
     "search": {"points": 2, "learning_rate": [0.01, "1e-3"], "steps": [0, 2]},
@@ -180,7 +180,7 @@ def test_a_wrong_key_or_kind(place: str, value: Any, words: str, tmp_path: Path)
         ("search.options", {"m": []}, "search.options.m must be a list of at least one value, got []"),
         ("search.options", {"m": [1, 1]}, "search.options.m must be distinct values, got [1, 1]"),
         ("search.options", ["m"], "search.options must be a mapping of option names to lists of values, got ['m']"),
-        ("search.options", {"denoise.rh": [1]}, "search.options has 'denoise.rh', which no row of the table has"),
+        ("search.options", {"method.rh": [1]}, "search.options has 'method.rh', which no row of the table has"),
         ("search.steps", [2, 2], "search.steps must be distinct values, at least one, got [2, 2]"),
         ("train.hidden", 0, "train.hidden must be at least 1, got 0"),
         (
@@ -219,11 +219,11 @@ def test_a_number_out_of_range(place: str, value: Any, words: str, tmp_path: Pat
         ("rows.0.method", "majority", "rows[0]: majority is a row of every table by itself; leave it out"),
         ("rows.0.mechanism", "mbb", "rows[0].mechanism 'mbb' is not one of"),
         ("rows.0.epsilon", 1, "unknown key 'rows[0].epsilon'"),
-        ("rows.2.set", {"denoise.rho": 2}, "is from 0 to 1, got 2"),
-        ("rows.2.set", {"denoise.m_from": "half"}, "m_from must be one of round, total; got 'half'"),
-        ("rows.2.set", {"denoise.score_by": "fad"}, "unknown score_by 'fad'; did you mean 'fda'?"),
-        ("rows.3.set", {"denoise.teachers": 1}, "teachers is a share above 0 and below 1, got 1"),
-        ("rows.3.set", {"denoise.gate": 3}, "gate"),
+        ("rows.2.set", {"method.rho": 2}, "is from 0 to 1, got 2"),
+        ("rows.2.set", {"method.m_from": "half"}, "m_from must be one of round, total; got 'half'"),
+        ("rows.2.set", {"method.score_by": "fad"}, "unknown score_by 'fad'; did you mean 'fda'?"),
+        ("rows.3.set", {"method.teachers": 1}, "teachers is a share above 0 and below 1, got 1"),
+        ("rows.3.set", {"method.gate": 3}, "gate"),
         ("train.task", "regression", "row togl: method 'togl-fda' is directed by the classes of training nodes"),
         ("search.points", 9, "search.points is 9, but base has only 8 points to try; add values or lower it"),
     ],

@@ -31,10 +31,10 @@ def test_what_is_unusual_is_said() -> None:
     assert spoken(HALVING) == (
         "successive halving: 30, 10, 3 points for 56, 167, 500 epochs, which cost 7.58 points trained to the end"
     )
-    more = {"strategy": "grid", "space": "paper", "options": {"m": [1], "denoise.after": [0.1]}}
+    more = {"strategy": "grid", "space": "paper", "options": {"m": [1], "method.after": [0.1]}}
     assert spoken(more) == (
         "the whole grid; each method in the space that its paper names, where it names one; "
-        "also searched: denoise.after, m"
+        "also searched: method.after, m"
     )
 
 
