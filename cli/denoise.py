@@ -8,7 +8,8 @@ from typing import Annotated
 import typer
 
 from graphldp.cli import console
-from graphldp.cli.options import DATA, AsJson, Data, Dataset, Epsilon, Method
+from graphldp.cli.grid import Grid, alone, grid_of, show
+from graphldp.cli.options import DATA, AsJson, Data, Dataset, Method, OneEpsilon
 from graphldp.cli.settings import Settings, mechanism_of, parse, parts
 from graphldp.cli.train import choose_params
 from graphldp.errors import OptionError
@@ -17,8 +18,9 @@ __all__ = ["register"]
 
 
 def denoise(
+    ctx: typer.Context,
     dataset: Dataset,
-    epsilon: Epsilon,
+    epsilon: OneEpsilon = None,
     method: Method = "lpgnn",
     mechanism: Annotated[
         str | None, typer.Option("--mechanism", "-m", help="What was reported; the method's own if left out.")
@@ -36,6 +38,7 @@ def denoise(
     seed: Annotated[int, typer.Option("--seed", help="With --materialize: which seed's reports.")] = 0,
     max_memory: Annotated[float, typer.Option(help="With --materialize: the limit in GB.", min=0.001)] = 4.0,
     settings: Settings = None,
+    grid: Grid = None,
     data: Data = DATA,
     params: Annotated[Path, typer.Option("--params", help="Where the searched depths stand.")] = Path("params.yaml"),
     output: Annotated[Path | None, typer.Option("--output", "-o", help="Where to write it.", dir_okay=False)] = None,
@@ -49,6 +52,17 @@ def denoise(
     from graphldp import methods
     from graphldp.stages import denoise as stage
 
+    if grid is not None:
+        from graphldp.stages.grid import denoise_grid
+
+        alone(ctx)
+        rows, name = grid_of(grid, dataset)
+        with console.progress(f"denoise {name}", None, "rows") as bar:
+            made = denoise_grid(rows, name, data, bar)
+        show(made, as_json=as_json)
+        return
+    if epsilon is None:
+        raise OptionError("--epsilon is missing: the budget of the reports, for example --epsilon 1")
     mechanism_options, changes = parts(parse(settings))
     mechanism = mechanism_of(mechanism_options, mechanism)
     if mechanism_options:

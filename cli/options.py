@@ -29,6 +29,7 @@ __all__ = [
     "Mechanism",
     "Mechanisms",
     "Method",
+    "OneEpsilon",
     "Processes",
     "Rungs",
     "Seed",
@@ -132,6 +133,15 @@ Method: TypeAlias = Annotated[
 ]
 Epsilon: TypeAlias = Annotated[
     float,
+    typer.Option(
+        "--epsilon",
+        "-e",
+        help="The privacy budget of one person's whole row: above 0 (0 with mechanism null, inf with identity).",
+        show_default=False,
+    ),
+]
+OneEpsilon: TypeAlias = Annotated[
+    float | None,
     typer.Option(
         "--epsilon",
         "-e",

@@ -8,14 +8,15 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from graphldp.cli import console
+from graphldp.cli.grid import Grid, alone, grid_of, show
 from graphldp.cli.options import (
     DATA,
     AsJson,
     Data,
     Dimensions,
-    Epsilon,
     FeaturesFile,
     Mechanism,
+    OneEpsilon,
     graph_names,
 )
 from graphldp.cli.settings import Settings, parse, parts
@@ -31,7 +32,8 @@ OWN = "own"  # a name that says nothing: a file's may name its owner
 
 
 def perturb(
-    epsilon: Epsilon,
+    ctx: typer.Context,
+    epsilon: OneEpsilon = None,
     mechanism: Mechanism = None,
     dataset: Annotated[
         str | None,
@@ -106,6 +108,7 @@ def perturb(
     secure: Annotated[
         bool, typer.Option("--secure", help="Draw from the operating system's CSPRNG: for real people's data.")
     ] = False,
+    grid: Grid = None,
     data: Data = DATA,
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="Where to write the reports.", dir_okay=False)
@@ -121,6 +124,11 @@ def perturb(
     to one direct the next (`togl-fda`, `votes`); the epsilon is then of all answers of a person together. What people
     report once depends on the mechanism alone, and methods share it.
     """
+    if grid is not None:
+        _grid(ctx, grid, dataset, data, as_json=as_json)
+        return
+    if epsilon is None:
+        raise OptionError("--epsilon is missing: how much a person may spend, for example --epsilon 1")
     from graphldp.stages import perturb as stage
     from graphldp.stages.extras import Extras
 
@@ -176,6 +184,17 @@ def perturb(
         console.note(f"note: {text}")
     if features is not None and not secure:
         console.note("note: drawn from a seeded generator, for experiments; use --secure to collect real people's data")
+
+
+def _grid(ctx: typer.Context, file: Path, dataset: str | None, data: Path, *, as_json: bool) -> None:
+    """Write everything that people send for the rows of a file."""
+    from graphldp.stages.grid import perturb_grid
+
+    alone(ctx)
+    grid, name = grid_of(file, dataset)
+    with console.progress(f"perturb {name}", None, "rows") as bar:
+        made = perturb_grid(grid, name, data, bar)
+    show(made, as_json=as_json)
 
 
 def _settings(

@@ -19,11 +19,12 @@ from typing import Any
 from graphldp import methods
 from graphldp.errors import ArtifactError, OptionError, unknown_name
 from graphldp.experiment.cell import learn_majority
-from graphldp.experiment.plan import Devices, plan_of
+from graphldp.experiment.plan import Devices, Source, plan_of
 from graphldp.experiment.plan import Plan as Points
 from graphldp.experiment.resources import Memo, Resources
 from graphldp.graph import Graph
 from graphldp.ledger import epsilon_text
+from graphldp.stages.answers import AnswersFile
 from graphldp.stages.artifacts import read_meta, write_json
 from graphldp.stages.backgrounds import backgrounds_of
 from graphldp.stages.cells import Cells, cell_mark, mark_of
@@ -31,14 +32,15 @@ from graphldp.stages.download import obtain
 from graphldp.stages.evaluate import measure, write
 from graphldp.stages.graphs import graph_hash, read_graph, read_graph_meta
 from graphldp.stages.params import Cell, Params, value_text
-from graphldp.stages.paths import graph_dir
+from graphldp.stages.paths import answers_of, calibrated_of, cell_path, graph_dir
+from graphldp.stages.reports import CalibratedFile
 from graphldp.stages.runs import found_meta, runs_meta, write_runs
+from graphldp.stages.stored import Answered, Stored
 from graphldp.stages.tables import Result
 
 __all__ = [
     "Plan",
     "Spent",
-    "cell_path",
     "cell_title",
     "choose",
     "home",
@@ -55,12 +57,16 @@ _LOOK_SECONDS = 0.5  # how often a process that has nothing left to claim looks 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """What is to be done: every chosen cell, where its runs are to stand, and whether they are there."""
+    """What is to be done: every chosen cell, where its runs are to stand, and whether they are there.
+
+    `artifacts` says whether rows are learned from what `ldp perturb` and `ldp denoise` have written, or in memory.
+    """
 
     experiment: Params
     cells: tuple[Cell, ...]
     paths: tuple[Path, ...]
     done: tuple[bool, ...]
+    artifacts: bool = False
 
     @property
     def todo(self) -> tuple[Cell, ...]:
@@ -71,12 +77,6 @@ class Plan:
 def home(data: Path, experiment: Params) -> Path:
     """Return the folder of an experiment's runs; below it they stand as the pipeline's do below `data`."""
     return data / "experiments" / experiment.name if experiment.name else data
-
-
-def cell_path(folder: Path, cell: Cell) -> Path:
-    """Return the file of a cell's runs."""
-    place = [*(f"{name}={value_text(value)}" for name, value in cell.axes), f"eps={epsilon_text(cell.epsilon)}"]
-    return folder / "runs" / cell.graph / cell.name / f"{','.join(place)}.parquet"
 
 
 def choose(experiment: Params, only: Sequence[str]) -> tuple[Cell, ...]:
@@ -132,8 +132,12 @@ def plan(
     progress: Progress | None = None,
     *,
     fetch: bool = True,
+    artifacts: bool = False,
 ) -> Plan:
-    """Return what is to be done. With `fetch`, graphs that are not there are downloaded first."""
+    """Return what is to be done. With `fetch`, graphs that are not there are downloaded first.
+
+    With `artifacts`, rows are learned from what `ldp perturb` and `ldp denoise` have written, else in memory.
+    """
     cells = choose(experiment, only)
     folder = home(data, experiment)
     if fetch:
@@ -141,13 +145,13 @@ def plan(
             if cell.data or not graph_dir(data, cell.graph).exists():
                 name = cell.graph if cell.data else None
                 obtain(cell.dataset, data, settings=cell.data, name=name, progress=progress)
-    work = _Work(experiment, data)
+    work = _Work(experiment, data, artifacts)
     paths = [cell_path(folder, cell) for cell in cells]
     done = [
         graph_dir(data, cell.graph).exists() and _is_there(path, work.mark(cell))
         for cell, path in zip(cells, paths, strict=True)
     ]
-    return Plan(experiment=experiment, cells=cells, paths=tuple(paths), done=tuple(done))
+    return Plan(experiment=experiment, cells=cells, paths=tuple(paths), done=tuple(done), artifacts=artifacts)
 
 
 def _is_there(path: Path, mark: str) -> bool:
@@ -163,9 +167,10 @@ def _is_there(path: Path, mark: str) -> bool:
 class _Work:
     """The cells of a grid, with the graph of the last one and what its floor's learners have made of it."""
 
-    def __init__(self, experiment: Params, data: Path) -> None:
-        self.experiment, self.data = experiment, data
+    def __init__(self, experiment: Params, data: Path, artifacts: bool) -> None:
+        self.experiment, self.data, self.artifacts = experiment, data, artifacts
         self._graph: tuple[str, Graph, str, Resources] | None = None
+        self._marks: dict[str, str] = {}
 
     def graph(self, cell: Cell) -> tuple[Graph, str, Resources]:
         """Return a cell's graph, its hash, and what was computed on it."""
@@ -179,22 +184,36 @@ class _Work:
         recipe = methods.method(cell.method).but(cell.changes)
         if not recipe.model:
             return None
-        params = self.experiment.of(cell)
-        devices = Devices(
-            graph=self.graph(cell)[0],
-            recipe=recipe,
-            mechanism=cell.mechanism,
-            epsilon=cell.epsilon,
-            options=cell.options,
-            params=params,
-        )
+        params, graph = self.experiment.of(cell), self.graph(cell)[0]
+        source: Source
+        if self.artifacts and recipe.calibrates:
+            make = f"ldp denoise --grid FILE --dataset {cell.dataset}"
+            source = Stored(graph=graph, file=CalibratedFile(calibrated_of(self.data, cell), make), params=params)
+        elif self.artifacts:
+            make = f"ldp perturb --grid FILE --dataset {cell.dataset}"
+            source = Answered(graph=graph, file=AnswersFile(answers_of(self.data, cell), make), params=params)
+        else:
+            source = Devices(
+                graph=graph,
+                recipe=recipe,
+                mechanism=cell.mechanism,
+                epsilon=cell.epsilon,
+                options=cell.options,
+                params=params,
+            )
         try:
-            return plan_of(devices, params)
+            return plan_of(source, params)
         except OptionError as error:
             raise OptionError(f"{self.experiment.name}: {cell_title(cell)}: {error}") from None
 
     def mark(self, cell: Cell) -> str:
         """Return a hash of all that decides a cell's numbers and its name."""
+        key = repr(cell)
+        if key not in self._marks:
+            self._marks[key] = self._marked(cell)
+        return self._marks[key]
+
+    def _marked(self, cell: Cell) -> str:
         points, params = self.points(cell), self.experiment.of(cell)
         content = self.graph(cell)[1]
         if points is None:
@@ -235,7 +254,7 @@ def run_cells(what: Plan, data: Path, device: str = "auto", progress: Progress |
 
     Progress is counted in runs' epochs, weighted by the size of the graph, so that the time left is a fair guess.
     """
-    work = _Work(what.experiment, data)
+    work = _Work(what.experiment, data, what.artifacts)
     for cell in what.todo:  # whatever is wrong with a cell shows before the first one is trained
         work.points(cell)
     if jobs < 1:
@@ -267,7 +286,7 @@ def _helper(what: Plan, data: Path, device: str) -> None:
 
     signal.signal(signal.SIGTERM, stop)
     with contextlib.suppress(KeyboardInterrupt, Exception):
-        _share(what, _Work(what.experiment, data), data, device, None)
+        _share(what, _Work(what.experiment, data, what.artifacts), data, device, None)
 
 
 def _share(what: Plan, work: _Work, data: Path, device: str, progress: Progress | None) -> None:

@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from graphldp.ledger import epsilon_text
 from graphldp.measures import DEFAULT_TASK
 
+if TYPE_CHECKING:
+    from graphldp.stages.params import Cell
+
 __all__ = [
+    "answers_of",
     "answers_path",
+    "calibrated_of",
     "calibrated_path",
+    "cell_file",
+    "cell_path",
     "graph_dir",
     "reports_path",
     "runs_path",
@@ -65,3 +73,31 @@ def trials_path(data: Path, dataset: str, name: str, epsilon: float, task: str =
 def _row(name: str, task: str) -> Path:
     """Return a row's place: tasks other than the default one have a folder of their own."""
     return Path(name) if task == DEFAULT_TASK else Path(task) / name
+
+
+def cell_file(cell: Cell) -> str:
+    """Return the name of a cell's file in its row's folder."""
+    from graphldp.stages.params import value_text
+
+    place = [f"{name}={value_text(value)}" for name, value in cell.axes]
+    return f"{','.join([*place, f'eps={epsilon_text(cell.epsilon)}'])}.parquet"
+
+
+def cell_path(folder: Path, cell: Cell) -> Path:
+    """Return the file of a cell's runs."""
+    return folder / "runs" / cell.graph / cell.name / cell_file(cell)
+
+
+def answers_of(data: Path, cell: Cell) -> Path:
+    """Return where the answers stand that a cell is learned from."""
+    from graphldp import methods
+
+    recipe = methods.method(cell.method).but(cell.changes)
+    if recipe.asking is None and not cell.options:
+        return reports_path(data, cell.graph, cell.mechanism, cell.epsilon)
+    return answers_path(data, cell.graph, cell.name, cell.epsilon).with_name(cell_file(cell))
+
+
+def calibrated_of(data: Path, cell: Cell) -> Path:
+    """Return where a cell's calibrated answers stand."""
+    return calibrated_path(data, cell.graph, cell.name, cell.epsilon).with_name(cell_file(cell))
