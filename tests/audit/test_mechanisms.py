@@ -148,7 +148,7 @@ def test_bad_budgets(epsilon: float) -> None:
         audit_rows(["mb"], [epsilon], QUICK)
 
 
-BUDGETS = [1e-6, 0.01, 0.1, 5.0, 20.0, 100.0]
+BUDGETS = [1e-6, 0.1, 5.0, 20.0, 100.0]
 LEVELS = ("ppm", "ppm-public", "ppm-safe", "pldp")  # with up to 16 times as much for the highest level
 REFUSED = {("gm", 20.0): "gm: its formula is not valid at epsilon 20.0", ("gm", 100.0): "gm: its formula is not valid"}
 REFUSED |= {(name, 100.0): f"{name} (level 5): epsilon must be at most 500, got" for name in LEVELS}
@@ -160,8 +160,9 @@ CHOICES = [(name, epsilon) for name in subject_names() for epsilon in BUDGETS if
 def test_no_correct_mechanism_is_accused_at_any_budget(
     name: str, epsilon: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # That calls of more than 65,536 people are like others has nothing to do with the budget: at 1 they are made.
-    monkeypatch.setattr(mechanisms, "Calls", functools.partial(Calls, rows=20_000))
+    # Whether more than 65,536 people are treated alike, and two of them share their noise, is no matter of the budget:
+    # those calls are made at 1.
+    monkeypatch.setattr(mechanisms, "Calls", functools.partial(Calls, rows=20_000, equal=0))
     row = audit_mechanism(name, epsilon, QUICK)
     assert not row.fails, row.verdict
     assert row.empirical.value <= row.exact
