@@ -201,14 +201,16 @@ def _settings(
     params: Path | None, dataset: str, seeds: int | None, search_seeds: int | None, seed: int | None
 ) -> Options:
     """Return the seeds, and with parameters whose labels may direct questions; what is given counts before these."""
+    from dataclasses import replace
+
     from graphldp.cli.train import choose_params
     from graphldp.experiment.options import SearchParams
     from graphldp.experiment.options import Settings as Plain
 
-    if params is not None:
-        found: Options = choose_params(params, dataset, seeds=seeds, search_seeds=search_seeds, seed=seed)
-        return found
-    return Plain(seed=seed or 0, seeds=seeds or 1, search=SearchParams(seeds=search_seeds or 0))
+    if params is None:
+        return Plain(seed=seed or 0, seeds=seeds or 1, search=SearchParams(seeds=search_seeds or 0))
+    found: Options = choose_params(params, dataset, seeds=seeds, seed=seed)
+    return found if search_seeds is None else replace(found, search=replace(found.search, seeds=search_seeds))
 
 
 def _show(path: Path, *, as_json: bool) -> None:

@@ -159,7 +159,7 @@ def test_train_takes_axes_too(ldp) -> None:
     assert json.loads(answer.out)["search"]["points"] == 16
     answer = ldp("train", *GIVEN, "--search", "m=1,2")
     assert answer.code == 2
-    assert "has its m behind it, so that cannot be searched here: `ldp run` perturbs" in answer.line
+    assert "was made with its m, so that cannot be searched here: `ldp run` perturbs" in answer.line
 
 
 def test_whatever_may_be_said_of_a_search_may_be_said_of_a_run() -> None:

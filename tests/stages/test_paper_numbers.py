@@ -103,10 +103,10 @@ def _known(rule: Rule) -> None:
     assert rule.model is None or rule.model in models()
     for key, values in rule.settings.items():
         part, _, name = key.rpartition(".")
-        valid = {"denoise": _CALIBRATION, "search": _SEARCH, "": option_names(rule.mechanism)}
+        valid = {"method": _CALIBRATION, "search": _SEARCH, "": option_names(rule.mechanism)}
         assert part == "data" or name in valid[part], key
         for value in values:
-            if part == "denoise" and value not in ("default", "any"):
+            if part == "method" and value not in ("default", "any"):
                 recipe.but({name: yaml.safe_load(value)})
     if any(key.startswith("data.") for key in rule.settings):
         Options = datasets.spec(rule.dataset).options
@@ -166,18 +166,18 @@ def test_which_number_stands_beside_a_row(numbers: PaperNumbers) -> None:
 
 
 def test_a_row_that_changes_anything_has_only_the_numbers_that_name_it(numbers: PaperNumbers) -> None:
-    assert _values(numbers, "base", "mb", 0.01, denoise__before=0.5) == [
+    assert _values(numbers, "base", "mb", 0.01, method__before=0.5) == [
         "UPGNet Table 2 (MBM*) 71.3",
         "UPGNet Table 4 (ours_nfr) 71.3",
     ]
-    assert _values(numbers, "base", "pm", 0.01, denoise__before=0.25) == ["UPGNet Table 2 (PM*) 72.0"]
-    group = {"denoise__before": 0.5, "denoise__shrinkage": "group"}
+    assert _values(numbers, "base", "pm", 0.01, method__before=0.25) == ["UPGNet Table 2 (PM*) 72.0"]
+    group = {"method__before": 0.5, "method__shrinkage": "group"}
     assert _values(numbers, "base", "mb", 0.01, **group) == ["UPGNet Table 4 (group_lasso) 57.6"]
     assert _values(numbers, "base", "pm", 0.01, **group) == []
-    for changes in ({"denoise__filter": "hoa"}, {"search__steps": (64,)}, {"gamma": 0.1}, {"levels": 1}, {"m": 4}):
+    for changes in ({"method__filter": "hoa"}, {"search__steps": (64,)}, {"gamma": 0.1}, {"levels": 1}, {"m": 4}):
         assert _values(numbers, "lpgnn", "mb", 0.01, **changes) == []
         assert _values(numbers, "ppgnn", "ppm", 0.01, **changes) == []
-    printed = {"m_rule": "2/5", "denoise__m_from": "total", "search__steps": (0,)}
+    printed = {"m_rule": "2/5", "method__m_from": "total", "search__steps": (0,)}
     assert _values(numbers, "togl-sma", "pm", 10, **printed) == [
         "TOGL Table 17 (SMA) 81.6",
         "TOGL Table 15 (TOGL) 81.6",
