@@ -20,7 +20,7 @@ from graphldp.experiment.cell import learn_cell, learn_majority
 from graphldp.experiment.options import report_seeds
 from graphldp.experiment.plan import Devices, plan_of
 from graphldp.experiment.plan import Plan as Points
-from graphldp.experiment.resources import Memo, Resources
+from graphldp.experiment.resources import Resources
 from graphldp.graph import Graph
 from graphldp.jsonable import plain
 from graphldp.ledger import epsilon_text
@@ -29,6 +29,7 @@ from graphldp.stages.backgrounds import backgrounds_of
 from graphldp.stages.code import code_hash
 from graphldp.stages.download import obtain
 from graphldp.stages.evaluate import measure, write
+from graphldp.stages.floors import Floors
 from graphldp.stages.graphs import graph_hash, read_graph, read_graph_meta
 from graphldp.stages.grids import Experiment
 from graphldp.stages.params import Cell, Params, value_text
@@ -169,11 +170,10 @@ def run_cells(what: Plan, data: Path, device: str = "auto", progress: Progress |
     total, before = sum(weights), 0
     _check(what, data)  # whatever is wrong with a cell shows before the first one is trained
     graphs: dict[str, Graph] = {}
-    resources = Resources()
+    resources = Resources(memo=Floors(data))
     for number, (cell, weight) in enumerate(zip(what.todo, weights, strict=True), start=1):
         if cell.graph not in graphs:
             graphs = {cell.graph: read_graph(graph_dir(data, cell.graph))}
-            resources = Resources(memo=Memo())
         words = f"{number} of {len(what.todo)}: {cell_title(cell)}"
         _compute(
             what.experiment, cell, graphs[cell.graph], data, cell_path(folder, cell), device, resources,

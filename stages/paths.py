@@ -10,6 +10,7 @@ from graphldp.measures import DEFAULT_TASK
 __all__ = [
     "calibrated_path",
     "directed_name",
+    "floor_path",
     "graph_dir",
     "reports_path",
     "resume_path",
@@ -67,6 +68,11 @@ def runs_path(data: Path, dataset: str, name: str, epsilon: float, task: str = D
 def resume_path(data: Path, dataset: str, name: str, epsilon: float, task: str = DEFAULT_TASK) -> Path:
     """Return where an interrupted training leaves what it had reached."""
     return data / "resume" / dataset / _row(name, task) / f"eps={epsilon_text(epsilon)}.safetensors"
+
+
+def floor_path(data: Path, dataset: str, fingerprint: str) -> Path:
+    """Return the file of what one learner that nobody tells anything has made of a graph."""
+    return data / "floors" / dataset / f"{fingerprint}.json"
 
 
 def trials_path(data: Path, dataset: str, name: str, epsilon: float, task: str = DEFAULT_TASK) -> Path:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Self
 
 from graphldp.client import VectorMechanism, from_meta
 from graphldp.errors import OptionError
 from graphldp.experiment.estimates import calibration_of
 from graphldp.experiment.options import INDUCTIVE, Settings
-from graphldp.experiment.plan import Devices, Setup, backbone_of, evidence_of, patience_of
+from graphldp.experiment.plan import Devices, Setup, backbone_of, drawn, evidence_of, patience_of
 from graphldp.experiment.space import Row, sorted_out
 from graphldp.graph import Graph
 from graphldp.methods import Method, method
@@ -69,6 +69,7 @@ class _Artifact:
             recipe=recipe,
             device=device,
             key=str(self.file.path),
+            drawn=drawn(device, self.file.meta["random"], str(self.file.meta.get("reports", ""))),
             estimate=self.file.load,
             calibration=calibration,
             backbone=backbone_of(recipe, self.params.train, training),
@@ -76,6 +77,14 @@ class _Artifact:
             meta=lambda content, seeds: dict(self.file.meta),
             evidence=evidence_of(recipe, calibration, recipe.steps(self.params.search.steps)[0]),
         )
+
+    def of(self, recipe: Method) -> Self | Devices:
+        """Return the same reports, learned from by another method; a coin's, for one that nobody tells anything."""
+        if recipe.mechanisms == ("null",) != self.recipe.mechanisms:
+            return Devices(
+                graph=self.graph, recipe=recipe, mechanism="null", epsilon=0.0, options={}, params=self.params
+            )
+        return replace(self, other=recipe)
 
     def _depths(self) -> tuple[int, ...] | None:
         """Return the filter depths that it was made for; None where it leaves them open."""
@@ -113,24 +122,12 @@ class Stored(_Artifact):
             )
         return one
 
-    def of(self, recipe: Method) -> Stored:
-        """Return the same estimates, learned from by another method."""
-        return replace(self, other=recipe)
-
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Answered(_Artifact):
     """What people have said in turn, in an artifact."""
 
     file: SurveyFile
-
-    def of(self, recipe: Method) -> Answered | Devices:
-        """Return the same answers, learned from by another method; a coin's, for one that nobody tells anything."""
-        if recipe.mechanisms == ("null",):
-            return Devices(
-                graph=self.graph, recipe=recipe, mechanism="null", epsilon=0.0, options={}, params=self.params
-            )
-        return replace(self, other=recipe)
 
 
 def stored_device(meta: Mapping[str, Any]) -> VectorMechanism:

@@ -39,9 +39,11 @@ __all__ = [
     "filtered_apart",
     "filtered_inputs",
     "of_people",
+    "side_by_side",
     "unit_scale",
 ]
 
+SOME = 0.2  # the same of matrices beside each other, each of which a run has alone
 FEW = 0.05  # share of non-zeros up to which filtered inputs are kept sparse: there the products are the cheaper ones
 
 
@@ -133,6 +135,25 @@ def evidence_inputs(
     mean = float(np.square(rows, dtype=np.float64).mean()) if unit else 1.0
     scaled = matrix * np.float32(1.0 / np.sqrt(mean) if mean > 0 else 1.0)
     return NodeInputs(deviations=scaled, filtered=over is not None, over=over)
+
+
+def side_by_side(parts: Sequence[NodeInputs], *, over: sp.csr_array | None) -> NodeInputs:
+    """Return inputs beside each other, each at its own scale: sparse where few of all numbers are there.
+
+    `over` is the adjacency of what was filtered already, where no filter comes behind it; None where one does.
+    """
+    from graphldp.learn import NodeInputs  # torch, which a server that only denoises does without
+
+    if any(part.fill for part in parts):  # one number cannot stand in all columns of two matrices
+        parts = [NodeInputs(deviations=part.dense() + np.float32(part.fill)) for part in parts]
+    nodes = parts[0].deviations.shape[0]
+    width = sum(part.deviations.shape[1] for part in parts)
+    joined: Any
+    if sum(part.stored for part in parts) <= SOME * nodes * width:
+        joined = sp.csr_array(sp.hstack([sp.csr_array(part.deviations) for part in parts], format="csr"))
+    else:
+        joined = np.hstack([part.dense() for part in parts])
+    return NodeInputs(deviations=joined, filtered=over is not None, over=over)
 
 
 def filtered_apart(

@@ -14,7 +14,7 @@ from typing import Any, Protocol
 
 from graphldp.client import VectorMechanism
 from graphldp.errors import OptionError
-from graphldp.experiment.addresses import source_of
+from graphldp.experiment.addresses import addressed, source_of
 from graphldp.experiment.devices import device_for, reports_meta
 from graphldp.experiment.estimates import calibration_of, estimate_of
 from graphldp.experiment.options import INDUCTIVE, SearchParams, Settings, TrainParams
@@ -25,7 +25,7 @@ from graphldp.experiment.survey import Surveys
 from graphldp.graph import Graph
 from graphldp.learn import Backbone, model
 from graphldp.learn.neighbors import missing_sampler
-from graphldp.methods import Method, Survey, method
+from graphldp.methods import Method, Survey
 from graphldp.points import AXES, Point, Rung, run_epochs
 from graphldp.server import Calibration, Estimate
 from graphldp.server.evidence import Evidence, make_evidence
@@ -37,6 +37,7 @@ __all__ = [
     "Setup",
     "Source",
     "backbone_of",
+    "drawn",
     "evidence_of",
     "patience_of",
     "plan_of",
@@ -57,6 +58,8 @@ class Setup:
         meta: what the artifacts of these reports say of themselves, given the graph's hash and the seeds.
         evidence: what the model gets instead of the filtered estimate, or None.
         asked: what the row's people ran, where this learner is one of several and reads nothing of theirs; or None.
+        drawn: what decides the estimates wherever they come from: the devices and the randomness.
+        beside: whose inputs, before any filter, stand beside these; or None.
     """
 
     recipe: Method
@@ -69,6 +72,18 @@ class Setup:
     meta: Callable[[str, Sequence[int]], dict[str, Any]]
     evidence: Evidence | None = None
     asked: VectorMechanism | None = None
+    drawn: str = ""
+    beside: Setup | None = None
+
+    @property
+    def public(self) -> bool:
+        """Whether nobody tells it anything: what it learns from are the graph, training labels and a coin's reports."""
+        return self.recipe.mechanisms == ("null",) and self.beside is None
+
+    @property
+    def parts(self) -> tuple[Setup, ...]:
+        """Those whose inputs stand side by side."""
+        return (self,) if self.beside is None else (self, self.beside)
 
     @property
     def m(self) -> int:
@@ -101,12 +116,14 @@ class Learner:
         name: the learner's; empty where there is only one.
         start, stop: its points are the plan's from `start` to before `stop`.
         rungs: how many of them are trained for how long; one rung where all are trained to the end.
+        follows: the learner that has to be the floor for this one to be tried; empty of those that are tried anyway.
     """
 
     name: str
     start: int
     stop: int
     rungs: tuple[Rung, ...]
+    follows: str = ""
 
     @property
     def points(self) -> range:
@@ -130,24 +147,27 @@ class Plan:
     learners: tuple[Learner, ...]
     left_out: tuple[str, ...] = ()
 
-    def facts(self) -> dict[str, Any]:
+    def facts(self, tried: Sequence[str] | None = None) -> dict[str, Any]:
         """Return what a search says of itself beyond what was asked for: its rungs, the values tried, what it lacks.
 
-        Of several learners the first says how many points it had, as everybody has, and beside it stands each one's.
+        Of several learners the first says how many points it had, as everybody has, and beside it stands each one's;
+        `tried` are those that were, where not all of them are.
         """
         first = self.learners[0]
-        rows = [{**{name: getattr(point, name) for name in AXES}, **dict(point.options)} for point in self.points]
+        learners = [one for one in self.learners if tried is None or one.name in tried]
+        points = [self.points[index] for one in learners for index in one.points]
+        rows = [{**{name: getattr(point, name) for name in AXES}, **dict(point.options)} for point in points]
         names = sorted({name for row in rows for name in row})
-        tried = {name: _distinct([row[name] for row in rows if name in row]) for name in names}
+        values = {name: _distinct([row[name] for row in rows if name in row]) for name in names}
         out: dict[str, Any] = {
             "points": len(first.points),
             "rungs": [asdict(rung) for rung in first.rungs],
             "run_epochs": run_epochs(first.rungs),
-            "tried": tried,
+            "tried": values,
         }
         if len(self.learners) > 1:
-            out["learners"] = {learner.name: len(learner.points) for learner in self.learners}
-            out["learner_rungs"] = {one.name: [asdict(rung) for rung in one.rungs] for one in self.learners}
+            out["learners"] = {learner.name: len(learner.points) for learner in learners}
+            out["learner_rungs"] = {one.name: [asdict(rung) for rung in one.rungs] for one in learners}
         return out | ({"left_out": list(self.left_out)} if self.left_out else {})
 
 
@@ -170,9 +190,9 @@ def plan_of(source: Source, params: Settings) -> Plan:
         _check_batches(row.recipe, plan, params)
         return plan
     names = learners_of(row.recipe, params.train)
-    plans = {name: _of_learner(source.of(row.recipe.learner(name)), params, name) for name in names}
+    plans = {name: _of_learner(_learning(source, name), params, name) for name in names}
     # Whoever is chosen in the end, people have answered those learners that ask them.
-    asking = [plan.setups[0] for name, plan in plans.items() if method(name).mechanisms != ("null",)]
+    asking = [plan.setups[0] for plan in plans.values() if not plan.setups[0].public]
     if asking:
         meta, asked = asking[0].meta, asking[0].device
         plans = {
@@ -186,11 +206,44 @@ def plan_of(source: Source, params: Settings) -> Plan:
         points=tuple(point for plan in plans.values() for point in plan.points),
         setups=tuple(setup for plan in plans.values() for setup in plan.setups),
         learners=tuple(
-            replace(plan.learners[0], name=name, start=start, stop=start + len(plan.points))
+            replace(
+                plan.learners[0],
+                name=name,
+                start=start,
+                stop=start + len(plan.points),
+                follows=row.recipe.learner(name).beside and row.recipe.follows * name.partition("+")[0],
+            )
             for (name, plan), start in zip(plans.items(), starts, strict=False)
         ),
         left_out=tuple(sorted(set.intersection(*(set(plan.left_out) for plan in plans.values())))),
     )
+
+
+def _learning(source: Source, name: str) -> Source:
+    """Return where one of several learners gets what it learns from, and what stands beside that."""
+    one = source.row.recipe.learner(name)
+    if not one.beside:
+        return source.of(one)
+    return _SideBySide(own=source.of(one), other=source.of(source.row.recipe.learner(one.beside)))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _SideBySide:
+    """Inputs of two methods side by side; all but these are the first one's: its axes, filter, model and loop."""
+
+    own: Source
+    other: Source
+
+    @property
+    def row(self) -> Row:
+        return self.own.row
+
+    def setup(self, options: Mapping[str, Any]) -> Setup:
+        beside = self.other.setup({})
+        return replace(self.own.setup(options), beside=beside, meta=beside.meta, asked=beside.device)
+
+    def of(self, recipe: Method) -> Source:
+        return self.own.of(recipe)
 
 
 def _check_batches(recipe: Method, plan: Plan, params: Settings) -> None:
@@ -261,6 +314,12 @@ def evidence_of(recipe: Method, calibration: Callable[[int], Calibration], steps
     return make_evidence(recipe.evidence, **dict(recipe.options))
 
 
+def drawn(device: VectorMechanism, random: Mapping[str, Any], reports: str = "") -> str:
+    """Return what decides the reports of these devices: of seeded draws their root, of others the hash of them."""
+    unique = "" if random["reproducible"] else reports
+    return json.dumps([device.meta(), random, unique], sort_keys=True, default=str)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Devices:
     """Devices that report in memory, as `ldp perturb` and `ldp denoise` would have it.
@@ -319,7 +378,11 @@ class Devices:
         return Setup(
             recipe=recipe,
             device=client if rounds is None else rounds.last,
-            key=json.dumps([given, repr(recipe.rounds), first.before, first.weighting], sort_keys=True),
+            key=json.dumps(
+                [self.mechanism, self.epsilon, given, repr(recipe.rounds), first.before, first.weighting],
+                sort_keys=True,
+            ),
+            drawn=drawn(client, addressed(params.seed)),
             estimate=estimate,
             calibration=calibration,
             backbone=backbone_of(recipe, params.train, training),

@@ -68,6 +68,7 @@ class CellResult:
         problem, outcome, runs: of the final runs, for saving a model. All of them are None for a method that learns
             nothing.
         records: what the trainer noted of each batch of the search.
+        learners: which learners were tried; one without a name where there is only one.
     """
 
     rows: list[dict[str, Any]]
@@ -78,6 +79,7 @@ class CellResult:
     outcome: Outcome | None = None
     runs: Sequence[Run] = ()
     records: Sequence[dict[str, Any]] = ()
+    learners: tuple[str, ...] = ()
 
 
 def fingerprint(*parts: Any) -> str:
