@@ -43,7 +43,6 @@ __all__ = [
     "unit_scale",
 ]
 
-SOME = 0.2  # the same of matrices beside each other, each of which a run has alone
 FEW = 0.05  # share of non-zeros up to which filtered inputs are kept sparse: there the products are the cheaper ones
 
 
@@ -138,7 +137,7 @@ def evidence_inputs(
 
 
 def side_by_side(parts: Sequence[NodeInputs], *, over: sp.csr_array | None) -> NodeInputs:
-    """Return inputs beside each other, each at its own scale: sparse where few of all numbers are there.
+    """Return inputs beside each other, each at its own scale: sparse where that is what one of them is.
 
     `over` is the adjacency of what was filtered already, where no filter comes behind it; None where one does.
     """
@@ -146,14 +145,14 @@ def side_by_side(parts: Sequence[NodeInputs], *, over: sp.csr_array | None) -> N
 
     if any(part.fill for part in parts):  # one number cannot stand in all columns of two matrices
         parts = [NodeInputs(deviations=part.dense() + np.float32(part.fill)) for part in parts]
-    nodes = parts[0].deviations.shape[0]
-    width = sum(part.deviations.shape[1] for part in parts)
-    joined: Any
-    if sum(part.stored for part in parts) <= SOME * nodes * width:
-        joined = sp.csr_array(sp.hstack([sp.csr_array(part.deviations) for part in parts], format="csr"))
-    else:
-        joined = np.hstack([part.dense() for part in parts])
-    return NodeInputs(deviations=joined, filtered=over is not None, over=over)
+    few = [part for part in parts if part.sparse and part.stored <= FEW * np.prod(part.deviations.shape)]
+    rest = [part for part in parts if all(part is not one for one in few)]
+    if not few:
+        return NodeInputs(deviations=np.hstack([part.dense() for part in rest]), filtered=over is not None, over=over)
+    # Words are few and evidence is not: its columns come first, and are multiplied as what they are.
+    joined: Any = sp.csr_array(sp.hstack([sp.csr_array(part.deviations) for part in (*rest, *few)], format="csr"))
+    full = sum(int(part.deviations.shape[1]) for part in rest)
+    return NodeInputs(deviations=joined, filtered=over is not None, over=over, full=full)
 
 
 def filtered_apart(
