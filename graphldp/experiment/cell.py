@@ -130,6 +130,7 @@ class _Cell:
         estimates, matrices: estimates and evidence by their key and seed, as long as a batch needs them.
         parts: what is trained on, selected by and tested on, by seed.
         built: the last batch's problem and runs.
+        hashed: the hash of the graph, once it is known.
     """
 
     graph: Graph
@@ -151,6 +152,7 @@ class _Cell:
     parts: dict[int, Part] = field(default_factory=dict)
     built: tuple[list[int], Problem, list[Run]] | None = None
     stores: Stores | None = None
+    hashed: str = ""
 
     @contextmanager
     def kept(
@@ -312,7 +314,7 @@ class _Cell:
         """Drop what none of these batches needs, but what people have said where several learners hear it."""
         setups = [part for batch in batches for index in batch for part in self.plan.setups[index].parts]
         if len(self.plan.learners) > 1:
-            setups += [part for setup in self.plan.setups for part in setup.parts if not part.public]
+            setups += [part for setup in self.plan.setups for part in setup.parts if part.told]
         estimates, matrices = {setup.key for setup in setups}, {_own_key(setup) for setup in setups}
         self.estimates = {key: one for key, one in self.estimates.items() if key[0] in estimates}
         self.matrices = {key: one for key, one in self.matrices.items() if key[0] in matrices}
@@ -409,7 +411,7 @@ class _Cell:
         params = self.params
         facts = {
             "graph": self.graph.name,
-            "content": self.graph.content_hash(),
+            "content": self.content,
             "root": params.seed,
             "phase": phase,
             "seeds": params.search.seeds if phase == "search" else params.seeds,
@@ -424,6 +426,12 @@ class _Cell:
             "max_memory": self.resources.max_memory,
         }
         return json.dumps(facts, sort_keys=True)
+
+    @property
+    def content(self) -> str:
+        """The hash of the graph."""
+        self.hashed = self.hashed or self.graph.content_hash()
+        return self.hashed
 
     def _enter(self, phase: str) -> None:
         """Begin a phase, unless a checkpoint's state is of a later one: what is done by then is only looked through."""

@@ -76,9 +76,14 @@ class Setup:
     beside: Setup | None = None
 
     @property
+    def told(self) -> bool:
+        """Whether people say anything of themselves in its own inputs, and not in what stands beside them."""
+        return self.recipe.mechanisms != ("null",)
+
+    @property
     def public(self) -> bool:
         """Whether nobody tells it anything: what it learns from are the graph, training labels and a coin's reports."""
-        return self.recipe.mechanisms == ("null",) and self.beside is None
+        return not any(part.told for part in self.parts)
 
     @property
     def parts(self) -> tuple[Setup, ...]:
