@@ -82,14 +82,20 @@ def joined(count: int | None, device: str) -> Iterator[Team | None]:
 
 
 def machine(max_memory: float | None, team: Team | None, data: Path) -> Resources:
-    """Return what this machine gives a training; what its memory does not hold lies below `data` meanwhile."""
+    """Return what this machine gives a training.
+
+    Below `data` lies what its memory does not hold, meanwhile, and what is known of the floor's learners, for good.
+    """
     from functools import partial
 
     from graphldp.experiment.resources import Resources, memory_bytes
+    from graphldp.stages.floors import Floors
     from graphldp.stages.stores import ArrowStores
 
     limit = memory_bytes(max_memory)
-    return Resources(max_memory=limit, team=team, stores=partial(ArrowStores, data), note=console.note)
+    return Resources(
+        max_memory=limit, team=team, stores=partial(ArrowStores, data), note=console.note, memo=Floors(data)
+    )
 
 
 class _Child:

@@ -73,7 +73,7 @@ def run(
     """Perturb, denoise, search, train and score one cell in memory, and print it between its floor and its ceiling.
 
     The numbers are those that the pipeline would give for the same parameters; nothing is written but the graph, which
-    is downloaded first where it is not there.
+    is downloaded first where it is not there, and what the floor's learners have come to, for the next time.
     """
     from graphldp import methods
     from graphldp.evaluation import Bootstrap

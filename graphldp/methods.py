@@ -53,8 +53,11 @@ class Method:
         axes: what this method searches beside the space that every method has, as (name, values) pairs; the names are
             those of the search space's further options (`method.kind`).
         grid: what its paper searched, as (name, values) pairs, common axes by their own name: `search.space: paper`.
-        learners: the methods among which this one chooses by validation, instead of learning by itself.
+        learners: the methods among which this one chooses by validation, instead of learning by itself; `A+B` is the
+            learner A with the inputs of B beside its own.
         unseen: those instead where the people that are tested are in a graph which was not seen in training.
+        follows: of its learners `A+B` only that one is tried whose A is the best of those that nobody tells anything.
+        beside: the method whose inputs, before any filter, stand beside this one's own; empty where none do.
         model: the backbone; empty where nothing is learned.
         reference: where it was published.
     """
@@ -75,6 +78,8 @@ class Method:
     grid: tuple[tuple[str, tuple[Any, ...]], ...] = ()
     learners: tuple[str, ...] = ()
     unseen: tuple[str, ...] = ()
+    follows: bool = False
+    beside: str = ""
     model: str = "gcn"
     reference: str = ""
 
@@ -93,7 +98,7 @@ class Method:
         return found
 
     def _asked_by_learner(self) -> tuple[str, tuple[tuple[str, Any], ...]]:
-        found = (method(name) for name in self.learners)
+        found = (method(name.partition("+")[0]) for name in self.learners)
         return next(((one.asks, one.asks_with) for one in found if one.asks), ("", ()))
 
     def asking_with(self, asking: Asking) -> Method:
@@ -194,7 +199,8 @@ class Method:
 
     def learner(self, name: str) -> Method:
         """Return one of the learners; one that asks people asks them what this method does."""
-        one = method(name)
+        own, _, beside = name.partition("+")
+        one = replace(method(own), beside=beside)
         return replace(one, asks=self.asks, asks_with=self.asks_with) if one.asks and self.asks else one
 
     def _other_evidence(self, changes: dict[str, Any]) -> Method:
@@ -264,6 +270,11 @@ _TOGL: tuple[tuple[str, tuple[Any, ...]], ...] = (
 # The learners that know the graph and the training labels alone.
 _FLOOR = ("coin", "coin-hoa", "label-propagation", "labels", "spectral", "pagerank", "links", "surroundings")
 _UNSEEN = ("coin", "roles")  # of nodes that were not there in training
+
+
+def _and(learners: tuple[str, ...], other: str) -> tuple[str, ...]:
+    """Return the learners, another one, and each of them with the other's inputs beside its own."""
+    return (*learners, other, *(f"{name}+{other}" for name in learners))
 
 
 def _structural(name: str, summary: str, *axes: tuple[str, tuple[Any, ...]], reference: str = "") -> Method:
@@ -475,17 +486,26 @@ _METHODS = {
             model="posterior",
         ),
         Method(
+            name="features",
+            summary="The whole pipeline on everybody's true features (epsilon infinite): as lpgnn without any noise.",
+            mechanism="identity",
+            mechanisms=("identity",),
+        ),
+        Method(
             name="frontier",
-            summary="The floor, or the votes of people's own features where validation has these clearly ahead.",
+            summary="The floor, or votes of people's own features, alone or beside it, where these are clearly ahead.",
             mechanism="privset",
-            learners=(*_FLOOR, "votes"),
-            unseen=(*_UNSEEN, "votes"),
+            learners=_and(_FLOOR, "votes"),
+            unseen=_and(_UNSEEN, "votes"),
+            follows=True,
         ),
         Method(
             name="nonpriv",
-            summary="The ceiling: the whole pipeline on everybody's true features (epsilon infinite), same search.",
+            summary="The ceiling: the best of the floor's learners and of these with everybody's true features beside.",
             mechanism="identity",
             mechanisms=("identity",),
+            learners=_and(_FLOOR, "features"),
+            unseen=_and(_UNSEEN, "features"),
         ),
     )
 }

@@ -140,12 +140,14 @@ class Cells:
             setup=plan.setups[place],
             records=meta["records"],
             record=meta["record"],
+            learners=tuple(meta["learners"]),
         )
 
     def _put(self, mark: str, result: CellResult, task: str) -> None:
         schema = runs_schema(task)
         columns = {field.name: [row[field.name] for row in result.rows] for field in schema}
-        facts = {"kind": "cell", "records": list(result.records), "record": result.record, "library": __version__}
+        facts = {"kind": "cell", "records": list(result.records), "record": result.record}
+        facts |= {"learners": list(result.learners), "library": __version__}
         write_table(self._path(mark), pa.table(columns, schema=schema), facts)
 
     @contextlib.contextmanager

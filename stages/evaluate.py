@@ -248,6 +248,7 @@ def _section(dataset: str, setting: Axes, runs: list[_Runs], bootstrap: Bootstra
         rows=rows,
         runs=len(floor.numbers),
         learner=_learner(floor),
+        ceiling=_learner(ceiling),
         learners=_learners(floor),
         points=points,
         search_seeds=search_seeds,
@@ -274,9 +275,9 @@ def told_apart(section: Section, runs: Sequence[Hashable]) -> Section:
     return replace(section, rows=tuple(rows))
 
 
-def _learner(floor: _Runs) -> str:
-    """Return which of the floor's learners was chosen; empty where its runs say nothing of any."""
-    options = (floor.meta.get("chosen_point") or {}).get("options") or {}
+def _learner(runs: _Runs) -> str:
+    """Return which of a row's learners was chosen; empty where its runs say nothing of any."""
+    options = (runs.meta.get("chosen_point") or {}).get("options") or {}
     return str(options.get("learner", ""))
 
 

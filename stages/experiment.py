@@ -21,7 +21,7 @@ from graphldp.errors import ArtifactError, OptionError, unknown_name
 from graphldp.experiment.cell import learn_majority
 from graphldp.experiment.plan import Devices, Source, plan_of
 from graphldp.experiment.plan import Plan as Points
-from graphldp.experiment.resources import Memo, Resources
+from graphldp.experiment.resources import Resources
 from graphldp.graph import Graph
 from graphldp.ledger import epsilon_text
 from graphldp.stages.answers import AnswersFile
@@ -30,6 +30,7 @@ from graphldp.stages.backgrounds import backgrounds_of
 from graphldp.stages.cells import Cells, cell_mark, mark_of
 from graphldp.stages.download import obtain
 from graphldp.stages.evaluate import measure, write
+from graphldp.stages.floors import Floors
 from graphldp.stages.graphs import graph_hash, read_graph, read_graph_meta
 from graphldp.stages.params import Cell, Params, value_text
 from graphldp.stages.paths import answers_of, calibrated_of, cell_path, graph_dir
@@ -176,7 +177,7 @@ class _Work:
         """Return a cell's graph, its hash, and what was computed on it."""
         if self._graph is None or self._graph[0] != cell.graph:
             folder = graph_dir(self.data, cell.graph)
-            self._graph = (cell.graph, read_graph(folder), graph_hash(folder), Resources(memo=Memo()))
+            self._graph = (cell.graph, read_graph(folder), graph_hash(folder), Resources(memo=Floors(self.data)))
         return self._graph[1:]
 
     def points(self, cell: Cell) -> Points | None:

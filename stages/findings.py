@@ -96,7 +96,7 @@ def _worth(section: Section) -> str:
     one, public = section.measure, section.measures.public
     first = (
         f"{public[:1].upper()}{public[1:]} alone, without a single feature of anybody, reach "
-        f"{one.text(floor.score.mean)}; the same model with everybody’s true features reaches "
+        f"{one.text(floor.score.mean)}; with everybody’s true features beside, the best learner reaches "
         f"{one.text(ceiling.score.mean)}."
     )
     gain = ceiling.gain
@@ -105,8 +105,8 @@ def _worth(section: Section) -> str:
     worth = f"{ceiling.shown(gain, sign=True)} {one.step}"
     if gain.against(0.0) == "below":
         return (
-            f"{first} The difference, {worth}, is against the features: the floor’s learner does more with "
-            f"{public} alone than this model with everything."
+            f"{first} The difference, {worth}, is against the features: what had learned more from them on the "
+            f"validation part does less than {public} alone in test."
         )
     if gain.against(0.0) != "above":
         return f"{first} The difference, {worth}, is not measurable: there is nothing to win."

@@ -18,6 +18,7 @@ __all__ = [
     "calibrated_path",
     "cell_file",
     "cell_path",
+    "floor_path",
     "graph_dir",
     "reports_path",
     "runs_path",
@@ -63,6 +64,11 @@ def calibrated_path(data: Path, dataset: str, name: str, epsilon: float) -> Path
 def runs_path(data: Path, dataset: str, name: str, epsilon: float, task: str = DEFAULT_TASK) -> Path:
     """Return the file of a Runs artifact; `name` is the arm's name."""
     return data / "runs" / dataset / _row(name, task) / f"eps={epsilon_text(epsilon)}.parquet"
+
+
+def floor_path(data: Path, dataset: str, fingerprint: str) -> Path:
+    """Return the file of what one learner that nobody tells anything has made of a graph."""
+    return data / "floors" / dataset / f"{fingerprint}.json"
 
 
 def trials_path(data: Path, dataset: str, name: str, epsilon: float, task: str = DEFAULT_TASK) -> Path:

@@ -102,7 +102,7 @@ def found_meta(plan: Plan, result: CellResult, search: Mapping[str, Any]) -> dic
         "model": result.setup.backbone.name,
         "chosen_point": result.chosen,
         "record": {**result.record, "search": list(result.records)},
-        "search": {**search, **plan.facts()},
+        "search": {**search, **plan.facts(result.learners)},
     }
 
 

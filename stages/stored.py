@@ -6,14 +6,14 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, Self
 
 from graphldp.client import VectorMechanism, from_meta
 from graphldp.errors import OptionError
 from graphldp.experiment.conversation import Conversation
 from graphldp.experiment.estimates import calibration_of
 from graphldp.experiment.options import INDUCTIVE, Settings
-from graphldp.experiment.plan import Devices, Setup, backbone_of, evidence_of, patience_of
+from graphldp.experiment.plan import Devices, Setup, backbone_of, drawn, evidence_of, patience_of
 from graphldp.experiment.space import Row, sorted_out
 from graphldp.graph import Graph
 from graphldp.methods import PREFIX, Method, method
@@ -74,6 +74,7 @@ class _Artifact(ABC):
             device=self._device,
             m=int(self.file.meta["m"]),
             key=str(self.file.path),
+            drawn=drawn(self._device, self.file.meta["random"], str(self.file.meta.get("reports", ""))),
             estimate=self._estimates(lambda: calibration(steps)),
             calibration=calibration,
             backbone=backbone_of(recipe, self.params.train, training),
@@ -90,6 +91,14 @@ class _Artifact(ABC):
     @abstractmethod
     def _estimates(self, first: Callable[[], Calibration]) -> Callable[[int], Estimate]:
         """Return what gives a seed's estimate; `first` is what comes before the filter."""
+
+    def of(self, recipe: Method) -> Self | Devices:
+        """Return the same reports, learned from by another method; a coin's, for one that nobody tells anything."""
+        if recipe.mechanisms == ("null",) != self.recipe.mechanisms:
+            return Devices(
+                graph=self.graph, recipe=recipe, mechanism="null", epsilon=0.0, options={}, params=self.params
+            )
+        return replace(self, other=recipe)
 
     def _depths(self) -> tuple[int, ...] | None:
         """Return the filter depths that it was made for; None where it leaves them open."""
@@ -134,10 +143,6 @@ class Stored(_Artifact):
             )
         return one
 
-    def of(self, recipe: Method) -> Stored:
-        """Return the same estimates, learned from by another method."""
-        return replace(self, other=recipe)
-
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Answered(_Artifact):
@@ -155,11 +160,3 @@ class Answered(_Artifact):
 
     def _estimates(self, first: Callable[[], Calibration]) -> Callable[[int], Estimate]:
         return lambda seed: self._asked.estimate(self.file.questions(seed), first())
-
-    def of(self, recipe: Method) -> Answered | Devices:
-        """Return the same answers, learned from by another method; a coin's, for one that asks nobody anything."""
-        if recipe.mechanisms == ("null",):
-            return Devices(
-                graph=self.graph, recipe=recipe, mechanism="null", epsilon=0.0, options={}, params=self.params
-            )
-        return replace(self, other=recipe)

@@ -174,7 +174,8 @@ class Section:
         sizes: how many nodes, or edges, are trained on, selected by and tested on.
         search: what is unusual in the search, in words.
         learner: which of the learners that know the structure alone was the best by validation: the floor.
-        learners: all of them, where the people of each part are a graph of their own; else empty.
+        ceiling: which learner was the best by validation with everybody's true features beside what the floor knows.
+        learners: the floor's, where the people of each part are a graph of their own; else empty.
     """
 
     dataset: str
@@ -187,6 +188,7 @@ class Section:
     setting: tuple[tuple[str, str], ...] = ()
     search: str = ""
     learner: str = ""
+    ceiling: str = ""
     learners: tuple[str, ...] = ()
 
     @property
@@ -253,6 +255,8 @@ class Section:
             * bool(self.learner)
             + f" It had {' and '.join(self.learners)}: what the others know means nothing in a graph that was not seen."
             * self.inductive
+            + " The ceiling (nonpriv, epsilon infinite) is the best of these and of the same with everybody's true "
+            f"features, by validation: {self.ceiling}." * bool(self.ceiling)
         )
 
     @property

@@ -108,7 +108,7 @@ def search(
         "seeds": finals,
         "model": result.setup.backbone.name,
         "chosen_point": result.chosen,
-        "search": {**meta["search"], **plan.facts()},
+        "search": {**meta["search"], **plan.facts(result.learners)},
         "changes": dict(changes or {}),
         "record": {"search": list(result.records)},
         "fingerprint": mark,

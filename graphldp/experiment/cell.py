@@ -6,20 +6,20 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from graphldp.errors import DataError
-from graphldp.experiment.estimates import centred, evidence_inputs, plain_inputs, unit_scale
+from graphldp.experiment.estimates import centred, evidence_inputs, plain_inputs, side_by_side, unit_scale
 from graphldp.experiment.options import Settings
 from graphldp.experiment.parts import Part, final_scores, part_of, problem_of, task_of, weighted_problem_of
 from graphldp.experiment.plan import Learner, Plan, Setup
-from graphldp.experiment.resources import Resources
+from graphldp.experiment.resources import Memo, Resources, Rows
 from graphldp.experiment.result import CellResult, Checkpoint
 from graphldp.graph import Graph
 from graphldp.learn import (
@@ -32,6 +32,7 @@ from graphldp.learn import (
     State,
     advance,
     chosen_point,
+    resolve_device,
     runs_of,
 )
 from graphldp.learn.rows import Stores
@@ -77,10 +78,7 @@ def learn_cell(
     """
     cell = _Cell(graph, plan, params, device, resources or Resources(), progress)
     with cell.kept(checkpoint, on_stop, fingerprint):
-        if cell.phase == "search":
-            cell.search()
-        if len(plan.learners) > 1:
-            cell.playoff()
+        cell.try_all()
         return cell.final()
 
 
@@ -103,10 +101,7 @@ def search_cell(
     several = len(plan.learners) > 1
     cell = _Cell(graph, plan, params, device, resources or Resources(), progress, 0.5 if several else 1.0, alone=True)
     with cell.kept(checkpoint, on_stop, fingerprint):
-        if cell.phase == "search":
-            cell.search()
-        if several:
-            cell.playoff()
+        cell.try_all()
         index = cell.chosen()
     point = plan.points[index]
     return CellResult(
@@ -115,6 +110,7 @@ def search_cell(
         steps=point.steps,
         setup=plan.setups[index],
         records=cell.records,
+        learners=cell.learners,
     )
 
 
@@ -126,6 +122,7 @@ class _Cell:
         share: of the cell's progress that is the search's.
         alone: whether it ends with the choice.
         phase: `search`, `playoff` or `final`.
+        floor: which learner is the best of those that nobody tells anything, once that has to be known.
         tried: the rows of the search's batches that are finished, rung by rung.
         records: what the trainer noted of them.
         state: of a batch that was interrupted.
@@ -133,6 +130,7 @@ class _Cell:
         estimates, matrices: estimates and evidence by their key and seed, as long as a batch needs them.
         parts: what is trained on, selected by and tested on, by seed.
         built: the last batch's problem and runs.
+        hashed: the hash of the graph, once it is known.
     """
 
     graph: Graph
@@ -144,6 +142,7 @@ class _Cell:
     share: float = 0.5
     alone: bool = False
     phase: str = "search"
+    floor: str = ""
     tried: list[dict[str, Any]] = field(default_factory=list)
     records: list[dict[str, Any]] = field(default_factory=list)
     state: State | None = None
@@ -153,6 +152,7 @@ class _Cell:
     parts: dict[int, Part] = field(default_factory=dict)
     built: tuple[list[int], Problem, list[Run]] | None = None
     stores: Stores | None = None
+    hashed: str = ""
 
     @contextmanager
     def kept(
@@ -201,7 +201,7 @@ class _Cell:
         for index in chosen:
             setup, steps = self.plan.setups[index], self.plan.points[index].steps
             # Evidence is as wide as it likes, and a batch has one width.
-            width = _input_key(setup) if setup.evidence is not None else ""
+            width = _input_key(setup) if any(part.evidence is not None for part in setup.parts) else ""
             key = (repr(self.options(setup)), width, _operator_key(setup, steps))
             groups.setdefault(key, []).append(index)
         return list(groups.values())
@@ -271,6 +271,11 @@ class _Cell:
     def inputs(self, setup: Setup, calibration: Calibration | None, seed: int) -> NodeInputs:
         """Return what a model is given for a seed; with `calibration`, filtered by it."""
         part = self.part(seed)
+        if setup.beside is not None:
+            if calibration is not None:
+                raise DataError(f"{setup.recipe.name} filters its inputs itself, so that nothing can stand beside them")
+            parts = [self.inputs(replace(one, beside=None), None, seed) for one in setup.parts]
+            return side_by_side(parts, over=None if setup.recipe.propagates else part.graph.adjacency())
         if setup.evidence is not None:
             over = None if setup.recipe.propagates else part.graph.adjacency()
             return evidence_inputs(self.evidence(setup, seed), self.unit, over=over, seen=part.seen)
@@ -295,7 +300,7 @@ class _Cell:
 
     def evidence(self, setup: Setup, seed: int) -> NDArray[np.float32]:
         """Return a seed's evidence, computed once, from labels of the seed's training nodes alone."""
-        key = (_input_key(setup), seed)
+        key = (_own_key(setup), seed)
         if key not in self.matrices:
             assert setup.evidence is not None
             part = self.part(seed)
@@ -306,9 +311,11 @@ class _Cell:
         return self.matrices[key]
 
     def forget(self, batches: Sequence[Sequence[int]]) -> None:
-        """Drop what none of these batches needs."""
-        setups = [self.plan.setups[index] for batch in batches for index in batch]
-        estimates, matrices = {setup.key for setup in setups}, {_input_key(setup) for setup in setups}
+        """Drop what none of these batches needs, but what people have said where several learners hear it."""
+        setups = [part for batch in batches for index in batch for part in self.plan.setups[index].parts]
+        if len(self.plan.learners) > 1:
+            setups += [part for setup in self.plan.setups for part in setup.parts if part.told]
+        estimates, matrices = {setup.key for setup in setups}, {_own_key(setup) for setup in setups}
         self.estimates = {key: one for key, one in self.estimates.items() if key[0] in estimates}
         self.matrices = {key: one for key, one in self.matrices.items() if key[0] in matrices}
 
@@ -318,47 +325,120 @@ class _Cell:
             self.parts[seed] = part_of(self.graph, self.params, seed)
         return self.parts[seed]
 
-    def search(self) -> None:
-        """Try the points on the search's seeds, rung by rung; what a checkpoint has is not tried again."""
+    @property
+    def learners(self) -> tuple[str, ...]:
+        """The names of the learners that are tried: those that depend on what the floor is, once it is known."""
+        return tuple(one.name for one in self.plan.learners if not one.follows or one.follows == self.floor)
+
+    def try_all(self) -> None:
+        """Search, and where there are several learners compare them; what a checkpoint has is not done again.
+
+        A learner that stands beside the floor's best is tried when that is known.
+        """
+        first = [one for one in self.plan.learners if not one.follows]
+        self.search(first, 0.0, self.share)
+        if len(self.plan.learners) == 1:
+            return
+        self.playoff(first, self.share, self.step)
+        if len(first) < len(self.plan.learners):
+            best = self.contenders()
+            self.floor = self._of(best[self._floor(self._scores(best), best)]).name
+            second = [one for one in self.plan.learners if one.follows == self.floor]
+            start = self.share + len(first) * self.step
+            self.search(second, start, self.step)
+            self.playoff(second, start + self.step, self.step)
+
+    @property
+    def step(self) -> float:
+        """What share of the cell each thing is that comes after the search.
+
+        That is the final runs; of several learners also a playoff for each, and two things for one that comes later.
+        """
+        first = sum(not one.follows for one in self.plan.learners)
+        several = len(self.plan.learners) > 1
+        things = (first + 2 * (first < len(self.plan.learners))) * several + (not self.alone)
+        return (1 - self.share) / max(1, things)
+
+    def search(self, learners: Sequence[Learner], start: float, share: float) -> None:
+        """Try the points on the search's seeds, rung by rung; what a checkpoint has is not tried again.
+
+        It is `share` of the cell, from `start` on.
+        """
+        self._enter("search")
         seeds = [-1 - k for k in range(self.params.search.seeds)]
-        total = sum(run_epochs(learner.rungs) for learner in self.plan.learners)
-        spent = 0
-        for learner in self.plan.learners:
+        total = sum(run_epochs(learner.rungs) for learner in learners) / share
+        spent = start * total
+        for learner in learners:
             with self._once(learner, "search", learner.points) as known:
                 if not known:
                     self._climb(learner, seeds, spent, total)
             spent += run_epochs(learner.rungs)
-        self.tried.sort(key=lambda row: (row["rung"], row["point"], -row["seed"]))
+        self.tried.sort(key=_place)
 
     @contextmanager
     def _once(self, learner: Learner, phase: str, points: Sequence[int]) -> Iterator[bool]:
         """Take a learner's rows of a phase from the memo, and say so; or keep there what is computed meanwhile."""
         memo, key = self.resources.memo, self._known_by(learner, phase, points)
-        before = (len(self.tried), len(self.records))
         begun = self.state is not None or any(row["role"] == phase and row["point"] in points for row in self.tried)
         if memo is None or key is None or begun:
             yield False
             return
-        known = memo.get(key, learner.start)
+        known = self._recall(memo, key)
         if known is not None:
-            self.tried, self.records = [*self.tried, *known[0]], [*self.records, *known[1]]
-        yield known is not None
-        if known is None:
-            memo.put(key, learner.start, self.tried[before[0] :], self.records[before[1] :])
+            rows, records = _moved(*known, learner.start)
+            self.tried, self.records = [*self.tried, *rows], [*self.records, *records]
+            yield True
+            return
+        before = (len(self.tried), len(self.records))
+        yield False
+        if self.resources.leads:
+            made = _moved(self.tried[before[0] :], self.records[before[1] :], -learner.start)
+            memo.put(self.graph.name, key, *made)
+
+    def _recall(self, memo: Memo, key: str) -> tuple[Rows, Rows] | None:
+        """Return what the memo has: what it has for the first process, in all of them."""
+        known = memo.get(self.graph.name, key) if self.resources.leads else None
+        if self.resources.team is None:
+            return known
+        data = self.resources.team.gather(b"" if known is None else json.dumps(known).encode())[0]
+        return tuple(json.loads(data)) if data else None
 
     def _known_by(self, learner: Learner, phase: str, points: Sequence[int]) -> str | None:
         """Return all that decides what a learner makes of this graph; None if that is what people say of themselves."""
         setups = [self.plan.setups[index] for index in points]
-        if not learner.name or any(setup.recipe.mechanisms != ("null",) for setup in setups):
+        if not learner.name or not all(setup.public for setup in setups):
             return None
-        asked = [
-            (index - learner.start, self.plan.points[index].values(), setup.recipe, setup.key, setup.patience)
-            for index, setup in zip(points, setups, strict=True)
-        ]
         params = self.params
-        return repr((phase, asked, learner.rungs, params.seed, params.seeds, params.search, params.train))
+        facts = {
+            "graph": self.graph.name,
+            "content": self.content,
+            "root": params.seed,
+            "phase": phase,
+            "seeds": params.search.seeds if phase == "search" else params.seeds,
+            "learner": learner.name,
+            "rungs": repr(learner.rungs),
+            "train": asdict(params.train),
+            "points": [
+                [index - learner.start, self.plan.points[index].values(), repr(setup.recipe), setup.drawn]
+                for index, setup in zip(points, setups, strict=True)
+            ],
+            "device": resolve_device(self.device).type,
+            "max_memory": self.resources.max_memory,
+        }
+        return json.dumps(facts, sort_keys=True)
 
-    def _climb(self, learner: Learner, seeds: Sequence[int], spent: int, total: int) -> None:
+    @property
+    def content(self) -> str:
+        """The hash of the graph."""
+        self.hashed = self.hashed or self.graph.content_hash()
+        return self.hashed
+
+    def _enter(self, phase: str) -> None:
+        """Begin a phase, unless a checkpoint's state is of a later one: what is done by then is only looked through."""
+        if self.state is None and not self.waiting:
+            self.phase = phase
+
+    def _climb(self, learner: Learner, seeds: Sequence[int], spent: float, total: float) -> None:
         """Try a learner's points, rung by rung; of the search's epochs, so many are behind it."""
         rungs = learner.rungs
         batches = self.batches(learner.points)
@@ -442,7 +522,7 @@ class _Cell:
                 {row["point"] for row in self.tried if row["rung"] == last and row["point"] in learner.points}
             )
             losses = self.losses(last, left)
-            if np.isfinite(losses).all(axis=1).any() or len(self.plan.learners) == 1:
+            if len(self.plan.learners) == 1 or (left and np.isfinite(losses).all(axis=1).any()):
                 out.append(int(left[chosen_point(losses)]))
         if not out:
             raise DataError("no point of the search has a finite validation loss; search lower learning rates")
@@ -451,11 +531,13 @@ class _Cell:
     def _of(self, index: int) -> Learner:
         return next(learner for learner in self.plan.learners if index in learner.points)
 
-    def playoff(self) -> None:
-        """Train each learner's best point on the final seeds, and keep what it is worth on the validation part."""
-        self.phase = "playoff"
-        seeds, best = list(range(self.params.seeds)), self.contenders()
-        parts = len(best) + (0 if self.alone else 1)
+    def playoff(self, learners: Sequence[Learner], start: float, share: float) -> None:
+        """Train each learner's best point on the final seeds, and keep what it is worth on the validation part.
+
+        Each learner is `share` of the cell, the first from `start` on.
+        """
+        self._enter("playoff")
+        seeds, best = list(range(self.params.seeds)), [one for one in self.contenders() if self._of(one) in learners]
         for count, index in enumerate(best):
             if any(row["role"] == "playoff" and row["point"] == index for row in self.tried):
                 continue
@@ -463,7 +545,8 @@ class _Cell:
             with self._once(learner, "playoff", [index]) as known:
                 if known:
                     continue
-                say = self._say(f"{learner.name}, {count + 1} of {len(best)} learners", count / parts, 1 / parts)
+                words = f"{learner.name}, {count + 1} of {len(best)} learners" if len(best) > 1 else learner.name
+                say = self._say(words, start + count * share, share)
                 *_, outcome, _ = self.advance([index], seeds, self.params.train.epochs, say, self.state)
                 rows = [_row("playoff", index, seed, point.values(), self.part(seed)) for seed in seeds]
                 self.tried = [*self.tried, *_measured(rows, outcome)]
@@ -478,8 +561,19 @@ class _Cell:
         what they add to it is not another learner's luck. In the same way what nobody is told of, the floor, stays
         where no learner that asks people is better than it by more than a standard error.
         """
+        scores = self._scores(best)
+        asking = [place for place, index in enumerate(best) if not self.plan.setups[index].public]
+        return _leader(scores, self._floor(scores, best), asking)
+
+    def _floor(self, scores: NDArray[np.float64], best: Sequence[int]) -> int:
+        """Return which learner is the best of those that nobody tells anything."""
+        public = [place for place, index in enumerate(best) if self.plan.setups[index].public]
+        return _leader(scores, 0, public)
+
+    def _scores(self, best: Sequence[int]) -> NDArray[np.float64]:
+        """Return what the playoff has shown of these points on the validation part, [points, seeds]; more is better."""
         headline = measures_of(self.params.train.task).headline
-        scores = np.array(
+        return np.array(
             [
                 [
                     headline.sign * row[f"validation_{headline.name}"]
@@ -489,9 +583,6 @@ class _Cell:
                 for index in best
             ]
         )
-        asking = [self.plan.setups[index].recipe.mechanisms != ("null",) for index in best]
-        floor = _leader(scores, 0, [place for place, asks in enumerate(asking) if not asks])
-        return _leader(scores, floor, [place for place, asks in enumerate(asking) if asks])
 
     def final(self) -> CellResult:
         """Train the chosen point on the final seeds; only here are test labels opened."""
@@ -499,8 +590,7 @@ class _Cell:
         seeds = list(range(self.params.seeds))
         index = self.chosen()
         point, setup = self.plan.points[index], self.plan.setups[index]
-        several = len(self.plan.learners)
-        say = self._say("final", *((0.0, 1.0) if several == 1 else (several / (several + 1), 1 / (several + 1))))
+        say = self._say("final", 1 - self.step, self.step)
         epochs = self.params.train.epochs
         problem, runs, outcome, _ = self.advance([index], seeds, epochs, say, self.state)
         parts = [self.part(seed) for seed in seeds]
@@ -518,24 +608,24 @@ class _Cell:
             runs=runs,
             records=self.records,
             record=outcome.record,
+            learners=self.learners,
         )
 
     def _say(self, words: str, start: float, part: float, past: float = 0.0) -> Progress | None:
-        """Return the trainer's progress as the cell's: it is at `start` of the phase, of which it does `part`.
+        """Return the trainer's progress as the cell's: it is at `start` of the cell, of which it does `part`.
 
         `past` is the share of its epochs that the trainer has behind it.
         """
         outer = self.progress
         if outer is None:
             return None
-        offset, share = (0.0, self.share) if self.phase == "search" else (self.share, 1 - self.share)
-        # Waves change the trainer's own total, so that a phase counts as its share of the cell whatever it says.
+        # Waves change the trainer's own total, so that a part counts as its share of the cell whatever it says.
         whole = (1 if self.share == 1 else 2) * self.params.train.epochs
 
         def say(done: int, total: int, text: str) -> None:
             inside = max(0.0, done / total - past) / (1 - past)
             # A part's end and the next one's start are the same place, and may not be by the last digit of a float.
-            outer(int(whole * (offset + share * (start + part * inside)) + 1e-6), whole, f"{words}: {text}")
+            outer(int(whole * (start + part * inside) + 1e-6), whole, f"{words}: {text}")
 
         return say
 
@@ -572,8 +662,27 @@ def _constant(coefficients: tuple[float, ...]) -> Callable[[int], tuple[float, .
     return lambda steps: coefficients
 
 
+def _place(row: Mapping[str, Any]) -> tuple[Any, ...]:
+    """Return where a row stands: the search's rung by rung, then those of the playoff as they came."""
+    searched = row["role"] == "search"
+    return (0, row["rung"], row["point"], -row["seed"]) if searched else (1,)
+
+
+def _moved(rows: Rows, records: Rows, by: int) -> tuple[Rows, Rows]:
+    """Return rows and records of points that are counted from elsewhere."""
+    return (
+        [{**row, "point": row["point"] + by} for row in rows],
+        [{**record, "points": [point + by for point in record["points"]]} for record in records],
+    )
+
+
 def _input_key(setup: Setup) -> str:
     """Return what a model's inputs before the filter depend on."""
+    return " beside ".join(_own_key(part) for part in setup.parts)
+
+
+def _own_key(setup: Setup) -> str:
+    """Return the same without what stands beside."""
     return setup.key if setup.evidence is None else f"{setup.evidence!r} of {setup.key if setup.evidence.reads else ''}"
 
 

@@ -38,6 +38,7 @@ __all__ = [
     "filtered_apart",
     "filtered_inputs",
     "of_people",
+    "side_by_side",
     "unit_scale",
 ]
 
@@ -127,6 +128,25 @@ def evidence_inputs(
     mean = float(np.square(rows, dtype=np.float64).mean()) if unit else 1.0
     scaled = matrix * np.float32(1.0 / np.sqrt(mean) if mean > 0 else 1.0)
     return NodeInputs(deviations=scaled, filtered=over is not None, over=over)
+
+
+def side_by_side(parts: Sequence[NodeInputs], *, over: sp.csr_array | None) -> NodeInputs:
+    """Return inputs beside each other, each at its own scale: sparse where that is what one of them is.
+
+    `over` is the adjacency of what was filtered already, where no filter comes behind it; None where one does.
+    """
+    from graphldp.learn import NodeInputs  # torch, which a server that only denoises does without
+
+    if any(part.fill for part in parts):  # one number cannot stand in all columns of two matrices
+        parts = [NodeInputs(deviations=part.dense() + np.float32(part.fill)) for part in parts]
+    few = [part for part in parts if part.sparse and part.stored <= FEW * np.prod(part.deviations.shape)]
+    rest = [part for part in parts if all(part is not one for one in few)]
+    if not few:
+        return NodeInputs(deviations=np.hstack([part.dense() for part in rest]), filtered=over is not None, over=over)
+    # Words are few and evidence is not: its columns come first, and are multiplied as what they are.
+    joined: Any = sp.csr_array(sp.hstack([sp.csr_array(part.deviations) for part in (*rest, *few)], format="csr"))
+    full = sum(int(part.deviations.shape[1]) for part in rest)
+    return NodeInputs(deviations=joined, filtered=over is not None, over=over, full=full)
 
 
 def filtered_apart(

@@ -93,6 +93,8 @@ def check_task(recipe: Method, train: TrainParams) -> None:
 
 def fits(recipe: Method, train: TrainParams) -> bool:
     """Whether the task has what the method's evidence is made of, and the split leaves it its meaning."""
+    if recipe.beside and not fits(method(recipe.beside), train):
+        return False
     if not recipe.evidence:
         return True
     classes = "accuracy" in measures_of(train.task).names or not evidence_class(recipe.evidence).spreads
@@ -106,7 +108,7 @@ def _transfers(recipe: Method) -> bool:
 def learners_of(recipe: Method, train: TrainParams) -> tuple[str, ...]:
     """Return the learners among which a method chooses: those that fit, of what it has for such a split."""
     names = recipe.unseen if train.split == INDUCTIVE else recipe.learners
-    return tuple(name for name in names if fits(method(name), train))
+    return tuple(name for name in names if fits(recipe.learner(name), train))
 
 
 def target_of(graph: Graph) -> NDArray[np.float64]:

@@ -14,6 +14,7 @@ from typing import Any, Protocol
 
 from graphldp.client import VectorMechanism
 from graphldp.errors import OptionError
+from graphldp.experiment.addresses import addressed
 from graphldp.experiment.conversation import ask, conversation_of
 from graphldp.experiment.estimates import calibration_of
 from graphldp.experiment.options import INDUCTIVE, SearchParams, Settings, TrainParams
@@ -22,7 +23,7 @@ from graphldp.experiment.space import Row, own_search, sorted_out
 from graphldp.graph import Graph
 from graphldp.learn import Backbone, model
 from graphldp.learn.neighbors import missing_sampler
-from graphldp.methods import Method, method
+from graphldp.methods import Method
 from graphldp.points import AXES, Point, Rung, run_epochs
 from graphldp.server import Calibration, Estimate
 from graphldp.server.evidence import Evidence, make_evidence
@@ -34,6 +35,7 @@ __all__ = [
     "Setup",
     "Source",
     "backbone_of",
+    "drawn",
     "evidence_of",
     "patience_of",
     "plan_of",
@@ -54,6 +56,8 @@ class Setup:
         backbone, patience: what is learned with.
         meta: what the artifacts of these reports say of themselves, given the graph's hash and the seeds.
         evidence: what the model gets instead of the filtered estimate, or None.
+        drawn: what decides the estimates wherever they come from: the devices and the randomness.
+        beside: whose inputs, before any filter, stand beside these; or None.
     """
 
     recipe: Method
@@ -66,6 +70,23 @@ class Setup:
     patience: int
     meta: Callable[[str, Sequence[int]], dict[str, Any]]
     evidence: Evidence | None = None
+    drawn: str = ""
+    beside: Setup | None = None
+
+    @property
+    def told(self) -> bool:
+        """Whether people say anything of themselves in its own inputs, and not in what stands beside them."""
+        return self.recipe.mechanisms != ("null",)
+
+    @property
+    def public(self) -> bool:
+        """Whether nobody tells it anything: what it learns from are the graph, training labels and a coin's reports."""
+        return not any(part.told for part in self.parts)
+
+    @property
+    def parts(self) -> tuple[Setup, ...]:
+        """Those whose inputs stand side by side."""
+        return (self,) if self.beside is None else (self, self.beside)
 
     def facts(self, content: str, settings: Settings) -> dict[str, Any]:
         """Return all that decides what is learned from, and with what; `content` is the hash of the graph."""
@@ -75,6 +96,7 @@ class Setup:
             "evidence": repr(self.evidence),
             "backbone": repr(self.backbone),
             "patience": self.patience,
+            "beside": None if self.beside is None else self.beside.facts(content, settings),
         }
 
 
@@ -103,12 +125,14 @@ class Learner:
         name: the learner's; empty where there is only one.
         start, stop: its points are the plan's from `start` to before `stop`.
         rungs: how many of them are trained for how long; one rung where all are trained to the end.
+        follows: the learner that has to be the floor for this one to be tried; empty of those that are tried anyway.
     """
 
     name: str
     start: int
     stop: int
     rungs: tuple[Rung, ...]
+    follows: str = ""
 
     @property
     def points(self) -> range:
@@ -132,24 +156,27 @@ class Plan:
     learners: tuple[Learner, ...]
     left_out: tuple[str, ...] = ()
 
-    def facts(self) -> dict[str, Any]:
+    def facts(self, tried: Sequence[str] | None = None) -> dict[str, Any]:
         """Return what a search says of itself beyond what was asked for: its rungs, the values tried, what it lacks.
 
-        Of several learners the first says how many points it had, as everybody has, and beside it stands each one's.
+        Of several learners the first says how many points it had, as everybody has, and beside it stands each one's;
+        `tried` are those that were, where not all of them are.
         """
         first = self.learners[0]
-        rows = [{**{name: getattr(point, name) for name in AXES}, **dict(point.options)} for point in self.points]
+        learners = [one for one in self.learners if tried is None or one.name in tried]
+        points = [self.points[index] for one in learners for index in one.points]
+        rows = [{**{name: getattr(point, name) for name in AXES}, **dict(point.options)} for point in points]
         names = sorted({name for row in rows for name in row})
-        tried = {name: _distinct([row[name] for row in rows if name in row]) for name in names}
+        values = {name: _distinct([row[name] for row in rows if name in row]) for name in names}
         out: dict[str, Any] = {
             "points": len(first.points),
             "rungs": [asdict(rung) for rung in first.rungs],
             "run_epochs": run_epochs(first.rungs),
-            "tried": tried,
+            "tried": values,
         }
         if len(self.learners) > 1:
-            out["learners"] = {learner.name: len(learner.points) for learner in self.learners}
-            out["learner_rungs"] = {one.name: [asdict(rung) for rung in one.rungs] for one in self.learners}
+            out["learners"] = {learner.name: len(learner.points) for learner in learners}
+            out["learner_rungs"] = {one.name: [asdict(rung) for rung in one.rungs] for one in learners}
         return out | ({"left_out": list(self.left_out)} if self.left_out else {})
 
 
@@ -172,9 +199,9 @@ def plan_of(source: Source, params: Settings) -> Plan:
         _check_batches(row.recipe, plan, params)
         return plan
     names = learners_of(row.recipe, params.train)
-    plans = {name: _of_learner(source.of(row.recipe.learner(name)), params, name) for name in names}
+    plans = {name: _of_learner(_learning(source, name), params, name) for name in names}
     # Whoever is chosen in the end, people have answered those learners that ask them.
-    asking = [plan.setups[0] for name, plan in plans.items() if method(name).mechanisms != ("null",)]
+    asking = [plan.setups[0] for plan in plans.values() if not plan.setups[0].public]
     if asking:
         meta, m = asking[0].meta, asking[0].m
         plans = {
@@ -188,11 +215,44 @@ def plan_of(source: Source, params: Settings) -> Plan:
         points=tuple(point for plan in plans.values() for point in plan.points),
         setups=tuple(setup for plan in plans.values() for setup in plan.setups),
         learners=tuple(
-            replace(plan.learners[0], name=name, start=start, stop=start + len(plan.points))
+            replace(
+                plan.learners[0],
+                name=name,
+                start=start,
+                stop=start + len(plan.points),
+                follows=row.recipe.learner(name).beside and row.recipe.follows * name.partition("+")[0],
+            )
             for (name, plan), start in zip(plans.items(), starts, strict=False)
         ),
         left_out=tuple(sorted(set.intersection(*(set(plan.left_out) for plan in plans.values())))),
     )
+
+
+def _learning(source: Source, name: str) -> Source:
+    """Return where one of several learners gets what it learns from, and what stands beside that."""
+    one = source.row.recipe.learner(name)
+    if not one.beside:
+        return source.of(one)
+    return _SideBySide(own=source.of(one), other=source.of(source.row.recipe.learner(one.beside)))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _SideBySide:
+    """Inputs of two methods side by side; all but these are the first one's: its axes, filter, model and loop."""
+
+    own: Source
+    other: Source
+
+    @property
+    def row(self) -> Row:
+        return self.own.row
+
+    def setup(self, options: Mapping[str, Any]) -> Setup:
+        beside = self.other.setup({})
+        return replace(self.own.setup(options), beside=beside, meta=beside.meta, m=beside.m)
+
+    def of(self, recipe: Method) -> Source:
+        return self.own.of(recipe)
 
 
 def _check_batches(recipe: Method, plan: Plan, params: Settings) -> None:
@@ -263,6 +323,12 @@ def evidence_of(recipe: Method, calibration: Callable[[int], Calibration], steps
     return make_evidence(recipe.evidence, **dict(recipe.options))
 
 
+def drawn(device: VectorMechanism, random: Mapping[str, Any], reports: str = "") -> str:
+    """Return what decides the reports of these devices: of seeded draws their root, of others the hash of them."""
+    unique = "" if random["reproducible"] else reports
+    return json.dumps([device.meta(), random, unique], sort_keys=True, default=str)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Devices:
     """Devices that report in memory, as `ldp perturb` and `ldp denoise` would have it.
@@ -309,7 +375,11 @@ class Devices:
             recipe=recipe,
             device=conversation.device,
             m=conversation.m,
-            key=json.dumps([given, repr(recipe.asking), first.before, first.weighting], sort_keys=True),
+            key=json.dumps(
+                [self.mechanism, self.epsilon, given, repr(recipe.asking), first.before, first.weighting],
+                sort_keys=True,
+            ),
+            drawn=drawn(conversation.device, addressed(params.seed)),
             estimate=estimate,
             calibration=calibration,
             backbone=backbone_of(recipe, params.train, training),

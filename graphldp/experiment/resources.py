@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from graphldp.errors import OptionError
 
@@ -15,38 +15,43 @@ if TYPE_CHECKING:
     from graphldp.learn.rows import Stores
     from graphldp.learn.team import Team
 
-__all__ = ["Memo", "Resources", "memory_bytes"]
+__all__ = ["InMemory", "Memo", "Resources", "Rows", "memory_bytes"]
 
 GIGABYTE = 10**9
 
 
-class Memo:
-    """What learners that nobody tells anything have made of one graph, for the other cells that ask them again.
+Rows = list[dict[str, Any]]
+
+
+class Memo(Protocol):
+    """What learners that nobody tells anything have made of a graph, for the other cells that ask them again.
 
     The floor's learners stand in every cell of a method that falls back on them, and are the same at every budget. A
-    learner's runs are kept by all that decides them, so what is taken from here is what would be computed.
+    key names all that decides a learner's runs, so what is taken from here is what would be computed.
     """
 
+    def get(self, graph: str, key: str) -> tuple[Rows, Rows] | None:
+        """Return rows and records; None of what was never computed. The key names the graph, too."""
+        ...
+
+    def put(self, graph: str, key: str, rows: Rows, records: Rows) -> None:
+        """Keep rows and records, of values that JSON has."""
+        ...
+
+
+class InMemory:
+    """A memo for the cells of one process."""
+
     def __init__(self) -> None:
-        self._known: dict[str, tuple[list[dict[str, Any]], list[dict[str, Any]]]] = {}
+        self._known: dict[str, tuple[Rows, Rows]] = {}
 
-    def get(self, key: str, start: int) -> tuple[list[dict[str, Any]], list[dict[str, Any]]] | None:
-        """Return rows and records, with points counted from `start`; None of what was never computed."""
-        known = self._known.get(key)
-        return None if known is None else _moved(*known, start)
+    def get(self, graph: str, key: str) -> tuple[Rows, Rows] | None:
+        """Return what was put there under the key."""
+        return self._known.get(key)
 
-    def put(self, key: str, start: int, rows: list[dict[str, Any]], records: list[dict[str, Any]]) -> None:
-        """Keep rows and records of points that are counted from `start`."""
-        self._known[key] = _moved(rows, records, -start)
-
-
-def _moved(
-    rows: list[dict[str, Any]], records: list[dict[str, Any]], by: int
-) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    return (
-        [{**row, "point": row["point"] + by} for row in rows],
-        [{**record, "points": [point + by for point in record["points"]]} for record in records],
-    )
+    def put(self, graph: str, key: str, rows: Rows, records: Rows) -> None:
+        """Keep rows and records."""
+        self._known[key] = (rows, records)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,7 +63,7 @@ class Resources:
         team: the processes that share the runs; None alone.
         stores: opens where filtered inputs that memory does not hold may be for a while; None is nowhere.
         note: is told, in one line, what the bound has changed.
-        memo: what other cells of the same graph have computed already; None computes everything.
+        memo: what other cells of the same graphs have computed already; None computes everything.
     """
 
     max_memory: int | None = None

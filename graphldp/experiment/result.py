@@ -69,6 +69,7 @@ class CellResult:
             nothing, nor for a cell that was computed before.
         records: what the trainer noted of each batch of the search.
         record: what it noted of the final runs.
+        learners: which learners were tried; one without a name where there is only one.
     """
 
     rows: list[dict[str, Any]]
@@ -80,6 +81,7 @@ class CellResult:
     runs: Sequence[Run] = ()
     records: Sequence[dict[str, Any]] = ()
     record: dict[str, Any] = field(default_factory=dict)
+    learners: tuple[str, ...] = ()
 
 
 def fingerprint(*parts: Any) -> str:

@@ -19,7 +19,7 @@ from graphldp.evaluation import Bootstrap, Interval
 from graphldp.experiment.cell import learn_cell, learn_majority
 from graphldp.experiment.options import SearchParams, Settings, TrainParams, check_settings
 from graphldp.experiment.plan import Devices, Plan, plan_of
-from graphldp.experiment.resources import Resources
+from graphldp.experiment.resources import InMemory, Resources
 from graphldp.experiment.result import CellResult
 from graphldp.experiment.scores import Measured, measured
 from graphldp.experiment.space import Row, check_axes, check_grids
@@ -323,6 +323,7 @@ def run_rows(
     if settings.search.strategy == "grid":
         names = [cell.recipe.cell_name(cell.mechanism) for cell in cells]
         check_grids({name: plan.points[: plan.learners[0].stop] for name, plan in zip(names, plans, strict=True)})
+    resources = resources or Resources(memo=InMemory())  # floor, ceiling and what falls back on it share learners
     results: list[tuple[Devices | None, Plan | None, CellResult]] = []
     if references:
         results.append((None, None, learn_majority(graph, settings)))
@@ -360,7 +361,7 @@ def _rows(
                 chosen=result.chosen,
                 scores=own,
                 measured=measured(own, lower, upper, measures, bootstrap, graph.name, name, epsilon),
-                search={} if plan is None else {**asdict(settings.search), **plan.facts()},
+                search={} if plan is None else {**asdict(settings.search), **plan.facts(result.learners)},
                 spent=_spent(result, content, settings),
                 cell=result,
             )

@@ -187,9 +187,10 @@ def choose_order(
     propagate = 0.0
     for run in runs:
         one = problem.inputs[run.inputs]
-        rate = SPARSE_RATE if one.sparse else DENSE_RATE
+        few, full = one.multiplied
+        product = 2.0 * few * width / SPARSE_RATE + 2.0 * full * width / DENSE_RATE
         powers = 0 if one.filtered else len(trimmed(run.coefficients)) - 1
-        propagate += 2 * epochs * (2.0 * one.stored * width / rate + 2.0 * powers * edges * width / SPARSE_RATE)
+        propagate += 2 * epochs * (product + 2.0 * powers * edges * width / SPARSE_RATE)
     powers = sum(len(theta) - 1 for *_, theta in pairs)
     once = 2.0 * powers * edges * dimensions / SPARSE_RATE_WIDE + 4.0 * nodes * dimensions * len(pairs) / BANDWIDTH
     materialise = once + 2 * epochs * dense_pass

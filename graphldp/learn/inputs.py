@@ -42,14 +42,15 @@ def stacked(matrices: Sequence[sp.csr_array]) -> sp.csr_array:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SparsePart:
-    """The deviations of consecutive runs whose inputs are sparse."""
+    """The deviations of consecutive runs whose inputs are sparse, in all columns or some."""
 
     runs: slice
     matrix: SparseMatrix
+    columns: slice
 
     def forward(self, weight: Tensor, out: Tensor) -> None:
         """Write D_r W_r to out[:, runs]."""
-        part = weight[self.runs]
+        part = weight[self.runs, self.columns]
         target = out[:, self.runs]
         whole = target.is_contiguous()
         flat = self.matrix.forward.multiply(
@@ -60,29 +61,46 @@ class SparsePart:
 
     def backward(self, gradient: Tensor, out: Tensor) -> None:
         """Add D_r^T G_r to out[runs]."""
-        target = out[self.runs].view(-1, out.shape[2])
+        target = out[self.runs, self.columns]
         source = gradient[:, self.runs].reshape(-1, out.shape[2])
-        self.matrix.backward.multiply(source, out=target, add=target)
+        if target.is_contiguous():
+            flat = target.view(-1, out.shape[2])
+            self.matrix.backward.multiply(source, out=flat, add=flat)
+        else:
+            target += self.matrix.backward.multiply(source).view(target.shape)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class DensePart:
-    """One dense matrix that consecutive runs share: their weights stand side by side in one product."""
+    """One dense matrix that consecutive runs share: their weights stand side by side in one product.
+
+    Attributes:
+        runs: which they are.
+        matrix: M, of all columns or some.
+        columns: which these are.
+        adds: whether other columns of these runs have been written before.
+    """
 
     runs: slice
     matrix: Tensor
+    columns: slice
+    adds: bool = False
 
     def forward(self, weight: Tensor, out: Tensor) -> None:
-        """Write M W_r to out[:, runs]."""
-        part = weight[self.runs]
+        """Write M W_r to out[:, runs], or add it there."""
+        part = weight[self.runs, self.columns]
         wide = part.transpose(0, 1).reshape(part.shape[1], -1)
-        out[:, self.runs] = (self.matrix @ wide).view(-1, part.shape[0], part.shape[2])
+        found = (self.matrix @ wide).view(-1, part.shape[0], part.shape[2])
+        if self.adds:
+            out[:, self.runs] += found
+        else:
+            out[:, self.runs] = found
 
     def backward(self, gradient: Tensor, out: Tensor) -> None:
         """Add M^T G_r to out[runs]."""
         part = gradient[:, self.runs]
         wide = self.matrix.t() @ part.reshape(part.shape[0], -1)
-        out[self.runs] += wide.view(-1, part.shape[1], part.shape[2]).transpose(0, 1)
+        out[self.runs, self.columns] += wide.view(-1, part.shape[1], part.shape[2]).transpose(0, 1)
 
 
 def dense_part(
@@ -101,7 +119,25 @@ def dense_part(
     if filters and values is one.deviations:
         values = values.copy()
     matrix = torch.from_numpy(values).to(device)
-    return DensePart(runs, filtered(shift.forward, matrix, coefficients, out=matrix) if filters else matrix)
+    made = filtered(shift.forward, matrix, coefficients, out=matrix) if filters else matrix
+    return DensePart(runs, made, slice(None))
+
+
+def _sparse_parts(
+    inputs: Sequence[NodeInputs], places: Sequence[int], span: slice, full: int, device: torch.device
+) -> list[SparsePart | DensePart]:
+    """Return the parts of consecutive runs whose inputs are sparse behind their first columns, which are full."""
+    matrices = {place: sp.csr_array(inputs[place].deviations) for place in places}
+    few = {place: sp.csr_array(matrix[:, full:]) if full else matrix for place, matrix in matrices.items()}
+    sparse = SparseMatrix.of(stacked([few[place] for place in places]), device)
+    out: list[SparsePart | DensePart] = [SparsePart(span, sparse, slice(full, None))]
+    start = span.start
+    for place, group in groupby(places if full else ()):
+        stop = start + len(list(group))
+        dense = torch.from_numpy(np.ascontiguousarray(matrices[place][:, :full].toarray())).to(device)
+        out.append(DensePart(slice(start, stop), dense, slice(0, full), adds=True))
+        start = stop
+    return out
 
 
 class Projection:
@@ -115,16 +151,17 @@ class Projection:
         first = order == "materialise"
         self.parts: list[SparsePart | DensePart] = []
         # Consecutive runs that can share a part: all sparse ones, or those of the same dense matrix.
-        keys: list[tuple[int, tuple[float, ...]] | None] = [
-            None if inputs[run.inputs].sparse and not first else (run.inputs, theta[r] if first else (1.0,))
+        keys: list[tuple[int, tuple[float, ...]]] = [
+            (-1 - inputs[run.inputs].full, ())
+            if inputs[run.inputs].sparse and not first
+            else (run.inputs, theta[r] if first else (1.0,))
             for r, run in enumerate(runs)
         ]
         for key, group in groupby(range(len(runs)), key=lambda r: keys[r]):
             index = list(group)
             span = slice(index[0], index[-1] + 1)
-            if key is None:
-                matrices = [sp.csr_array(inputs[runs[r].inputs].deviations) for r in index]
-                self.parts.append(SparsePart(span, SparseMatrix.of(stacked(matrices), device)))
+            if key[0] < 0:
+                self.parts += _sparse_parts(inputs, [runs[r].inputs for r in index], span, -1 - key[0], device)
             else:
                 self.parts.append(dense_part(inputs[key[0]], theta[index[0]], shift, span, apply=first, device=device))
         # After the parts: consecutive runs with the same filter are propagated together.

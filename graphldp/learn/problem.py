@@ -43,12 +43,14 @@ class NodeInputs:
             weights); a run's coefficients are not applied again.
         over: of filtered inputs: the matrix over which the filter passed messages, so that a task that hides edges
             can look for them there.
+        full: of sparse deviations: how many of their first columns are nearly full, and multiplied as a dense matrix.
     """
 
     deviations: sp.csr_array | NDArray[np.float32] | Deferred
     fill: float = 0.0
     filtered: bool = False
     over: sp.csr_array | None = None
+    full: int = 0
 
     def __post_init__(self) -> None:
         values = self._values()
@@ -91,6 +93,14 @@ class NodeInputs:
         """How many numbers are stored."""
         deviations: Any = self.deviations
         return int(deviations.nnz) if self.sparse else int(deviations.size)
+
+    @property
+    def multiplied(self) -> tuple[int, int]:
+        """How many numbers are multiplied as a sparse matrix, and how many as a dense one."""
+        if not self.sparse:
+            return 0, self.stored
+        full = self.full * int(self.deviations.shape[0])
+        return max(0, self.stored - full), full
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

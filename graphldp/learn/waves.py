@@ -60,7 +60,8 @@ def estimate_memory(
     for run in runs:
         one = problem.inputs[run.inputs]
         # Index and value, forward and transposed, and as much again while they are put together.
-        total += 32 * one.stored + 8 * (nodes + dimensions) if one.sparse else 0
+        few, full = one.multiplied
+        total += 32 * few + 4 * full + 8 * (nodes + dimensions) if one.sparse else 0
     made = {run.inputs for run in runs if isinstance(problem.inputs[run.inputs].deviations, Deferred)}
     return total + 4 * nodes * dimensions * len(made)
 

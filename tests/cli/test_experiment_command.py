@@ -51,7 +51,7 @@ def test_a_part_is_printed_and_leaves_the_results_alone(ldp, here: Path) -> None
     assert answer.code == 0
     rows = [line.split()[0] for line in answer.out.splitlines()[1:6]]
     assert rows == ["row", "majority", "structure", "base", "nonpriv"]
-    assert answer.line == "a part of small: results/small stays as it is"
+    assert answer.err.splitlines()[-1] == "a part of small: results/small stays as it is"
     assert not (here / "results").exists()
     plan = json.loads(ldp("experiment", "small", "--dry", "--json").out)
     done = {row["cell"]: row["done"] for row in plan}

@@ -99,7 +99,7 @@ def test_run_says_how_it_was_chosen(ldp) -> None:
     assert "search.options has 'method.rho', which no row of the table has" in answer.line
     answer = ldp("run", *GIVEN, "--search", "m=1,2", "--search-points", 4)
     lines = answer.err.splitlines()
-    assert [line.split(" chose ")[0] for line in lines if " chose " in line] == ["structure", "lpgnn"]
+    assert [line.split(" chose ")[0] for line in lines if " chose " in line] == ["structure", "lpgnn", "nonpriv"]
     assert "nonpriv has no m: searched without" in lines
     assert lines[-1].startswith("2 runs each; 4 points searched on 2 other seeds (also searched: m); the budget is of")
 

@@ -166,11 +166,20 @@ def test_few_columns_even_out() -> None:
 
 @pytest.mark.parametrize("order", ["propagate", "materialise"])
 @pytest.mark.parametrize(
-    "kinds", [("sparse",), ("dense",), ("sparse", "dense"), ("dense", "sparse", "dense", "sparse")]
+    ("kinds", "full"),
+    [
+        (("sparse",), (0,)),
+        (("dense",), (0,)),
+        (("sparse", "dense"), (0, 0)),
+        (("dense", "sparse", "dense", "sparse"), (0, 0, 0, 0)),
+        (("sparse", "sparse", "sparse"), (3, 3, 3)),
+        (("sparse", "sparse", "dense", "sparse"), (2, 0, 0, 4)),
+    ],
 )
-def test_both_orders_equal_the_definition(order: str, kinds: tuple[str, ...]) -> None:
+def test_both_orders_equal_the_definition(order: str, kinds: tuple[str, ...], full: tuple[int, ...]) -> None:
     problem, labels = small_problem(kinds=kinds)
-    problem = directed(problem)
+    inputs = [dataclasses.replace(one, full=columns) for one, columns in zip(problem.inputs, full, strict=True)]
+    problem = directed(dataclasses.replace(problem, inputs=inputs))
     runs = [make_run(problem, labels, r, coefficients=FILTERS[r % 4]) for r in range(9)]
     # Runs in any order, not only in the engine's.
     projection = Projection(problem, runs, SparseMatrix.of(problem.shift, CPU), order, CPU)

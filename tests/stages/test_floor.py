@@ -15,7 +15,7 @@ from graphldp import methods
 from graphldp.errors import OptionError
 from graphldp.experiment.cell import _Cell, learn_cell
 from graphldp.experiment.plan import Devices, Learner, Plan, plan_of
-from graphldp.experiment.resources import Memo, Resources
+from graphldp.experiment.resources import Resources
 from graphldp.experiment.result import Checkpoint
 from graphldp.graph import Graph
 from graphldp.points import Point, Rung
@@ -222,36 +222,3 @@ def test_link_prediction_sees_training_edges_alone(data: Path) -> None:
 def test_it_is_not_changed() -> None:
     with pytest.raises(OptionError, match=r"method 'structure' is the best of coin, .*; to change filter, run one"):
         FLOOR.but({"filter": "hoa"})
-
-
-def test_learners_that_nobody_tells_anything_are_computed_once_for_all_budgets(monkeypatch: pytest.MonkeyPatch) -> None:
-    graph, params = small_graph(), small_params(points=2)
-    trained: list[str] = []
-    plain = _Cell.advance
-
-    def counted(self: _Cell, batch: list[int], *rest: Any) -> Any:
-        trained.append(f"{self.phase} {learner(self.plan.points[batch[0]])}")
-        return plain(self, batch, *rest)
-
-    monkeypatch.setattr(_Cell, "advance", counted)
-
-    def cell(name: str, epsilon: float, resources: Resources) -> list[dict[str, Any]]:
-        trained.clear()
-        mechanism = methods.method(name).mechanism
-        source = Devices(
-            graph=graph, recipe=methods.method(name), mechanism=mechanism, epsilon=epsilon, options={}, params=params
-        )
-        return learn_cell(graph, plan_of(source, params), params, device="cpu", resources=resources).rows
-
-    shared = Resources(memo=Memo())
-    floor = cell("structure", 0.0, shared)
-    for epsilon in (1.0, 3.0):
-        found = cell("frontier", epsilon, shared)
-        assert {words for words in trained if not words.startswith("final")} == {"search votes", "playoff votes"}
-        assert found == cell("frontier", epsilon, Resources())
-        assert len(set(trained)) > 3
-    assert floor == cell("structure", 0.0, Resources())
-    # Another search is another computation.
-    params = dataclasses.replace(params, search=dataclasses.replace(params.search, seeds=params.search.seeds + 1))
-    cell("structure", 0.0, shared)
-    assert len({words for words in trained if words.startswith("search")}) == len(FLOOR.learners)

@@ -56,6 +56,7 @@ METHODS = [
     ("roles", "null", 0.0),
     ("votes", "privset", 4.0),
     ("frontier", "privset", 4.0),
+    ("features", "identity", np.inf),
     ("nonpriv", "identity", np.inf),
 ]
 
@@ -249,7 +250,7 @@ def test_features_of_the_tested_that_reach_training_are_found(monkeypatch: pytes
     scale = learning.unit_scale
     monkeypatch.setattr(learning, "unit_scale", lambda estimate, seen: scale(estimate))
     who = hidden(graph, params)
-    one, two = (cell(g, params, "nonpriv", "identity", np.inf) for g in (graph, changed(graph, who)))
+    one, two = (cell(g, params, "features", "identity", np.inf) for g in (graph, changed(graph, who)))
     assert untested(one) != untested(two)
 
 
@@ -281,7 +282,7 @@ def test_training_is_that_on_a_graph_without_the_tested(monkeypatch: pytest.Monk
     """Nothing is drawn for features as they are, and nothing dropped: so both trainings have the same numbers."""
     graph, params = small_graph(), params_of(epochs=20)
     params = dataclasses.replace(params, search=dataclasses.replace(params.search, dropout=(0.0,)))
-    both = cell(graph, params, "nonpriv", "identity", np.inf)
+    both = cell(graph, params, "features", "identity", np.inf)
     made = part_of
 
     def alone(graph: Graph, params: Params, seed: int) -> NodePart:
@@ -304,7 +305,7 @@ def test_training_is_that_on_a_graph_without_the_tested(monkeypatch: pytest.Monk
 
     monkeypatch.setattr(learning, "part_of", alone)
     monkeypatch.setattr(learning, "final_scores", lambda parts, *rest: [{"accuracy": 0.0, "macro_f1": 0.0}])
-    one = cell(graph, params, "nonpriv", "identity", np.inf)
+    one = cell(graph, params, "features", "identity", np.inf)
     for mine, theirs in zip(one.rows, both.rows, strict=True):
         assert mine["validation_accuracy"] == theirs["validation_accuracy"]
         assert mine["validation_loss"] == pytest.approx(theirs["validation_loss"], rel=1e-5)

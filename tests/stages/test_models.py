@@ -33,7 +33,7 @@ CELLS = [
     ("ppgnn", "ppm-public", 1.0),
     ("ldpge", "hds", 1.0),
     ("coin", "null", 0.0),
-    ("nonpriv", "identity", math.inf),
+    ("features", "identity", math.inf),
 ]
 
 
@@ -132,7 +132,7 @@ def test_the_recipe_says_what_was_spent_and_on_what(data: Path, kept: Path) -> N
 
 
 def test_an_unlimited_budget_comes_back(data: Path, tmp_path: Path) -> None:
-    learn(data, PARAMS, "nonpriv", "identity", math.inf, models=tmp_path / "model")
+    learn(data, PARAMS, "features", "identity", math.inf, models=tmp_path / "model")
     assert load_model(tmp_path / "model").spent.total().epsilon == math.inf
 
 
@@ -151,7 +151,7 @@ def test_it_predicts_for_another_graph_with_the_same_features(tmp_path: Path) ->
     signal = {"features": 0.95, "structure": 0.9, "words": 8.0}
     store(tmp_path, nodes=150, **signal)
     params = small_params(epochs=60, points=4)
-    learn(tmp_path, params, "nonpriv", "identity", math.inf, models=tmp_path / "model")
+    learn(tmp_path, params, "features", "identity", math.inf, models=tmp_path / "model")
     graph = store(tmp_path, "elsewhere", nodes=110, seed=9, **signal)
     reports = perturb_graph("elsewhere", "identity", math.inf, data=tmp_path, seeds=(0,))
     path = predict(tmp_path, tmp_path / "model", reports)
