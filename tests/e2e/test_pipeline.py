@@ -54,11 +54,8 @@ GRID: dict[str, Any] = {
 }
 CELL = ("perturb", "denoise", "train")
 REFERENCES = [f"{stage}-reference@synthetic-row{row}" for stage in CELL for row in (0, 1)]
-ROUNDS = [
-    f"{stage}@synthetic-row0-1"
-    for stage in ("perturb-first", "select", "perturb-second", "denoise-rounds", "train-rounds")
-]
-SURVEYS = [f"{stage}@synthetic-row0-1" for stage in ("survey", "train-surveys")]
+ROUNDS = [f"{stage}@synthetic-row0-1" for stage in ("perturb-rounds", "denoise-rounds", "train-rounds")]
+SURVEYS = [f"{stage}@synthetic-row0-1" for stage in ("perturb-surveys", "train-surveys")]
 EVERYTHING = {
     "code",
     *("download@synthetic", "perturb@synthetic-mb-1", "denoise@synthetic-row0-1", "train@synthetic-row0-1"),
