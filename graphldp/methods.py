@@ -215,16 +215,6 @@ class Method:
         make_evidence(name, **options)
         return replace(out, evidence=name, options=tuple(sorted(options.items())))
 
-    @property
-    def rows_under(self) -> str:
-        """The list of params.yaml in which the method's rows stand; empty for a row of every table by itself."""
-        if not self.model:
-            return ""
-        own = {"rounds": "rounds", "survey": "surveys"}.get(
-            (self.asks or self._asked_by_learner()[0]).partition(".")[0]
-        )
-        return own or ("references" if self.mechanisms in (("null",), ("identity",)) else "arms")
-
     def asking_options(self) -> tuple[str, ...]:
         """Return the names of what can be changed in how people are asked; none where they report everything once."""
         asking = self.asking

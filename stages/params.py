@@ -59,7 +59,7 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RowParams:
-    """One method with one mechanism: a row of the table for each budget.
+    """One method with one mechanism: a row of the table for each budget; with `null` and `identity` for their own.
 
     Attributes:
         method, mechanism: by their registered names; the method's own mechanism if left out.
@@ -82,6 +82,11 @@ class RowParams:
     def changes(self) -> dict[str, Any]:
         """What is changed in the method, as `Method.but` takes it."""
         return {_key(name): value for name, value in self.set.items()}
+
+    def budgets(self, epsilons: tuple[float, ...]) -> tuple[float, ...]:
+        """Return the budgets at which the row stands: those of all, or the one that its mechanism has."""
+        own = {"null": (0.0,), "identity": (math.inf,)}
+        return own.get(self.mechanism, epsilons)
 
     def whole(self) -> RowParams:
         """Return the row with what was left out."""
@@ -198,7 +203,7 @@ class Params(Settings):
                 yield _with(start, row, epsilon, ())
             for row in self.rows:
                 axes = {name: values for name, values in own.items() if row.vary is None or name in row.vary}
-                for values, epsilon in itertools.product(_product(axes), self.epsilons):
+                for values, epsilon in itertools.product(_product(axes), row.budgets(self.epsilons)):
                     yield _with(start, row, epsilon, values)
 
     def _overridden(self, dataset: str) -> Axes:
