@@ -18,6 +18,7 @@ from graphldp.graph import Graph
 from graphldp.ledger import Ledger, Spend, ledger_from_meta
 from graphldp.measures import measures_of
 from graphldp.stages.artifacts import write_table
+from graphldp.stages.code import code_hash
 from graphldp.stages.graphs import graph_hash
 
 __all__ = ["CARRIED", "found_meta", "runs_meta", "runs_schema", "write_runs"]
@@ -74,6 +75,7 @@ def runs_meta(
         "train": dataclasses.asdict(params.train),
         "input": graph_hash(folder),
         "library": __version__,
+        "code": code_hash("train"),
     }
     target = measures_of(params.train.task).target
     given = Spend(what=target, epsilon=math.inf, per=_GIVERS, source=f"{target} of {meta['input']}") if target else None

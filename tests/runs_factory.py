@@ -94,7 +94,9 @@ def write_runs(
     return target
 
 
-def write_grid(data: Path, params: Params, means: Mapping[str, float] | None = None) -> None:
+def write_grid(
+    data: Path, params: Params, means: Mapping[str, float] | None = None, meta: Mapping[str, Any] | None = None
+) -> None:
     """Write every cell of a grid."""
     for cell in params.cells():
-        write_runs(data, cell, seeds=params.seeds, mean=(means or {}).get(cell.name))
+        write_runs(data, cell, seeds=params.seeds, mean=(means or {}).get(cell.name), meta=meta)
