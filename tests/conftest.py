@@ -13,6 +13,7 @@ ROOT = Path(__file__).resolve().parent.parent
 # torch is imported, and to the programs that tests start.
 if "PYTEST_XDIST_WORKER" in os.environ:
     os.environ.setdefault("OMP_NUM_THREADS", "1")
+    os.environ.pop("COLUMNS", None)  # of the terminal that the results are printed in, which is no test's
 
 
 @pytest.fixture(scope="session")

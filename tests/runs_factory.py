@@ -11,7 +11,7 @@ import pyarrow as pa
 from graphldp.randomness import generator
 from graphldp.stages.artifacts import write_table
 from graphldp.stages.params import Cell, EvaluateParams, Params, RowParams
-from graphldp.stages.paths import runs_path
+from graphldp.stages.paths import cell_path
 
 MEANS = {
     "majority": 0.302,
@@ -80,6 +80,7 @@ def write_runs(
         "epsilon": "inf" if cell.epsilon == float("inf") else cell.epsilon,
         "delta": 0.0,
         "arm": cell.name,
+        "axes": dict(cell.axes),
         "model": "gcn" if trained else "none",
         "search": SEARCH | {"steps": [0, 16] if cell.method != "base" else [0]}
         if trained
@@ -89,7 +90,7 @@ def write_runs(
         "train": {"hidden": 16, "train_fraction": 0.5},
         "mechanism_claim": {"claimed": cell.epsilon, "exact": cell.epsilon, "text": "exact"} if trained else None,
     }
-    target = path or runs_path(data, cell.dataset, cell.name, cell.epsilon)
+    target = path or cell_path(data, cell)
     write_table(target, pa.table(table), {**about, **(meta or {})})
     return target
 
