@@ -77,9 +77,9 @@ def test_it_prints_what_the_definitions_say(ldp, graph: Graph, name: str) -> Non
 
 
 def test_true_features_have_no_error(ldp) -> None:
-    row = json.loads(ldp("calibration", "-d", NAME, "-e", "inf", "--method", "features", "-k", 2, "--json").out)["rows"][
-        0
-    ]
+    row = json.loads(ldp("calibration", "-d", NAME, "-e", "inf", "--method", "features", "-k", 2, "--json").out)[
+        "rows"
+    ][0]
     assert row["error"] == 0
     assert row["energy"] == pytest.approx(row["clean"])
     assert row["rate"] == "nan"

@@ -83,10 +83,10 @@ def test_each_stands_there_at_one_scale(name: str) -> None:
         )
         for one in (name, f"{name}+features", "features")
     )
-    assert np.array_equal(both.dense(), np.hstack([own.dense(), features.dense()]))
-    width = own.deviations.shape[1]
-    for part in (both.dense()[:, :width], both.dense()[:, width:]):
-        assert np.square(part, dtype=np.float64).mean() == pytest.approx(1, rel=1e-3)
+    # What is dense comes first; here that are the words before a coin's reports.
+    pair = [part.dense() for part in ((features, own) if name == "coin" else (own, features))]
+    assert np.array_equal(both.dense(), np.hstack(pair))
+    assert [np.square(part, dtype=np.float64).mean() for part in pair] == pytest.approx([1, 1], rel=1e-3)
     assert both.filtered == (name != "coin")
 
 

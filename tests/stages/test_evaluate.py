@@ -285,7 +285,9 @@ def test_finding_when_all_beat_the_floor(tmp_path: Path) -> None:
 def test_finding_when_the_features_themselves_are_worth_nothing(tmp_path: Path) -> None:
     assert "is not measurable: there is nothing to win." in _finding(tmp_path, LOW | {"nonpriv": 0.846})
     against = _finding(tmp_path, LOW | {"nonpriv": 0.70})
-    assert "is against the features: what had learned more from them on the validation part does less than the" in against
+    assert (
+        "is against the features: what had learned more from them on the validation part does less than the" in against
+    )
 
 
 def test_finding_warns_of_a_floor_that_learned_nothing(tmp_path: Path) -> None:
