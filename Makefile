@@ -12,6 +12,8 @@ export PATH := $(CURDIR)/$(VENV)/bin:$(PATH)
 export PIP_NO_INPUT := 1
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export DVC_NO_ANALYTICS := 1
+# Tests in one process for each processor; what is left of the longest list goes to whoever is done.
+PARALLEL := -n logical --maxprocesses 8 --dist worksteal
 
 .PHONY: help install demo test test-elsewhere mutations check types docs clean
 
@@ -34,8 +36,8 @@ demo: $(STAMP) ## run the default pipeline, print its table and the path of the 
 	@echo
 	@echo "report page: $(CURDIR)/results/report.html"
 
-test: $(STAMP) ## run the whole test suite, slow tests included
-	@python -m pytest
+test: $(STAMP) ## run the whole test suite, slow tests included; TESTS=tests/audit for a part of it
+	@python -m pytest $(PARALLEL) $(TESTS)
 
 test-elsewhere: $(STAMP) ## run the numerical tests as other machines would: other instructions, threads, locales, folders
 	@python tools/elsewhere.py $(VARIATIONS)
@@ -48,7 +50,7 @@ check: $(STAMP) ## lint, format, types, import arrows, fast tests, and whether t
 	@ruff check .
 	@tools/typecheck
 	@python -m pytest tests/test_arrows.py
-	@python -m pytest -m 'not slow' --ignore tests/test_arrows.py
+	@python -m pytest $(PARALLEL) -m 'not slow' --ignore tests/test_arrows.py
 	@dvc dag < /dev/null > /dev/null
 
 types: $(STAMP) ## mypy --strict alone

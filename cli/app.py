@@ -23,9 +23,7 @@ __all__ = ["COMMANDS", "build", "main"]
 
 # Every command's module has its name and `register(app)`; this is also their order in the help.
 COMMANDS = {
-    "Pipeline (one command per stage)": (
-        *("code", "download", "perturb", "select", "survey", "denoise", "train", "evaluate"),
-    ),
+    "Pipeline (one command per stage)": (*("code", "download", "perturb", "select", "denoise", "train", "evaluate"),),
     "People": (
         "run",
         "search",

@@ -51,7 +51,7 @@ def calibration(
 ) -> None:
     """Measure Dirichlet energy, UPGNet's Phi_K and the error against everybody's true features, for each depth K.
 
-    Nothing is trained. The calibration is changed as in `ldp run`: --set denoise.tau=0.5, --set denoise.filter=hoa.
+    Nothing is trained. The calibration is changed as in `ldp run`: --set method.tau=0.5, --set method.filter=hoa.
     Error and signal need the true features, so they are for data that you hold.
     """
     import json

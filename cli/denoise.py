@@ -8,7 +8,8 @@ from typing import Annotated
 import typer
 
 from graphldp.cli import console
-from graphldp.cli.options import DATA, AsJson, Data, Dataset, Epsilon, Method
+from graphldp.cli.grid import Grid, alone, grid_of, show
+from graphldp.cli.options import DATA, AsJson, Data, Dataset, Method, OneEpsilon
 from graphldp.cli.settings import Settings, mechanism_of, parse, parts
 from graphldp.cli.train import choose_params
 from graphldp.errors import OptionError
@@ -17,8 +18,9 @@ __all__ = ["register"]
 
 
 def denoise(
+    ctx: typer.Context,
     dataset: Dataset,
-    epsilon: Epsilon,
+    epsilon: OneEpsilon = None,
     method: Method = "lpgnn",
     mechanism: Annotated[
         str | None, typer.Option("--mechanism", "-m", help="What was reported; the method's own if left out.")
@@ -27,11 +29,7 @@ def denoise(
         list[int] | None, typer.Option("--steps", "-k", help="Depth K of the filter, or several for a search.", min=0)
     ] = None,
     reports: Annotated[
-        Path | None, typer.Option("--reports", help="The Reports artifact, where it is not in its usual place.")
-    ] = None,
-    first: Annotated[
-        Path | None,
-        typer.Option("--first", help="With a method of two rounds: the first round's Reports artifact, likewise."),
+        Path | None, typer.Option("--reports", help="What `ldp perturb` wrote, where it is not in its usual place.")
     ] = None,
     materialize: Annotated[
         Path | None,
@@ -40,24 +38,36 @@ def denoise(
     seed: Annotated[int, typer.Option("--seed", help="With --materialize: which seed's reports.")] = 0,
     max_memory: Annotated[float, typer.Option(help="With --materialize: the limit in GB.", min=0.001)] = 4.0,
     settings: Settings = None,
+    grid: Grid = None,
     data: Data = DATA,
     params: Annotated[Path, typer.Option("--params", help="Where the searched depths stand.")] = Path("params.yaml"),
     output: Annotated[Path | None, typer.Option("--output", "-o", help="Where to write it.", dir_okay=False)] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Rectify reports by their mechanism's law, and describe the filter that the learner is to apply.
+    """Rectify answers by their mechanism's law, and describe the filter that the learner is to apply.
 
-    This is the server's side: it sees reports and the public graph, and costs no privacy. Of a method with two rounds
-    it takes both: the first one's reports and, with --reports, those that `ldp perturb --directed` made.
+    This is the server's side: it sees answers and the public graph, and costs no privacy. Answers to several questions
+    become one estimate. A method that learns from answers as they are has nothing to denoise.
     """
     from graphldp import methods
     from graphldp.stages import denoise as stage
 
+    if grid is not None:
+        from graphldp.stages.grid import denoise_grid
+
+        alone(ctx)
+        rows, name = grid_of(grid, dataset)
+        with console.progress(f"denoise {name}", None, "rows") as bar:
+            made = denoise_grid(rows, name, data, bar)
+        show(made, as_json=as_json)
+        return
+    if epsilon is None:
+        raise OptionError("--epsilon is missing: the budget of the reports, for example --epsilon 1")
     mechanism_options, changes = parts(parse(settings))
     mechanism = mechanism_of(mechanism_options, mechanism)
     if mechanism_options:
         raise OptionError(
-            f"--set takes parts of the calibration here, as denoise.KEY=VALUE; got {', '.join(mechanism_options)}, "
+            f"--set takes parts of the method here, as method.KEY=VALUE; got {', '.join(mechanism_options)}, "
             "which `ldp perturb` takes"
         )
     steps = steps or list(choose_params(params, dataset).search.steps)
@@ -67,7 +77,7 @@ def denoise(
     with console.progress("denoise", None, "seeds") as bar:
         path = stage.denoise(
             dataset, method, mechanism, epsilon, data=data, steps=steps, changes=changes, reports=reports,
-            first=first, output=output, progress=bar,
+            output=output, progress=bar,
         )  # fmt: skip
     if materialize is not None:
         stage.materialize(path, data=data, steps=depths[0], seed=seed, output=materialize, max_memory=max_memory * 1e9)

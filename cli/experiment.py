@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from graphldp.cli import console
-from graphldp.cli.options import DATA, AsJson, Data, Device
+from graphldp.cli.options import DATA, AsJson, Data, Device, Jobs, workers
 from graphldp.errors import OptionError
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ def experiment(
         list[str] | None,
         typer.Option(
             "--only",
-            help="Compute and print a part: dataset=, arm=, epsilon= or an axis, values separated by commas; may be "
+            help="Compute and print a part: dataset=, row=, epsilon= or an axis, values separated by commas; may be "
             "given several times.",
             metavar="KEY=VALUES",
         ),
@@ -44,6 +44,7 @@ def experiment(
     listed: Annotated[bool, typer.Option("--list", help="Say which experiments there are and what they show.")] = False,
     dry: Annotated[bool, typer.Option("--dry", help="Say what there is to compute, and compute nothing.")] = False,
     device: Device = "auto",
+    jobs: Jobs = None,
     data: Data = DATA,
     results: Annotated[
         Path, typer.Option("--results", help="Tables, figures and page go to its folder NAME.", file_okay=False)
@@ -60,7 +61,7 @@ def experiment(
     results/NAME stays as it is.
     """
     from graphldp.stages import experiment as stage
-    from graphldp.stages.grids import find, load_experiment
+    from graphldp.stages.params import find, load
 
     if listed:
         if name is not None:
@@ -69,14 +70,14 @@ def experiment(
         return
     if name is None:
         raise OptionError("which experiment? `ldp experiment --list` says which there are")
-    grid = load_experiment(find(name))
+    grid = load(find(name))
     with console.progress("download", None, "bytes") as bar:
         what = stage.plan(grid, data, only or (), progress=bar, fetch=not dry)
     if dry:
         _say_plan(what, as_json=as_json)
         return
     with console.progress(f"experiment {grid.name}", None, "steps") as bar:
-        stage.run_cells(what, data, device, progress=bar)
+        stage.run_cells(what, data, device, progress=bar, jobs=workers(jobs))
     found = stage.results_of(what, data, papers)
     files = [] if only else stage.write_results(what, found, results)
     _show(found, what, files, as_json=as_json)
@@ -85,11 +86,11 @@ def experiment(
 def _list(*, as_json: bool) -> None:
     from rich.table import Table
 
-    from graphldp.stages.grids import find, load_experiment, names
+    from graphldp.stages.params import experiments, find, load
 
-    if not names():
+    if not experiments():
         raise OptionError(f"the folder {_FOLDER} holds no experiment; run where it is, or name a file")
-    grids = [load_experiment(find(name)) for name in names()]
+    grids = [load(find(name)) for name in experiments()]
     if as_json:
         facts = [
             {"name": one.name, "title": one.title, "about": one.about.strip(), "cells": len(one.cells())}

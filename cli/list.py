@@ -109,7 +109,6 @@ def _methods() -> list[Row]:
         {
             "name": item.name,
             "mechanism": item.mechanism,
-            "rows_under": item.rows_under or "every table",
             "description": item.summary,
             "paper_grid": "; ".join(f"{key} {', '.join(map(_value, values))}" for key, values in item.grid),
         }

@@ -5,6 +5,7 @@ Use as annotations: `def perturb(dataset: Dataset, epsilon: Epsilon, seeds: Seed
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Annotated, TypeAlias
@@ -23,10 +24,12 @@ __all__ = [
     "Epsilons",
     "Eta",
     "FeaturesFile",
+    "Jobs",
     "MaxMemory",
     "Mechanism",
     "Mechanisms",
     "Method",
+    "OneEpsilon",
     "Processes",
     "Rungs",
     "Seed",
@@ -36,6 +39,7 @@ __all__ = [
     "Strategy",
     "Task",
     "graph_names",
+    "workers",
 ]
 
 DATA = Path("data")  # the default of `Data`: where the pipeline keeps its artifacts
@@ -49,6 +53,11 @@ def _complete(names: Callable[[], Iterable[str]]) -> Callable[[str], list[str]]:
         return [name for name in names() if name.startswith(incomplete)]
 
     return complete
+
+
+def workers(jobs: int | None) -> int:
+    """Return on how many cells to work at once."""
+    return jobs or (len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1)
 
 
 def graph_names(ctx: typer.Context, incomplete: str) -> list[str]:
@@ -124,6 +133,15 @@ Method: TypeAlias = Annotated[
 ]
 Epsilon: TypeAlias = Annotated[
     float,
+    typer.Option(
+        "--epsilon",
+        "-e",
+        help="The privacy budget of one person's whole row: above 0 (0 with mechanism null, inf with identity).",
+        show_default=False,
+    ),
+]
+OneEpsilon: TypeAlias = Annotated[
+    float | None,
     typer.Option(
         "--epsilon",
         "-e",
@@ -227,6 +245,10 @@ Space: TypeAlias = Annotated[
         help="shared: every method the same; paper: what its paper searched, where it says so.",
         autocompletion=_complete(lambda: ("shared", "paper")),
     ),
+]
+Jobs: TypeAlias = Annotated[
+    int | None,
+    typer.Option("--jobs", "-j", help="Work on so many cells at once; one for each processor if left out.", min=1),
 ]
 Processes: TypeAlias = Annotated[
     int | None,

@@ -2,30 +2,28 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from graphldp.cli import console
+from graphldp.cli.grid import Grid, alone, grid_of, show
 from graphldp.cli.options import (
     DATA,
     AsJson,
     Data,
     Dimensions,
-    Epsilon,
     FeaturesFile,
     Mechanism,
-    Seed,
-    Seeds,
+    OneEpsilon,
     graph_names,
 )
 from graphldp.cli.settings import Settings, parse, parts
 from graphldp.errors import OptionError
 
 if TYPE_CHECKING:
-    from graphldp.stages.perturb import Round
+    from graphldp.experiment.options import Settings as Options
 
 __all__ = ["register"]
 
@@ -33,15 +31,9 @@ _MECHANISM = "mb"
 OWN = "own"  # a name that says nothing: a file's may name its owner
 
 
-class Which(StrEnum):
-    """The two rounds of a method."""
-
-    FIRST = "first"
-    SECOND = "second"
-
-
 def perturb(
-    epsilon: Epsilon,
+    ctx: typer.Context,
+    epsilon: OneEpsilon = None,
     mechanism: Mechanism = None,
     dataset: Annotated[
         str | None,
@@ -64,11 +56,24 @@ def perturb(
         typer.Option(help="With --input: what a missing value counts as; the middle of the range if left out."),
     ] = None,
     name: Annotated[str | None, typer.Option(help=f"With --input: what to call the data; {OWN!r} if left out.")] = None,
-    seeds: Seeds = 1,
+    seeds: Annotated[
+        int | None,
+        typer.Option(
+            "--seeds", help="How many independent repetitions; 1 if left out, or --params' with --method.", min=1
+        ),
+    ] = None,
     search_seeds: Annotated[
-        int, typer.Option(help="Further repetitions, for a hyper-parameter search (seeds -1, -2, ...).", min=0)
-    ] = 0,
-    seed: Seed = 0,
+        int | None,
+        typer.Option(
+            help="Further repetitions, for a hyper-parameter search (seeds -1, -2, ...); 0 if left out, or --params' "
+            "with --method.",
+            min=0,
+        ),
+    ] = None,
+    seed: Annotated[
+        int | None,
+        typer.Option("--seed", help="The root of all randomness; 0 if left out, or --params' with --method.", min=0),
+    ] = None,
     m: Annotated[
         int | None, typer.Option("--m", help="How many features each person reports; the best if left out.")
     ] = None,
@@ -89,29 +94,21 @@ def perturb(
             min=0.0,
         ),
     ] = None,
-    directed: Annotated[
-        Path | None,
-        typer.Option(
-            "--directed",
-            help="A second round: report the best features of this file of `ldp select`, and random others. "
-            "--set rho=0.5 is the share of the best.",
-            dir_okay=False,
-        ),
-    ] = None,
     method: Annotated[
-        str | None, typer.Option("--method", help="With --round: the method of two rounds, such as togl-fda.")
-    ] = None,
-    which: Annotated[
-        Which | None,
+        str | None,
         typer.Option(
-            "--round",
-            help="With --method: which of its two rounds. --epsilon is then of both, and --set denoise.KEY changes how "
-            "they share it out.",
+            "--method",
+            help="With --dataset: ask everything that this method asks people for. --set method.KEY changes it.",
         ),
     ] = None,
+    params: Annotated[
+        Path,
+        typer.Option("--params", help="With --method: where the seeds and the split stand; defaults if there is none."),
+    ] = Path("params.yaml"),
     secure: Annotated[
         bool, typer.Option("--secure", help="Draw from the operating system's CSPRNG: for real people's data.")
     ] = False,
+    grid: Grid = None,
     data: Data = DATA,
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="Where to write the reports.", dir_okay=False)
@@ -123,58 +120,64 @@ def perturb(
     Each person's report spends the whole epsilon; what stands in the file protects her features and nothing else.
     Of your own features no value stops a report, since its absence would tell: one outside the range counts as its
     nearer end, and a feature that is not declared is left out. `--secure` never replaces a file.
-    A round of a method with two (`--method togl-fda --round first`) takes its share of the budget, and the artifact's
-    ledger adds up what both spent.
+    With `--method`, people are asked everything that the method asks, one question after the other where the answers
+    to one direct the next (`togl-fda`, `votes`); the epsilon is then of all answers of a person together. What people
+    report once depends on the mechanism alone, and methods share it.
     """
-    from graphldp.experiment.options import report_seeds
+    if grid is not None:
+        _grid(ctx, grid, dataset, data, as_json=as_json)
+        return
+    if epsilon is None:
+        raise OptionError("--epsilon is missing: how much a person may spend, for example --epsilon 1")
     from graphldp.stages import perturb as stage
     from graphldp.stages.extras import Extras
 
     options, changes = parts(parse(settings))
-    part, mechanism = _part(method, which, mechanism, changes)
     if m is not None:
         if "m" in options:
             raise OptionError(f"m is given twice, as --m {m} and with --set; leave one out")
         options["m"] = m
     if (dataset is None) == (features is None):
         raise OptionError("give either --dataset NAME or --input FILE, and not both")
-    runs = report_seeds(seeds, search_seeds)
-    extras = Extras(levels=levels, scores=scores, scores_epsilon=scores_epsilon, directed=directed)
+    if method is None and changes:
+        raise OptionError(f"method.{next(iter(changes))} changes a method: name it with --method")
+    extras = Extras(levels=levels, scores=scores, scores_epsilon=scores_epsilon)
     said: list[str] = []
-    with console.progress("perturb", len(runs), "seeds") as bar:
-        if dataset is not None:
-            own = {"--low": low, "--high": high, "--name": name, "--features-file": features_file}
-            for flag, given in {**own, "--dimensions": dimensions, "--missing": missing}.items():
-                if given is not None:
-                    raise OptionError(f"{flag} goes with --input; a data set declares its own")
-            if secure:
-                raise OptionError("--secure goes with --input: a public data set has nobody to protect")
-            path = stage.perturb_graph(
-                dataset,
-                mechanism,
-                epsilon,
-                data=data,
-                seeds=runs,
-                root=seed,
-                options=options,
-                extras=extras,
-                part=part,
-                output=output,
-                progress=bar,
+    if dataset is not None:
+        own = {"--low": low, "--high": high, "--name": name, "--features-file": features_file}
+        for flag, given in {**own, "--dimensions": dimensions, "--missing": missing}.items():
+            if given is not None:
+                raise OptionError(f"{flag} goes with --input; a data set declares its own")
+        if secure:
+            raise OptionError("--secure goes with --input: a public data set has nobody to protect")
+        chosen = _settings(params if method else None, dataset, seeds, search_seeds, seed)
+        with console.progress("perturb", len(chosen.draws), "seeds") as bar:
+            if method is None:
+                path = stage.perturb_graph(
+                    dataset, mechanism or _MECHANISM, epsilon, data=data, seeds=chosen.draws, root=chosen.seed,
+                    options=options, extras=extras, output=output, progress=bar,
+                )  # fmt: skip
+            else:
+                path = stage.perturb_method(
+                    dataset, method, mechanism, epsilon, data=data, settings=chosen, options=options, changes=changes,
+                    extras=extras, output=output, progress=bar,
+                )  # fmt: skip
+    else:
+        assert features is not None
+        if method is not None:
+            raise OptionError(
+                "--method goes with --dataset: it directs questions by an experiment's labels; to collect real "
+                "reports, name their --mechanism and --epsilon"
             )
-        else:
-            assert features is not None
-            if part is not None:
-                raise OptionError(
-                    "--round goes with --dataset: its rounds are of an experiment; to collect a round of real reports, "
-                    "give --epsilon its share of the budget"
-                )
-            if low is None or high is None:
-                raise OptionError("--input needs --low and --high: a range read off the data would leak its extremes")
+        if low is None or high is None:
+            raise OptionError("--input needs --low and --high: a range read off the data would leak its extremes")
+        chosen = _settings(None, OWN, seeds, search_seeds, seed)
+        with console.progress("perturb", len(chosen.draws), "seeds") as bar:
             path = stage.perturb_file(
-                features, mechanism, epsilon, low=low, high=high, name=name or OWN, data=data, seeds=runs, root=seed,
-                features_file=features_file, dimensions=dimensions, missing=missing, options=options, extras=extras,
-                output=output, secure=secure, progress=bar, say=said.append,
+                features, mechanism or _MECHANISM, epsilon, low=low, high=high, name=name or OWN, data=data,
+                seeds=chosen.draws, root=chosen.seed, features_file=features_file, dimensions=dimensions,
+                missing=missing, options=options, extras=extras, output=output, secure=secure, progress=bar,
+                say=said.append,
             )  # fmt: skip
     _show(path, as_json=as_json)
     for text in said:
@@ -183,31 +186,31 @@ def perturb(
         console.note("note: drawn from a seeded generator, for experiments; use --secure to collect real people's data")
 
 
-def _part(
-    method: str | None, which: Which | None, mechanism: str | None, changes: dict[str, Any]
-) -> tuple[Round | None, str]:
-    """Return which round of a method is meant, if any, and the mechanism."""
-    from graphldp import methods
-    from graphldp.stages.perturb import Round
+def _grid(ctx: typer.Context, file: Path, dataset: str | None, data: Path, *, as_json: bool) -> None:
+    """Write everything that people send for the rows of a file."""
+    from graphldp.stages.grid import perturb_grid
 
-    if method is None or which is None:
-        if which is not None:
-            raise OptionError(f"--round {which.value} needs --method: the one whose round it is")
-        if method is not None:
-            raise OptionError(
-                f"--method {method} needs --round first or second: reports of a method with one round depend on the "
-                "mechanism alone"
-            )
-        if changes:
-            raise OptionError(
-                f"denoise.{next(iter(changes))} changes a method: `ldp denoise` takes it, and here --method and --round"
-            )
-        return None, mechanism or _MECHANISM
-    recipe = methods.method(method).but(changes)
-    if not isinstance(recipe.rounds, methods.Rounds):
-        two = [name for name in methods.names() if isinstance(methods.method(name).rounds, methods.Rounds)]
-        raise OptionError(f"method {method!r} has no two rounds: leave --round out, or take {' or '.join(two)}")
-    return Round(plan=recipe.rounds, second=which is Which.SECOND), recipe.choose(mechanism)
+    alone(ctx)
+    grid, name = grid_of(file, dataset)
+    with console.progress(f"perturb {name}", None, "rows") as bar:
+        made = perturb_grid(grid, name, data, bar)
+    show(made, as_json=as_json)
+
+
+def _settings(
+    params: Path | None, dataset: str, seeds: int | None, search_seeds: int | None, seed: int | None
+) -> Options:
+    """Return the seeds, and with parameters whose labels may direct questions; what is given counts before these."""
+    from dataclasses import replace
+
+    from graphldp.cli.train import choose_params
+    from graphldp.experiment.options import SearchParams
+    from graphldp.experiment.options import Settings as Plain
+
+    if params is None:
+        return Plain(seed=seed or 0, seeds=seeds or 1, search=SearchParams(seeds=search_seeds or 0))
+    found: Options = choose_params(params, dataset, seeds=seeds, seed=seed)
+    return found if search_seeds is None else replace(found, search=replace(found.search, seeds=search_seeds))
 
 
 def _show(path: Path, *, as_json: bool) -> None:
@@ -228,10 +231,18 @@ def _show(path: Path, *, as_json: bool) -> None:
         return
     seeds, claim = len(meta["seeds"]), meta["claim"]
     lowest = f"{meta['epsilon']:g} (lowest level), " if "budgets" in meta else ""
+    many = f" x {seeds} seeds" if seeds > 1 else ""
+    if meta["kind"] == "reports":
+        what, whole = (
+            f"{meta['nodes']:,} reports of {meta['m']} of {meta['dimensions']} features{many}",
+            "the whole report",
+        )
+    else:
+        asked = next(iter(meta["questions"].values()))
+        what, whole = f"answers of {meta['nodes']:,} people{many} ({', '.join(asked)})", "all answers of a person"
     console.out.print(
-        f"{path}: {meta['nodes']:,} reports of {meta['m']} of {meta['dimensions']} features"
-        f"{f' x {seeds} seeds' if seeds > 1 else ''}, {meta['mechanism']}, epsilon {lowest}"
-        f"{float(claim['epsilon']):g} claimed for the whole report, {float(meta['epsilon_exact']):.6g} exact",
+        f"{path}: {what}, {meta['mechanism']}, epsilon {lowest}"
+        f"{float(claim['epsilon']):g} claimed for {whole}, {float(meta['epsilon_exact']):.6g} exact",
         soft_wrap=True,
     )
     if not claim["keeps"]:

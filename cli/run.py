@@ -32,7 +32,7 @@ from graphldp.cli.settings import Search, Settings, axes, mechanism_of, parse, p
 from graphldp.cli.train import ParamsFile, choose_params
 
 if TYPE_CHECKING:
-    from graphldp.experiment import RunResult
+    from graphldp.experiment.running import RunResult
     from graphldp.stages.params import Params
 
 __all__ = ["fetch", "register"]
@@ -77,7 +77,7 @@ def run(
     """
     from graphldp import methods
     from graphldp.evaluation import Bootstrap
-    from graphldp.experiment import run_rows
+    from graphldp.experiment.running import run_rows
     from graphldp.stages.graphs import read_graph
     from graphldp.stages.paths import graph_dir
 

@@ -1,4 +1,4 @@
-"""`ldp select`: which features matter, from a first round's reports."""
+"""`ldp select`: which features matter, from people's reports."""
 
 from __future__ import annotations
 
@@ -16,7 +16,10 @@ __all__ = ["register"]
 
 
 def select(
-    reports: Annotated[Path, typer.Option("--reports", "-r", help="The first round's reports.", dir_okay=False)],
+    reports: Annotated[
+        Path,
+        typer.Option("--reports", "-r", help="Reports of everybody, as `ldp perturb` writes them.", dir_okay=False),
+    ],
     output: Annotated[Path, typer.Option("--output", "-o", help="Where to write the scores.", dir_okay=False)],
     by: Annotated[str, typer.Option("--by", help="fda, sma, mi, chi-square or pca.")] = "fda",
     steps: Annotated[int, typer.Option("--steps", "-k", help="Depth K of the filter that denoises them.", min=0)] = 2,
@@ -37,10 +40,10 @@ def select(
     data: Data = DATA,
     as_json: AsJson = False,
 ) -> None:
-    """Score every feature from a first round's reports and the training labels.
+    """Score every feature from people's reports and the training labels.
 
-    Use them in a second round, whose artifact says what both have spent: `ldp perturb --directed FILE` reports the
-    best features and random others; `ldp perturb --mechanism featurerr --scores FILE` shares the budget out by them.
+    `ldp perturb --mechanism featurerr --scores FILE` shares a budget out by the scores of one seed; its artifact says
+    what both have spent. Methods of two rounds rank features themselves: `ldp perturb --method togl-fda`.
     """
     import json
 

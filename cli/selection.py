@@ -38,11 +38,13 @@ def selection(
             show_default="fda,sma",
         ),
     ] = None,
-    first: Annotated[
-        Path | None, typer.Option("--first", help="Measure artifacts instead: the first round's.", dir_okay=False)
-    ] = None,
-    reports: Annotated[
-        Path | None, typer.Option("--reports", "-r", help="And the second round's, which it directed.", dir_okay=False)
+    answers: Annotated[
+        Path | None,
+        typer.Option(
+            "--answers",
+            help="Measure an artifact instead: both rounds, as `ldp perturb --method` wrote them.",
+            dir_okay=False,
+        ),
     ] = None,
     seeds: Annotated[int, typer.Option("--seeds", help="How many independent repetitions.", min=2)] = 10,
     top: Annotated[int, typer.Option("--top", help="How many features count as selected.", min=1)] = 5,
@@ -63,7 +65,7 @@ def selection(
 ) -> None:
     """Repeat a selection: is it stable (TOGL's Table 9), is it fair (6), is it useful, and what does it expose (10)?
 
-    A budget is that of both rounds. Options of the rounds are given as `ldp run` takes them: --set denoise.rho=0.5,
+    A budget is that of both rounds. Options of the rounds are given as `ldp run` takes them: --set method.rho=0.5,
     --set m_rule=2/5. Where the paper prints a number, it stands beside ours.
     """
     import json
@@ -72,20 +74,18 @@ def selection(
     from graphldp.stages import selection as stage
     from graphldp.stages.selection_tables import flat, write_selection
 
-    if first is not None or reports is not None:
-        if first is None or reports is None:
-            raise OptionError("two rounds are two artifacts: give both --first FILE and --reports FILE")
+    if answers is not None:
         given = {"--dataset": dataset, "--mechanism": mechanism, "--epsilon": epsilon, "--by": by, "--set": settings}
         for name, value in given.items():
             if value:
-                raise OptionError(f"the artifacts say themselves how they were made: leave {name} out")
+                raise OptionError(f"the artifact says itself how it was made: leave {name} out")
         chosen = choose_params(params, "any", seeds=seeds, seed=seed)
         with console.progress("selection", None, "repetitions") as bar:
-            found = stage.measure_files(first, reports, data=data, params=chosen, top=top, others=random, progress=bar)
+            found = stage.measure_file(answers, data=data, params=chosen, top=top, others=random, progress=bar)
     else:
         if dataset is None or not epsilon:
             raise OptionError(
-                "name a graph and a budget (--dataset cora --epsilon 5,10), or artifacts (--first and --reports)"
+                "name a graph and a budget (--dataset cora --epsilon 5,10), or an artifact of both rounds (--answers)"
             )
         names, budgets = words("--mechanism", mechanism or ["pm"]), numbers("--epsilon", epsilon)
         scorers = words("--by", by or ["fda", "sma"])

@@ -85,7 +85,8 @@ def _value(text: str) -> Any:
 
 
 def parts(settings: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return the mechanism's settings, and those of the calibration, which are written `denoise.KEY`."""
-    prefix = "denoise."
-    calibration = {key.removeprefix(prefix): value for key, value in settings.items() if key.startswith(prefix)}
-    return {key: value for key, value in settings.items() if not key.startswith(prefix)}, calibration
+    """Return the mechanism's settings, and those of the method, which are written `method.KEY`."""
+    from graphldp.methods import part_of
+
+    changes = {key: value for name, value in settings.items() if (key := part_of(name)) is not None}
+    return {name: value for name, value in settings.items() if part_of(name) is None}, changes

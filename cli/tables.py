@@ -45,6 +45,9 @@ def tables(
     check: Annotated[
         bool, typer.Option("--check", help="Compare with the committed tables; exit 1 if a cell left its interval.")
     ] = False,
+    stale: Annotated[
+        bool, typer.Option("--stale", help="Say which committed tables other code or parameters have made.")
+    ] = False,
     against: Annotated[str, typer.Option("--against", help="The git revision to compare with.")] = "HEAD",
     results: Annotated[Path, typer.Option("--results", help="Folder of the results.", file_okay=False)] = Path(
         "results"
@@ -56,6 +59,9 @@ def tables(
     With --check a cell may move within the interval that was committed beside it, and no further. Exit code 0: all
     within; 1: cells moved, each is listed with its old and new value; 2: there is nothing to compare.
     """
+    if stale:
+        _stale(results, as_json=as_json)
+        return
     if check:
         _check(results, against, as_json)
         return
@@ -130,6 +136,21 @@ def _interval(row: dict[str, str], column: str, *, colour: bool = False) -> str:
     if colour and ends:
         style = "green" if float(low) > 0 else "red" if float(high) < 0 else ""
     return (f"[{style}]{mean}[/{style}]" if style else mean) + ends
+
+
+def _stale(results: Path, *, as_json: bool) -> None:
+    from graphldp.errors import OptionError
+    from graphldp.stages.traces import traces
+
+    if not results.is_dir():
+        raise OptionError(f"{results} does not exist; make it with `ldp evaluate`")
+    found = traces(results)
+    if as_json:
+        facts = [{"folder": str(one.folder), "stale": list(one.stale), "make": one.make} for one in found]
+        typer.echo(json.dumps(facts, indent=2, ensure_ascii=False))
+        return
+    for one in found:
+        out.print(one.text, markup=False, soft_wrap=True)
 
 
 def _check(results: Path, revision: str, as_json: bool) -> None:

@@ -9,6 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from graphldp.cli import console
+from graphldp.cli.grid import Grid, alone, grid_of, show
 from graphldp.cli.options import (
     DATA,
     AsJson,
@@ -17,6 +18,7 @@ from graphldp.cli.options import (
     Dataset,
     Device,
     Eta,
+    Jobs,
     MaxMemory,
     Method,
     Processes,
@@ -25,6 +27,7 @@ from graphldp.cli.options import (
     Split,
     Strategy,
     Task,
+    workers,
 )
 from graphldp.cli.processes import joined, machine
 from graphldp.cli.settings import Search, axes
@@ -70,6 +73,7 @@ def choose_params(
 
 
 def train(
+    ctx: typer.Context,
     dataset: Dataset,
     method: Method = "lpgnn",
     mechanism: Annotated[
@@ -106,14 +110,18 @@ def train(
     calibrated: Annotated[
         Path | None, typer.Option("--calibrated", help="The Calibrated artifact, where it is not in its usual place.")
     ] = None,
-    survey: Annotated[
+    answers: Annotated[
         Path | None,
-        typer.Option("--survey", help="With a method that asks people in turn: the Survey artifact, likewise."),
+        typer.Option(
+            "--answers", help="With a method that learns from answers as they are: what `ldp perturb` wrote, likewise."
+        ),
     ] = None,
     save_model: Annotated[
         Path | None,
         typer.Option("--save-model", help="Also keep the best final model in this folder.", file_okay=False),
     ] = None,
+    grid: Grid = None,
+    jobs: Jobs = None,
     data: Data = DATA,
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="Where to write the runs.", dir_okay=False)
@@ -130,6 +138,17 @@ def train(
     from graphldp.stages import train as stage
     from graphldp.stages.params import with_axes
 
+    if grid is not None:
+        from graphldp.stages.grid import train_grid
+
+        alone(ctx, ("device", "jobs"))
+        rows, graph = grid_of(grid, dataset)
+        with console.progress(f"train {graph}", None, "steps") as bar:
+            made = train_grid(rows, graph, data, device=device, jobs=workers(jobs), progress=bar)
+        show(made, as_json=as_json)
+        return
+    if jobs is not None:
+        raise OptionError("--jobs goes with --grid: one cell is shared by --processes")
     with joined(processes, device) as team:
         if epsilon is None:
             if methods.method(method).model:
@@ -151,7 +170,7 @@ def train(
         with console.progress(f"train {dataset} {method}", None, "epochs") as bar:
             path = stage.train(
                 dataset, method, mechanism, epsilon, data=data, params=chosen, name=name, device=device,
-                resources=resources, calibrated=calibrated, survey=survey, output=output, models=save_model,
+                resources=resources, calibrated=calibrated, answers=answers, output=output, models=save_model,
                 progress=bar,
             )  # fmt: skip
         if resources.leads:

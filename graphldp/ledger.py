@@ -121,7 +121,7 @@ class Ledger:
         its draws count.
         """
         names = {str(seed) for seed in seeds}
-        kept = ((spend, tuple(draw for draw in spend.draws if draw.split("/")[0] in names)) for spend in self.spends)
+        kept = ((spend, tuple(draw for draw in spend.draws if draw in names)) for spend in self.spends)
         return Ledger(spends=tuple(replace(spend, draws=draws or spend.draws) for spend, draws in kept))
 
     def total(self, per: str = "user") -> Spend:
@@ -206,15 +206,9 @@ def spends_of(meta: Mapping[str, Any]) -> tuple[Spend, ...]:
 
 
 def draws_of(meta: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return the names of an artifact's draws: its seeds, each with what directed it, where something did."""
+    """Return the names of an artifact's draws: its seeds."""
     seeds = meta.get("seeds", [meta["seed"]] if "seed" in meta else None)
-    if seeds is None:
-        return _ONE
-    options = meta.get("options")
-    rankings = options.get("rankings", {}) if isinstance(options, Mapping) else {}
-    return tuple(
-        f"{seed}/{_hash(list(rankings[str(seed)]))[:8]}" if str(seed) in rankings else str(seed) for seed in seeds
-    )
+    return _ONE if seeds is None else tuple(str(seed) for seed in seeds)
 
 
 def release_of(meta: Mapping[str, Any], *further: Any) -> str:
@@ -224,9 +218,6 @@ def release_of(meta: Mapping[str, Any], *further: Any) -> str:
     collection, a number that nobody else has.
     """
     facts = {key: value for key, value in meta.items() if key not in _OWN}
-    options = facts.get("options")
-    if isinstance(options, Mapping):
-        facts["options"] = {key: value for key, value in options.items() if key != "rankings"}
     return _hash([facts, *further])[:32]
 
 

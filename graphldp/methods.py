@@ -8,114 +8,28 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from graphldp.errors import OptionError, unknown_name
 
 if TYPE_CHECKING:
     from graphldp.client import VectorMechanism
+    from graphldp.experiment.conversation import Asking
     from graphldp.server import Calibration
 
-__all__ = ["Method", "Rounds", "Survey", "method", "names"]
+__all__ = ["PREFIX", "Method", "method", "names", "part_of"]
+
+PREFIX = "method."  # of the options that change a method, wherever options are written
+_FORMER = "denoise."
 
 
-def _number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Rounds:
-    """How a method spends its budget in two rounds, the second directed by what the first has shown.
-
-    Attributes:
-        score_by: what ranks the features: `fda`, `sma`, `mi`, `chi-square` or `pca`.
-        rho: the share of the second round's features that is taken from the ranking.
-        reuse: whether the estimate joins both rounds by their inverse variances, or is the second's alone.
-        first: the first round's share of the budget.
-        m_from: which budget m is chosen from: each `round`'s own, or the `total`.
-        score_steps: depth K of the sum (KProp) that denoises the first round before it is scored.
-        rectification: how the second round becomes an estimate: by each feature's own `inclusion`, or by d/m as the
-            `paper` prints it, which inflates the ranked ones.
-    """
-
-    score_by: str
-    rho: float = 0.5
-    reuse: bool = False
-    first: float = 0.5
-    m_from: str = "round"
-    score_steps: int = 2
-    rectification: str = "inclusion"
-
-    def __post_init__(self) -> None:
-        if not _number(self.rho) or not 0 <= self.rho <= 1:
-            raise OptionError(f"rho (the ranked features' share of the second round) is from 0 to 1, got {self.rho!r}")
-        if not _number(self.first) or not 0 < self.first < 1:
-            raise OptionError(f"first (the first round's share of the budget) is between 0 and 1, got {self.first!r}")
-        if not isinstance(self.reuse, bool):
-            raise OptionError(
-                f"reuse (does the first round stay in the estimate?) is true or false, got {self.reuse!r}"
-            )
-        if isinstance(self.score_steps, bool) or not isinstance(self.score_steps, int) or self.score_steps < 0:
-            raise OptionError(f"score_steps must be a whole number of at least 0, got {self.score_steps!r}")
-
-    def but(self, **changes: Any) -> Rounds:
-        """Return these rounds with some options changed, checked against what there is by name."""
-        from graphldp.client.directed import M_FROM
-        from graphldp.server import scorer_names
-        from graphldp.server.selection import RECTIFICATIONS
-
-        out = replace(self, **changes)
-        if out.score_by not in scorer_names():
-            raise unknown_name("score_by", str(out.score_by), scorer_names())
-        if out.m_from not in M_FROM:
-            raise OptionError(f"m_from must be one of {', '.join(M_FROM)}; got {out.m_from!r}")
-        if out.rectification not in RECTIFICATIONS:
-            raise OptionError(f"rectification must be one of {', '.join(RECTIFICATIONS)}; got {out.rectification!r}")
-        if out.reuse and out.rectification == "paper":
-            raise OptionError(
-                "reuse joins both rounds by the variances of unbiased estimates, and rectification 'paper' gives none; "
-                "leave one of them out"
-            )
-        return out
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Survey:
-    """How a method asks everybody once, with the whole budget, one after the other.
-
-    Attributes:
-        teachers: the share of the people who are asked about their features; the others vote for a class.
-        first: the share of the teachers who are asked about all features; the others, about the most telling ones.
-        narrowed: how many times the question is narrowed to these, each time for as many of the others.
-        features: how many these are the first time.
-        last: how many they are the last time; in between, they fall by the same factor.
-    """
-
-    teachers: float = 0.5
-    first: float = 0.4
-    narrowed: int = 3
-    features: int = 400
-    last: int = 40
-
-    def __post_init__(self) -> None:
-        for name, most in (("teachers", False), ("first", True)):
-            value = getattr(self, name)
-            if not _number(value) or not (0 < value < 1 or (most and value == 1)):
-                raise OptionError(f"{name} is a share above 0 and {'at most' if most else 'below'} 1, got {value!r}")
-        for name in ("narrowed", "features", "last"):
-            value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-                raise OptionError(f"{name} must be a whole number of at least 1, got {value!r}")
-
-    def sizes(self, dimensions: int) -> tuple[int, ...]:
-        """Return how many features each narrowed question is about."""
-        most = min(self.features, dimensions)
-        fall = (min(self.last, most) / most) ** (1 / max(1, self.narrowed - 1))
-        return tuple(max(1, round(most * fall**place)) for place in range(self.narrowed))
-
-    def but(self, **changes: Any) -> Survey:
-        """Return this survey with some options changed."""
-        return replace(self, **changes)
+def part_of(name: str) -> str | None:
+    """Return the part of a method that an option names as `method.KEY`; None for every other option."""
+    if name.startswith(_FORMER):
+        key = name.removeprefix(_FORMER)
+        raise OptionError(f"{name} is no option: what changes a method is written {PREFIX}{key}")
+    return name.removeprefix(PREFIX) if name.startswith(PREFIX) else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -132,12 +46,12 @@ class Method:
         options: the filter's options beside K, as pairs.
         before: share tau of the mechanism's boundary by which reports are soft-thresholded before the filter.
         after: the same after the filter, as UPGNet's Theorem 5 has it; the filter is then applied before learning.
-        rounds: how the budget is spent in two rounds, or how people are asked in turn, once each; None where everything
-            is reported at once.
+        asks: how people are asked, as MODULE.CLASS of `graphldp.experiment`; empty where they report everything once.
+        asks_with: the options of it that are not at their defaults, as pairs.
         evidence: what the server gives the model instead of filtered reports, by its registered name; `options` are
             then the evidence's, and with `propagates` its depth K is searched, by the filter without further options.
         axes: what this method searches beside the space that every method has, as (name, values) pairs; the names are
-            those of the search space's further options (`denoise.kind`).
+            those of the search space's further options (`method.kind`).
         grid: what its paper searched, as (name, values) pairs, common axes by their own name: `search.space: paper`.
         learners: the methods among which this one chooses by validation, instead of learning by itself; `A+B` is the
             learner A with the inputs of B beside its own.
@@ -157,7 +71,8 @@ class Method:
     options: tuple[tuple[str, Any], ...] = ()
     before: float = 0.0
     after: float = 0.0
-    rounds: Rounds | Survey | None = None
+    asks: str = ""
+    asks_with: tuple[tuple[str, Any], ...] = ()
     evidence: str = ""
     axes: tuple[tuple[str, tuple[Any, ...]], ...] = ()
     grid: tuple[tuple[str, tuple[Any, ...]], ...] = ()
@@ -169,13 +84,34 @@ class Method:
     reference: str = ""
 
     def __post_init__(self) -> None:
-        if isinstance(self.rounds, Rounds) and (self.before or self.after):
-            raise OptionError(
-                f"method {self.name!r} weighs ranked and random features differently, so no one threshold fits both; "
-                "leave before and after out"
-            )
-        if self.evidence and (isinstance(self.rounds, Rounds) or self.before or self.after):
-            raise OptionError(f"method {self.name!r} has evidence, which takes neither thresholds nor rounds")
+        if self.evidence and (self.before or self.after):
+            raise OptionError(f"method {self.name!r} has evidence, which takes no thresholds")
+
+    @property
+    def asking(self) -> Asking | None:
+        """How people are asked, by this method or by the one of its learners that asks them; None: they report once."""
+        asks, given = (self.asks, self.asks_with) if self.asks else self._asked_by_learner()
+        if not asks:
+            return None
+        module, _, name = asks.partition(".")
+        found: Asking = getattr(import_module(f"graphldp.experiment.{module}"), name)(**dict(given))
+        return found
+
+    def _asked_by_learner(self) -> tuple[str, tuple[tuple[str, Any], ...]]:
+        found = (method(name.partition("+")[0]) for name in self.learners)
+        return next(((one.asks, one.asks_with) for one in found if one.asks), ("", ()))
+
+    def asking_with(self, asking: Asking) -> Method:
+        """Return the recipe with people asked in that way."""
+        module = type(asking).__module__.rpartition(".")[2]
+        given = tuple((one.name, getattr(asking, one.name)) for one in fields(asking))
+        return replace(self, asks=f"{module}.{type(asking).__name__}", asks_with=given)
+
+    @property
+    def calibrates(self) -> bool:
+        """Whether the server's estimate is one of features; else the method learns from answers as they are."""
+        asking = self.asking
+        return asking is None or asking.calibrates
 
     @property
     def threshold(self) -> str:
@@ -204,11 +140,12 @@ class Method:
         return out
 
     def but(self, changes: Mapping[str, Any]) -> Method:
-        """Return the recipe with parts of its calibration changed: `filter`, `before`, `after`, the filter's options.
+        """Return the recipe with parts of it changed: `filter`, `before`, `after`, the filter's options, what is asked.
 
-        `tau` is that of `before` and `after` which the method has; a method of two rounds has those of `Rounds`. With
-        another filter the old one's options are dropped, and K is searched if the new one has it. Of a method with
-        evidence, `evidence` and its options change instead; of one that chooses among learners, what people are asked.
+        `tau` is that of `before` and `after` which the method has. What people are asked is changed by the fields of
+        its `asking`. With another filter the old one's options are dropped, and K is searched if the new one has it. Of
+        a method with evidence, `evidence` and its options change instead of the filter; of one that chooses among
+        learners, what people are asked alone.
         """
         if not changes:
             return self
@@ -220,13 +157,14 @@ class Method:
             return self._other_evidence(dict(changes))
         from graphldp.server import filter_entry
 
-        out, options = self, dict(self.options)
+        out, options, asking = self, dict(self.options), self.asking
         if "filter" in changes:
             depth = "steps" in filter_entry(str(changes["filter"])).options
             out, options = replace(out, filter=str(changes["filter"]), propagates=depth), {}
         for key, value in changes.items():
-            if out.rounds is not None and key in out.round_options():
-                out = replace(out, rounds=out.rounds.but(**{key: value}))
+            if asking is not None and key in out.asking_options():
+                asking = asking.but(**{key: value})
+                out = out.asking_with(asking)
             elif key in ("before", "after", "tau"):
                 if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < 1:
                     raise OptionError(f"{key} is a share tau of the boundary, from 0 to below 1; got {value!r}")
@@ -241,63 +179,46 @@ class Method:
                 raise OptionError("the depth K is searched: set it with --steps, or search.steps in params.yaml")
             elif key != "filter":
                 options[key] = value
+        if (out.before or out.after) and asking is not None and not asking.thresholds:
+            raise OptionError(
+                f"method {self.name!r} asks for some features more often than for others, so no one threshold fits all "
+                "reports; leave before and after out"
+            )
         return replace(out, options=tuple(sorted(options.items())))
 
     def _other_questions(self, changes: dict[str, Any]) -> Method:
         """Return the choice among learners with other questions of those that ask people, and nothing else changed."""
-        survey = self.survey
-        others = [key for key in changes if key not in self.round_options()]
-        if survey is None or others:
+        asking = self.asking
+        others = [key for key in changes if key not in self.asking_options()]
+        if asking is None or others:
             raise OptionError(
                 f"method {self.name!r} is the best of {', '.join(self.learners)}; to change {', '.join(others)}, run "
                 "one of them"
             )
-        return replace(self, rounds=survey.but(**changes))
+        return self.asking_with(asking.but(**changes))
 
     def learner(self, name: str) -> Method:
         """Return one of the learners; one that asks people asks them what this method does."""
         own, _, beside = name.partition("+")
         one = replace(method(own), beside=beside)
-        asks = isinstance(one.rounds, Survey) and isinstance(self.rounds, Survey)
-        return replace(one, rounds=self.rounds) if asks else one
+        return replace(one, asks=self.asks, asks_with=self.asks_with) if one.asks and self.asks else one
 
     def _other_evidence(self, changes: dict[str, Any]) -> Method:
         """Return the recipe with another evidence, or with other options of it; checked against what there is."""
         from graphldp.server.evidence import make_evidence
 
-        asked = {key: changes.pop(key) for key in self.round_options() if key in changes}
-        rounds = None if self.rounds is None else self.rounds.but(**asked)
+        asking = self.asking
+        asked = {key: changes.pop(key) for key in self.asking_options() if key in changes}
+        out = self.asking_with(asking.but(**asked)) if asking is not None and asked else self
         name = str(changes.pop("evidence", self.evidence))
         options = {**(dict(self.options) if name == self.evidence else {}), **changes}
         make_evidence(name, **options)
-        return replace(self, rounds=rounds, evidence=name, options=tuple(sorted(options.items())))
+        return replace(out, evidence=name, options=tuple(sorted(options.items())))
 
-    @property
-    def survey(self) -> Survey | None:
-        """How people are asked one after the other, by this method or by one of those among which it chooses."""
-        found = (method(name.partition("+")[0]).survey for name in self.learners)
-        return self.rounds if isinstance(self.rounds, Survey) else next((one for one in found if one is not None), None)
-
-    @property
-    def asks_in_turn(self) -> bool:
-        """Whether people are asked one after the other."""
-        return self.survey is not None
-
-    @property
-    def rows_under(self) -> str:
-        """The list of params.yaml in which the method's rows stand; empty for a row of every table by itself."""
-        if not self.model:
-            return ""
-        if isinstance(self.rounds, Rounds):
-            return "rounds"
-        if self.asks_in_turn:
-            return "surveys"
-        return "references" if self.mechanisms in (("null",), ("identity",)) else "arms"
-
-    def round_options(self) -> tuple[str, ...]:
-        """Return the names of what can be changed in the rounds, or in the survey; none where there are none."""
-        rounds = self.rounds or self.survey
-        return () if rounds is None else tuple(part.name for part in fields(rounds))
+    def asking_options(self) -> tuple[str, ...]:
+        """Return the names of what can be changed in how people are asked; none where they report everything once."""
+        asking = self.asking
+        return () if asking is None else tuple(part.name for part in fields(asking))
 
     def choose(self, mechanism: str | None) -> str:
         """Return the mechanism to use; one that the method cannot mean is an error."""
@@ -331,8 +252,8 @@ _TOGL: tuple[tuple[str, tuple[Any, ...]], ...] = (
     ("weight_decay", (0.0, 1e-5, 1e-4, 1e-3)),
     ("dropout", (0.0, 1e-3, 1e-2, 1e-1)),
     ("steps", (0,)),  # its K is the depth before scoring; what is learned from is not denoised
-    ("denoise.score_steps", (0, 1, 2, 3, 4, 5)),
-    ("denoise.rho", (0.0, 0.3, 0.5, 0.7, 1.0)),
+    ("method.score_steps", (0, 1, 2, 3, 4, 5)),
+    ("method.rho", (0.0, 0.3, 0.5, 0.7, 1.0)),
 )
 
 
@@ -405,40 +326,40 @@ _METHODS = {
         _structural(
             "labels",
             "Label propagation and the classes at 1 to 4 steps, without the own label, into a perceptron.",
-            ("denoise.decay", (0.02, 0.1, 0.3)),
-            ("denoise.hops", (0, 4)),
+            ("method.decay", (0.02, 0.1, 0.3)),
+            ("method.hops", (0, 4)),
             reference="Zhou et al., NeurIPS 2004",
         ),
         _structural(
             "spectral",
             "The leading eigenvectors of the regularised normalised adjacency, into a perceptron or GCN.",
-            ("denoise.width", (32, 128, 256)),
+            ("method.width", (32, 128, 256)),
             ("train.model", ("mlp", "gcn")),
             reference="Qin & Rohe, NeurIPS 2013",
         ),
         _structural(
             "pagerank",
             "Coordinates of log personalised PageRank, into a perceptron or GCN.",
-            ("denoise.width", (64, 256)),
+            ("method.width", (64, 256)),
             ("train.model", ("mlp", "gcn")),
             reference="Yin & Wei, KDD 2019",
         ),
         _structural(
             "links",
             "To whom a node is linked: the rows of the adjacency matrix at low rank, into a perceptron.",
-            ("denoise.width", (128, 512)),
+            ("method.width", (128, 512)),
             reference="Lim et al., NeurIPS 2021 (LINK)",
         ),
         _structural(
             "surroundings",
             "Labels around a node, coordinates and the degree side by side, into a perceptron.",
-            ("denoise.width", (16, 64, 256)),
-            ("denoise.positions", ("spectral", "links")),
+            ("method.width", (16, 64, 256)),
+            ("method.positions", ("spectral", "links")),
         ),
         _structural(
             "roles",
             "How many neighbours a node has, how many its neighbours have, how close they stand, into a perceptron.",
-            ("denoise.hops", (0, 1, 2)),
+            ("method.hops", (0, 1, 2)),
             reference="Henderson et al., KDD 2011 (ReFeX)",
         ),
         Method(
@@ -450,7 +371,7 @@ _METHODS = {
             filter="none",
             evidence="labels",
             axes=(
-                ("denoise.decay", (0.02, 0.05, 0.1, 0.3, 0.5)),
+                ("method.decay", (0.02, 0.05, 0.1, 0.3, 0.5)),
                 ("train.bias", (True,)),
                 ("train.layers", (1,)),
             ),
@@ -499,7 +420,7 @@ _METHODS = {
             mechanism="mb",
             filter="hoa",
             before=0.5,
-            grid=(*_UPGNET, ("denoise.before", (0.1, 0.3, 0.5, 0.7, 0.9))),
+            grid=(*_UPGNET, ("method.before", (0.1, 0.3, 0.5, 0.7, 0.9))),
             reference="UPGNet, Algorithm 2, order N-H",
         ),
         Method(
@@ -508,7 +429,7 @@ _METHODS = {
             mechanism="mb",
             filter="hoa",
             after=0.5,
-            grid=(*_UPGNET, ("denoise.after", (0.1, 0.3, 0.5, 0.7, 0.9))),
+            grid=(*_UPGNET, ("method.after", (0.1, 0.3, 0.5, 0.7, 0.9))),
             reference="UPGNet, Algorithm 2, order H-N",
         ),
         Method(
@@ -529,7 +450,8 @@ _METHODS = {
             name="togl-fda",
             summary="Two rounds: half the budget finds the features that set classes apart (FDA), half reports them.",
             mechanism="pm",
-            rounds=Rounds(score_by="fda"),
+            asks="rounds.Rounds",
+            asks_with=(("score_by", "fda"),),
             grid=_TOGL,
             reference="TOGL, Eq. 4 to 8, discriminant scores",
         ),
@@ -537,7 +459,8 @@ _METHODS = {
             name="togl-sma",
             summary="Two rounds: half the budget finds the features that an L1 model weighs (SMA), half reports them.",
             mechanism="pm",
-            rounds=Rounds(score_by="sma"),
+            asks="rounds.Rounds",
+            asks_with=(("score_by", "sma"),),
             grid=_TOGL,
             reference="TOGL, Eq. 4 to 8, sparse-model scores",
         ),
@@ -547,9 +470,9 @@ _METHODS = {
             mechanism="privset",
             propagates=False,
             filter="none",
-            rounds=Survey(),
+            asks="survey.Survey",
             evidence="votes",
-            axes=(("denoise.kind", ("fused", "all")), ("train.model", ("posterior", "mlp"))),
+            axes=(("method.kind", ("fused", "all")), ("train.model", ("posterior", "mlp"))),
             model="posterior",
         ),
         Method(

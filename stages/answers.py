@@ -1,13 +1,14 @@
-"""What people have answered who were asked in turn, as an artifact: each of them was asked one question, of several.
+"""What people have answered, as an artifact: what `ldp perturb` writes, whatever it has asked.
 
-Rows are (seed, node) in the order in which people were asked. `question` says which one it was, `index` and `value`
-what a teacher reported of her features, `named` the classes that a voter named. Index holds a feature's number in the
-graph; it is empty where the mechanism reports everything that was asked about.
+Rows are (seed, node) in the order in which people were asked. Where everybody was asked one question, a row is a
+report: `index` and `value`, and `level` where the mechanism reports one. Of several questions, `question` says which
+one it was. `index` then holds a feature's number in the graph; it is empty where every feature was reported that the
+question was about. Values of another type than the first question's stand in their own column, such as `value_int16`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,55 +17,163 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from graphldp.client import Reports
-from graphldp.experiment.survey import VOTE, Question, heard
-from graphldp.server.voting import Surveyed
-from graphldp.stages.artifacts import ParquetSink
-from graphldp.stages.reports import SeedFile
+from graphldp.client import Reports, from_meta
+from graphldp.errors import ArtifactError
+from graphldp.experiment.conversation import Conversation, Once, Question, ask, conversation_of
+from graphldp.experiment.options import Settings, split_facts
+from graphldp.graph import Graph
+from graphldp.jsonable import plain
+from graphldp.ledger import epsilon_text
+from graphldp.methods import Method
+from graphldp.stages.artifacts import ParquetSink, expect
+from graphldp.stages.paths import answers_path, reports_path
+from graphldp.stages.reports import SeedFile, write_reports
 
-__all__ = ["SurveyFile", "write_survey"]
+__all__ = [
+    "AnswersFile",
+    "check_asked",
+    "check_selection",
+    "conversation_in",
+    "make_command",
+    "open_answers",
+    "write_answers",
+]
 
-_COLUMNS = ("seed", "node", "question", "index", "value", "named")
+REPORTS, ANSWERS = "reports", "answers"
 _OWN = ("mechanism", "options", "epsilon", "delta", "dimensions", "m", "low", "high", "claim")
 
+Progress = Callable[[int, int, str], None]
 
-def write_survey(path: Path, seeds: Iterable[tuple[int, Sequence[Question]]], meta: Mapping[str, Any]) -> None:
-    """Write everybody's answers, with what each seed's questions were among the metadata."""
-    found = dict(seeds)
-    asked = {str(seed): {one.name: _facts(one, meta) for one in questions} for seed, questions in found.items()}
-    tables = [_table(seed, questions) for seed, questions in found.items()]
-    with ParquetSink(path, tables[0].schema, {**meta, "questions": asked}) as sink:
+
+def make_command(dataset: str, recipe: Method, mechanism: str, epsilon: float) -> str:
+    """Return the command that asks people for a row; what they report once depends on the mechanism alone."""
+    method = "" if recipe.asking is None else f" --method {recipe.name}"
+    return f"ldp perturb --dataset {dataset}{method} --mechanism {mechanism} --epsilon {epsilon_text(epsilon)}"
+
+
+def open_answers(
+    dataset: str, recipe: Method, mechanism: str, epsilon: float, data: Path, given: Path | None, name: str = ""
+) -> AnswersFile:
+    """Return what people have answered for a row, once it is of what was asked for.
+
+    It is `given`, or stands in its usual place, under the `name` of the row where it answers several questions.
+    """
+    command = make_command(dataset, recipe, mechanism, epsilon)
+    wanted: dict[str, Any] = {"dataset": dataset, "mechanism": mechanism, "epsilon": float(epsilon)}
+    if recipe.asking is None:
+        path, kind = reports_path(data, dataset, mechanism, epsilon), {"kind": REPORTS}
+    else:
+        path = answers_path(data, dataset, name or recipe.cell_name(mechanism), epsilon)
+        kind = {"kind": ANSWERS, "method": recipe.name}
+    file = AnswersFile(given or path, command)
+    expect(file.meta, file.path, command, **kind, **wanted)
+    return file
+
+
+def conversation_in(meta: Mapping[str, Any], graph: Graph, recipe: Method) -> Conversation:
+    """Return what the server makes of an artifact's answers; it asks nobody again."""
+    if recipe.asking is None:
+        return Once(graph=graph, device=from_meta(dict(meta)), settings=Settings())
+    return conversation_of(graph, recipe, meta["mechanism"], float(meta["epsilon"]), Settings(), meta["given"])
+
+
+def check_asked(path: Path, meta: Mapping[str, Any], recipe: Method) -> None:
+    """Refuse answers to other questions than the method asks."""
+    asking = recipe.asking
+    for key, value in plain({} if asking is None else asking.shaping()).items():
+        found = meta["rounds"].get(key)
+        if found != value:
+            raise ArtifactError(
+                f"{path} was asked with {key} {found}, and the method means {value}; say --set method.{key}={found}, "
+                "or ask again with `ldp perturb --method`"
+            )
+
+
+def check_selection(path: Path, facts: Mapping[str, Any], params: Settings) -> None:
+    """Refuse answers to questions that were directed by labels which these parameters' splits hide."""
+    now = split_facts(params)
+    for key in (*now, *(["split"] if "split" not in now else [])):
+        was, value = (found.get(key, "random") for found in (facts, now))
+        if was != value:
+            raise ArtifactError(
+                f"{path} was directed by training labels of other splits: {key} was {was}, and is {value} now; make it "
+                "again from `ldp perturb` on, with the same parameters"
+            )
+
+
+def write_answers(
+    path: Path,
+    conversation: Conversation,
+    content: str,
+    seeds: Sequence[int],
+    further: Mapping[str, Any] | None = None,
+    progress: Progress | None = None,
+) -> Path:
+    """Ask everybody for each seed, and write the answers; `content` is the graph's hash, `further` more metadata."""
+    meta = {**conversation.meta(content, seeds), **(further or {})}
+    words = f"{meta['mechanism']} at epsilon {epsilon_text(float(meta['epsilon']))}"
+
+    def asked() -> Iterator[tuple[int, tuple[Question, ...]]]:
+        for count, seed in enumerate(meta["seeds"], start=1):
+            yield seed, ask(conversation, seed)
+            if progress:
+                progress(count, len(meta["seeds"]), words)
+
+    if meta["kind"] == REPORTS:
+        write_reports(path, ((seed, only.answers) for seed, (only,) in asked()), meta)
+        return path
+    tables, facts = [], {}
+    for seed, questions in asked():
+        facts[str(seed)] = {one.name: _facts(one, meta) for one in questions}
+        tables.append(_table(seed, questions))
+    with ParquetSink(path, tables[0].schema, {**meta, "questions": facts}) as sink:
         for table in tables:
             sink.write(table)
+    return path
 
 
 def _facts(question: Question, meta: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what a question adds to the survey's facts: all of a vote's, and in what else it differs."""
+    """Return what a question adds to the artifact's facts: in what it differs, or all of what is no mechanism."""
     own = dict(question.answers.meta)
-    if question.name == VOTE:
-        return own
-    differs = {key: own[key] for key in _OWN if own[key] != meta[key]}
+    if "question" not in own:
+        own = {key: value for key, value in own.items() if key not in _OWN or plain(value) != plain(meta[key])}
     every = len(question.features) == meta["dimensions"]
-    return differs | ({} if every else {"features": question.features.tolist()})
+    return own if every else {**own, "features": question.features.tolist()}
+
+
+def _columns(questions: Sequence[Question]) -> dict[str, str]:
+    """Return in which column the values of each question stand."""
+    first = questions[0].answers.value.dtype
+    return {
+        one.name: "value" if one.answers.value.dtype == first else f"value_{one.answers.value.dtype}"
+        for one in questions
+    }
 
 
 def _table(seed: int, questions: Sequence[Question]) -> pa.Table:
     people = [len(one.people) for one in questions]
-    index, value, named = [], [], []
-    width = questions[0].answers.value.dtype
-    for one in questions:
-        answers, count = one.answers, len(one.people)
-        vote = one.name == VOTE
-        index.append(_nulls(count, pa.int32()) if vote or answers.index is None else _lists(_numbers(one)))
-        value.append(_nulls(count, pa.from_numpy_dtype(width)) if vote else _lists(np.asarray(answers.value)))
-        named.append(_lists(np.asarray(answers.value)) if vote else _nulls(count, pa.int16()))
-    columns = (
-        pa.array(np.full(sum(people), seed, dtype=np.int32)),
-        pa.array(np.concatenate([one.people for one in questions]).astype(np.int32)),
-        pa.array([one.name for one, count in zip(questions, people, strict=True) for _ in range(count)]),
-        *(pa.concat_arrays(parts) for parts in (index, value, named)),
+    columns: dict[str, Any] = {
+        "seed": pa.array(np.full(sum(people), seed, dtype=np.int32)),
+        "node": pa.array(np.concatenate([one.people for one in questions]).astype(np.int32)),
+        "question": pa.array([one.name for one, count in zip(questions, people, strict=True) for _ in range(count)]),
+    }
+    if any(one.answers.level is not None for one in questions):
+        levels = [pa.nulls(len(one.people), pa.int32()) if one.answers.level is None
+                  else pa.array(one.answers.level.astype(np.int32)) for one in questions]  # fmt: skip
+        columns["level"] = pa.concat_arrays(levels)
+    columns["index"] = pa.concat_arrays(
+        [_nulls(one, pa.int32()) if one.answers.index is None else _lists(_numbers(one)) for one in questions]
     )
-    return pa.table(dict(zip(_COLUMNS, columns, strict=True)))
+    place = _columns(questions)
+    for name, dtype in {place[one.name]: one.answers.value.dtype for one in questions}.items():
+        values = [
+            _lists(np.asarray(one.answers.value))
+            if place[one.name] == name
+            else _nulls(one, pa.from_numpy_dtype(dtype))
+            for one in questions
+        ]
+        columns[name] = pa.concat_arrays(values)
+    return pa.table(columns)
 
 
 def _numbers(question: Question) -> NDArray[np.int32]:
@@ -79,43 +188,57 @@ def _lists(rows: NDArray[Any]) -> pa.ListArray:
     return pa.ListArray.from_arrays(offsets, pa.array(np.ascontiguousarray(rows).reshape(-1)))
 
 
-def _nulls(count: int, kind: pa.DataType) -> pa.ListArray:
-    return pa.nulls(count, pa.list_(kind))
+def _nulls(question: Question, kind: pa.DataType) -> pa.ListArray:
+    return pa.nulls(len(question.people), pa.list_(kind))
 
 
-class SurveyFile(SeedFile):
-    """A Survey artifact."""
+class AnswersFile(SeedFile):
+    """An artifact of answers."""
 
-    kind = "survey"
+    kinds = (REPORTS, ANSWERS)
 
     def questions(self, seed: int) -> tuple[Question, ...]:
-        """Return what was asked for one seed, and what people said."""
+        """Return what was asked for one seed, and what people answered."""
+        if self.meta["kind"] == REPORTS:
+            answers = self.load(seed)
+            people, features = np.arange(answers.nodes), np.arange(self.meta["dimensions"])
+            return (Question(name="features", people=people, features=features, answers=answers),)
         table, asked = self.group(seed), self.meta["questions"][str(seed)]
         order = pc.unique(table["question"]).to_pylist()
         return tuple(
-            self._question(name, asked[name], table.filter(pc.equal(table["question"], name))) for name in order
+            self._question(name, dict(asked[name]), table.filter(pc.equal(table["question"], name))) for name in order
         )
 
-    def _question(self, name: str, facts: Mapping[str, Any], part: pa.Table) -> Question:
-        people = np.asarray(part["node"].to_numpy(), dtype=np.int64)
-        features = np.asarray(facts.get("features", range(self.meta["dimensions"])), dtype=np.int64)
-        if name == VOTE:
-            answers = Reports(value=self.rectangle(part, "named"), meta=facts)
-            return Question(name=name, people=people, features=features, answers=answers)
+    def _question(self, name: str, facts: dict[str, Any], part: pa.Table) -> Question:
+        features = np.asarray(facts.pop("features", range(self.meta["dimensions"])), dtype=np.int64)
+        meta = facts if "question" in facts else {**{key: self.meta[key] for key in _OWN}, **facts}
         index = None
         if not part["index"].null_count:
             numbers = self.rectangle(part, "index")
             index = np.where(numbers < 0, -1, np.searchsorted(features, numbers)).astype(np.int32)
-        meta = {key: facts.get(key, self.meta[key]) for key in _OWN}
+        values = [one for one in part.column_names if one.startswith("value") and not part[one].null_count]
+        level = part["level"].to_numpy() if "level" in part.column_names and not part["level"].null_count else None
         answers = Reports(
-            index=index, value=self.rectangle(part, "value"), meta={**meta, "epsilon": float(meta["epsilon"])}
+            index=index,
+            value=self.rectangle(part, values[0]),
+            level=level,
+            meta={**meta, "epsilon": float(meta["epsilon"])},
         )
+        people = np.asarray(part["node"].to_numpy(), dtype=np.int64)
         return Question(name=name, people=people, features=features, answers=answers)
 
-    def load(self, seed: int) -> Surveyed:
-        """Return what a learner gets of one seed's survey."""
-        return heard(self.questions(seed), int(self.meta["nodes"]), int(self.meta["dimensions"]))
-
-    def more(self, option: str) -> str:
-        """Return what to do for more seeds."""
-        return f"ask again with {option}, for example `{self.make} {option}`"
+    def load(self, seed: int) -> Reports:
+        """Return the reports of one seed, where everybody was asked once."""
+        if self.meta["kind"] != REPORTS:
+            raise ArtifactError(
+                f"{self.path} holds answers to several questions, of method {self.meta['method']}; give what people "
+                f"report once, as `ldp perturb --mechanism {self.meta['mechanism']}` writes it"
+            )
+        table = self.group(seed)
+        columns = table.column_names
+        return Reports(
+            index=self.rectangle(table, "index") if "index" in columns else None,
+            value=self.rectangle(table, "value"),
+            level=table.column("level").to_numpy() if "level" in columns else None,
+            meta={**self.meta, "epsilon": float(self.meta["epsilon"])},
+        )

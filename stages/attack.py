@@ -46,12 +46,12 @@ from graphldp.ledger import epsilon_text
 from graphldp.randomness import generator
 from graphldp.server import kprop, rectify
 from graphldp.splits import Split
+from graphldp.stages.answers import AnswersFile
 from graphldp.stages.artifacts import write_text
 from graphldp.stages.graphs import read_graph
 from graphldp.stages.params import Params
 from graphldp.stages.paths import graph_dir
 from graphldp.stages.perturb import check_nodes
-from graphldp.stages.reports import ReportsFile
 
 __all__ = [
     "ATTRIBUTES",
@@ -256,12 +256,13 @@ def attack_file(
     progress: Progress | None = None,
 ) -> list[AttackRow]:
     """Return the row of an artifact's reports: of its final seeds, at most as many as `params` has."""
-    file = ReportsFile(path, "ldp perturb")
+    file = AnswersFile(path, "ldp perturb")
     graph = read_graph(graph_dir(data, str(file.meta["dataset"])))
     check_nodes(path, file.meta, graph, "attack them beside the graph that they were made from")
-    if "rankings" in file.meta["options"]:
+    if file.meta["kind"] != "reports":
         raise OptionError(
-            f"{path} is a second round, which shows some attributes more than others: `ldp selection` compares these"
+            f"{path} holds answers to several questions, which may show some attributes more than others: `ldp "
+            "selection` compares these"
         )
     seeds = [seed for seed in file.meta["seeds"] if seed >= 0][: params.seeds]
     if not seeds:

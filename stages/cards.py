@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from graphldp.client import from_meta
 from graphldp.client.levels import Personalised
 from graphldp.experiment.options import INDUCTIVE
 from graphldp.jsonable import plain
@@ -20,7 +21,6 @@ from graphldp.measures import Measure, measures_of
 from graphldp.stages.artifacts import read_meta, read_table
 from graphldp.stages.params import Params
 from graphldp.stages.paths import runs_path
-from graphldp.stages.stored import stored_device
 
 __all__ = ["Floor", "card_text", "floor_of"]
 
@@ -141,7 +141,7 @@ def _draws(ledger: Ledger) -> list[str]:
 
 def _levels(reports: Mapping[str, Any]) -> str:
     """Return the budget of each level, where people have levels."""
-    device = stored_device(reports)
+    device = from_meta(dict(reports))
     if not isinstance(device, Personalised):
         return ""
     return ", ".join(f"level {level}: {number(budget)}" for level, budget in enumerate(device.budgets, start=1))
@@ -224,16 +224,16 @@ def _commands(about: Mapping[str, Any], meta: Mapping[str, Any], params: Params)
     seeds = f"--seeds {params.seeds} --search-seeds {params.search.seeds} --seed {params.seed}"
     split = "" if params.train.split == "random" else f" --split {params.train.split}"
     options = [f"--{key.replace('_', '-')} {value}" for key, value in sorted(meta["options"].items()) if key == "m"]
+    asked = cell if "rounds" in meta else f"--dataset {dataset} --mechanism {mechanism} --epsilon {epsilon}"
+    asked += "".join(f" --set {quote(f'method.{key}={value}')}" for key, value in meta.get("rounds", {}).items())
     lines = [
         _graph_command(about, dataset),
-        " ".join([f"ldp perturb --dataset {dataset} --mechanism {mechanism} --epsilon {epsilon}", seeds, *options]),
+        " ".join([f"ldp perturb {asked}", seeds, *options]),
         f"ldp denoise {cell}",
         f"ldp train {cell} --task {meta['task']}{split} --seeds {params.seeds} --seed {params.seed} "
         "--save-model FOLDER",
     ]
-    if "rounds" in meta:
-        lines[1] = "# two rounds: ldp perturb, ldp select and ldp perturb --directed, as docs/selection.md has them"
-    elif not meta["random"]["reproducible"]:
+    if not meta["random"]["reproducible"]:
         lines[1] = "# the reports came from people's devices, and are not drawn again"
     record = {"search": meta["search"], "train": meta["train"], "options": meta["options"]}
     return (

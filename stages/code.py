@@ -20,7 +20,7 @@ from graphldp.stages.artifacts import write_json
 
 __all__ = ["KINDS", "bare", "code", "code_hash", "hashes"]
 
-KINDS = ("download", "perturb", "select", "denoise", "survey", "train", "evaluate")
+KINDS = ("download", "perturb", "denoise", "train", "evaluate")
 _LIBRARY, _STAGES = "graphldp", "graphldp.stages"
 
 

@@ -1,8 +1,9 @@
-"""Stage denoise: Reports in, Calibrated out. The server's side begins here; all of it is post-processing."""
+"""Stage denoise: answers in, Calibrated out. The server's side begins here; all of it is post-processing."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -10,18 +11,16 @@ import numpy as np
 import pyarrow as pa
 
 from graphldp import __version__, methods
-from graphldp.client import from_meta
 from graphldp.errors import OptionError
-from graphldp.experiment.estimates import calibration_of, estimate_of
+from graphldp.experiment.estimates import calibration_of
 from graphldp.ledger import epsilon_text
 from graphldp.server import Estimate, Filtered
-from graphldp.stages.artifacts import ParquetSink, expect, file_hash
+from graphldp.stages.answers import check_asked, conversation_in, open_answers
+from graphldp.stages.artifacts import ParquetSink, file_hash
 from graphldp.stages.graphs import read_graph
-from graphldp.stages.paths import calibrated_path, graph_dir, reports_path
+from graphldp.stages.paths import calibrated_path, graph_dir
 from graphldp.stages.perturb import check_nodes
-from graphldp.stages.perturb import make_command as perturb_command
-from graphldp.stages.reports import CARRIED, CalibratedFile, ReportsFile, write_calibrated
-from graphldp.stages.rounds import denoise_rounds
+from graphldp.stages.reports import CARRIED, CalibratedFile, write_calibrated
 
 __all__ = ["denoise", "make_command", "materialize"]
 
@@ -45,56 +44,49 @@ def denoise(
     steps: Sequence[int],
     changes: Mapping[str, Any] | None = None,
     reports: Path | None = None,
-    first: Path | None = None,
     output: Path | None = None,
     progress: Progress | None = None,
 ) -> Path:
-    """Rectify every seed's reports and write them with the filter that the method means.
+    """Rectify every seed's answers and write them with the filter that the method means.
 
-    `changes` replace parts of the method's calibration: `filter`, `before`, `after`, and the filter's own options.
-    A method of two rounds has two Reports artifacts: `first`, and `reports` for the second; `epsilon` is of both.
+    `changes` replace parts of the method: `filter`, `before`, `after`, the filter's own options, and what of the way of
+    asking comes after the answers. `reports` is what `ldp perturb` wrote, where it is not in its usual place.
     """
-    recipe = methods.method(method)
-    if not recipe.model:
+    if not methods.method(method).model:
         raise OptionError(f"method {method!r} sends nothing, so there is nothing to denoise")
-    recipe = recipe.but(changes or {})
+    recipe = methods.method(method).but(changes or {})
     mechanism = recipe.choose(mechanism)
-    if recipe.asks_in_turn:
+    if not recipe.calibrates:
         raise OptionError(
-            f"method {method!r} asks people one after the other, and learns from their votes as they are: train from "
-            f"what `ldp survey --method {method}` writes"
+            f"method {method!r} learns from answers as they are, so nothing is calibrated: train from what `ldp "
+            f"perturb --method {method}` writes"
         )
-    if recipe.rounds is not None:
-        return denoise_rounds(
-            dataset, recipe, mechanism, epsilon, data=data, steps=steps, first=first, reports=reports, output=output,
-            progress=progress,
-        )  # fmt: skip
-    if first is not None:
-        raise OptionError(f"method {method!r} has one round: leave --first out, and give its reports with --reports")
-    command = perturb_command(dataset, mechanism, epsilon)
-    path = reports or reports_path(data, dataset, mechanism, epsilon)
-    source = ReportsFile(path, command)
-    expect(source.meta, path, command, kind="reports", dataset=dataset, mechanism=mechanism, epsilon=float(epsilon))
-    device = from_meta(source.meta)
+    source = open_answers(dataset, recipe, mechanism, epsilon, data, reports)
+    changes = {**source.meta.get("changes", {}), **(changes or {})}
+    recipe = methods.method(method).but(changes)
+    check_asked(source.path, source.meta, recipe)
     graph = read_graph(graph_dir(data, dataset))
-    tried = recipe.steps(tuple(steps))
-    filters = [calibration_of(recipe, k, device, graph) for k in tried]
+    check_nodes(source.path, source.meta, graph, f"make it again with `{source.make}`")
+    asked, tried = conversation_in(source.meta, graph, recipe), recipe.steps(tuple(steps))
+    filters = [calibration_of(recipe, k, asked.device, graph) for k in tried]
     meta: dict[str, Any] = {
         "kind": "calibrated",
         "method": method,
         "name": recipe.cell_name(mechanism),
-        "fill": device.fill_value,
+        "fill": asked.device.fill_value,
         "steps": list(tried),
         "filters": [one.meta() for one in filters],
-        "reports": file_hash(path),
+        "reports": file_hash(source.path),
         "library": __version__,
         **{key: source.meta[key] for key in CARRIED},
         **changed(recipe, changes),
+        **({} if recipe.asking is None else {"rounds": asdict(recipe.asking)}),
+        **{key: source.meta[key] for key in ("selection",) if key in source.meta},
     }
 
     def runs() -> Iterator[tuple[int, Estimate]]:
         for count, seed in enumerate(source.meta["seeds"], start=1):
-            yield seed, estimate_of(source.load(seed), filters[0])
+            yield seed, asked.estimate(source.questions(seed), filters[0])
             if progress:
                 progress(count, len(source.meta["seeds"]), f"{mechanism} at epsilon {epsilon_text(epsilon)}")
 

@@ -45,6 +45,7 @@ from graphldp.stages.tables import (
     number,
     plots_text,
 )
+from graphldp.stages.traces import FILE, grid_hash
 
 __all__ = ["Progress", "degenerate", "evaluate", "measure", "printed_of", "told_apart", "write"]
 
@@ -120,7 +121,13 @@ def measure(
     notes = []
     if printed.missing:
         notes.append(f"No folder {papers.name!r} of papers was found, so no paper's number stands beside ours.")
-    return Result(sections=tuple(sections), bootstrap=bootstrap, notes=tuple(notes), version=__version__)
+    metas = [index[_key(cell, params.of(cell).train.task)][1] for cell in cells]
+    made = {
+        "code": sorted({str(meta.get("code", "")) for meta in metas}),
+        "graphs": {str(meta["dataset"]): meta["input"] for meta in metas},
+        "grid": grid_hash(params),
+    }
+    return Result(sections=tuple(sections), bootstrap=bootstrap, notes=tuple(notes), version=__version__, made=made)
 
 
 def write(result: Result, results: Path) -> list[Path]:
@@ -140,8 +147,9 @@ def write(result: Result, results: Path) -> list[Path]:
     }
     for name, text in texts.items():
         write_text(results / name, text)
+    write_json(results / FILE, result.made)
     write_json(results / "metrics.json", metrics(result))
-    return [*(results / name for name in texts), results / "metrics.json"]
+    return [*(results / name for name in texts), results / FILE, results / "metrics.json"]
 
 
 def _key(cell: Cell, task: str) -> _Key:
@@ -231,7 +239,7 @@ def _section(dataset: str, setting: Axes, runs: list[_Runs], bootstrap: Bootstra
     missing = [method for method in (MAJORITY, STRUCTURE, NONPRIV) if method not in by_method]
     if missing:
         raise DataError(
-            f"a table of {dataset} needs its floor and ceiling, and references lacks {', '.join(missing)}; "
+            f"a table of {dataset} needs its floor and ceiling, and lacks {', '.join(missing)}; "
             "add it to references in params.yaml"
         )
     floor, ceiling = by_method[STRUCTURE], by_method[NONPRIV]

@@ -1,46 +1,47 @@
-"""A whole grid in one process, without DVC: every cell's runs are an artifact, and what is there is not made again.
+"""A whole grid without DVC: every cell's runs are an artifact, and what is there is not made again.
 
 A cell is computed as `ldp run` does it, in memory, with the numbers that the pipeline gives for the same parameters.
+Several processes share the cells of a grid: each takes one that nobody has claimed. A cell is trained on one thread,
+so that its numbers are the same whatever the number of processes.
 """
 
 from __future__ import annotations
 
 import dataclasses
-import hashlib
 import json
+import multiprocessing
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from graphldp import __version__, methods
+from graphldp import methods
 from graphldp.errors import ArtifactError, OptionError, unknown_name
-from graphldp.experiment.cell import learn_cell, learn_majority
-from graphldp.experiment.options import report_seeds
-from graphldp.experiment.plan import Devices, plan_of
+from graphldp.experiment.cell import learn_majority
+from graphldp.experiment.plan import Devices, Source, plan_of
 from graphldp.experiment.plan import Plan as Points
 from graphldp.experiment.resources import Resources
 from graphldp.graph import Graph
-from graphldp.jsonable import plain
 from graphldp.ledger import epsilon_text
+from graphldp.stages.answers import AnswersFile
 from graphldp.stages.artifacts import read_meta, write_json
 from graphldp.stages.backgrounds import backgrounds_of
-from graphldp.stages.code import code_hash
+from graphldp.stages.cells import Cells, cell_mark, mark_of
 from graphldp.stages.download import obtain
 from graphldp.stages.evaluate import measure, write
 from graphldp.stages.floors import Floors
 from graphldp.stages.graphs import graph_hash, read_graph, read_graph_meta
-from graphldp.stages.grids import Experiment
 from graphldp.stages.params import Cell, Params, value_text
-from graphldp.stages.paths import graph_dir
+from graphldp.stages.paths import answers_of, calibrated_of, cell_path, graph_dir
+from graphldp.stages.reports import CalibratedFile
+from graphldp.stages.runs import found_meta, runs_meta, write_runs
+from graphldp.stages.stored import Answered, Stored
 from graphldp.stages.tables import Result
-from graphldp.stages.train import found_meta, runs_meta, write_runs
 
 __all__ = [
     "Plan",
     "Spent",
-    "cell_path",
     "cell_title",
     "choose",
     "home",
@@ -52,16 +53,21 @@ __all__ = [
 ]
 
 Progress = Callable[[int, int, str], None]
+_LOOK_SECONDS = 0.5  # how often a process that has nothing left to claim looks whether the others are done
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """What is to be done: every chosen cell, where its runs are to stand, and whether they are there."""
+    """What is to be done: every chosen cell, where its runs are to stand, and whether they are there.
 
-    experiment: Experiment
+    `artifacts` says whether rows are learned from what `ldp perturb` and `ldp denoise` have written, or in memory.
+    """
+
+    experiment: Params
     cells: tuple[Cell, ...]
     paths: tuple[Path, ...]
     done: tuple[bool, ...]
+    artifacts: bool = False
 
     @property
     def todo(self) -> tuple[Cell, ...]:
@@ -69,19 +75,13 @@ class Plan:
         return tuple(cell for cell, done in zip(self.cells, self.done, strict=True) if not done)
 
 
-def home(data: Path, experiment: Experiment) -> Path:
+def home(data: Path, experiment: Params) -> Path:
     """Return the folder of an experiment's runs; below it they stand as the pipeline's do below `data`."""
-    return data / "experiments" / experiment.name
+    return data / "experiments" / experiment.name if experiment.name else data
 
 
-def cell_path(folder: Path, cell: Cell) -> Path:
-    """Return the file of a cell's runs."""
-    place = [*(f"{name}={value_text(value)}" for name, value in cell.axes), f"eps={epsilon_text(cell.epsilon)}"]
-    return folder / "runs" / cell.graph / cell.name / f"{','.join(place)}.parquet"
-
-
-def choose(experiment: Experiment, only: Sequence[str]) -> tuple[Cell, ...]:
-    """Return the cells that `only` leaves: each is KEY=VALUE[,VALUE...], KEY a dataset, an arm, epsilon or an axis.
+def choose(experiment: Params, only: Sequence[str]) -> tuple[Cell, ...]:
+    """Return the cells that `only` leaves: each is KEY=VALUE[,VALUE...], KEY a dataset, a row, epsilon or an axis.
 
     What compares, the floor and the ceiling of every table that is left, stays.
     """
@@ -90,7 +90,7 @@ def choose(experiment: Experiment, only: Sequence[str]) -> tuple[Cell, ...]:
         key, equals, wanted = text.partition("=")
         if not (equals and wanted):
             raise OptionError(f"--only takes KEY=VALUE, got {text!r}")
-        keys = {"dataset", "arm", "epsilon", *experiment.vary, *(_short(name) for name in experiment.vary)}
+        keys = {"dataset", "row", "epsilon", *experiment.vary, *(_short(name) for name in experiment.vary)}
         if key not in keys:
             raise unknown_name("key of --only", key, keys)
         there = {value for cell in experiment.cells() if (value := _value(cell, key)) is not None}
@@ -99,8 +99,8 @@ def choose(experiment: Experiment, only: Sequence[str]) -> tuple[Cell, ...]:
             if value not in there:
                 raise unknown_name(key, value, there)
         cells = [cell for cell in cells if _value(cell, key) in {None, *values}]
-    if only and not any(_is_arm(cell) for cell in cells):
-        raise OptionError(f"--only {' --only '.join(only)} leaves no arm")
+    if only and not any(_is_row(cell) for cell in cells):
+        raise OptionError(f"--only {' --only '.join(only)} leaves no row")
     return tuple(cells)
 
 
@@ -108,7 +108,7 @@ def _short(name: str) -> str:
     return name.rpartition(".")[2]
 
 
-def _is_arm(cell: Cell) -> bool:
+def _is_row(cell: Cell) -> bool:
     return cell.method not in ("majority", "structure", "nonpriv")
 
 
@@ -116,10 +116,10 @@ def _value(cell: Cell, key: str) -> str | None:
     """Return what a cell has for a key of `--only`; None where the key cannot leave it out."""
     if key == "dataset":
         return cell.dataset
-    if key in ("arm", "epsilon"):
-        if not _is_arm(cell):
+    if key in ("row", "epsilon"):
+        if not _is_row(cell):
             return None
-        return cell.name if key == "arm" else epsilon_text(cell.epsilon)
+        return cell.name if key == "row" else epsilon_text(cell.epsilon)
     for name, value in cell.axes:
         if key in (name, _short(name)):
             return value_text(value)
@@ -127,14 +127,18 @@ def _value(cell: Cell, key: str) -> str | None:
 
 
 def plan(
-    experiment: Experiment,
+    experiment: Params,
     data: Path,
     only: Sequence[str] = (),
     progress: Progress | None = None,
     *,
     fetch: bool = True,
+    artifacts: bool = False,
 ) -> Plan:
-    """Return what is to be done. With `fetch`, graphs that are not there are downloaded first."""
+    """Return what is to be done. With `fetch`, graphs that are not there are downloaded first.
+
+    With `artifacts`, rows are learned from what `ldp perturb` and `ldp denoise` have written, else in memory.
+    """
     cells = choose(experiment, only)
     folder = home(data, experiment)
     if fetch:
@@ -142,12 +146,13 @@ def plan(
             if cell.data or not graph_dir(data, cell.graph).exists():
                 name = cell.graph if cell.data else None
                 obtain(cell.dataset, data, settings=cell.data, name=name, progress=progress)
+    work = _Work(experiment, data, artifacts)
     paths = [cell_path(folder, cell) for cell in cells]
     done = [
-        graph_dir(data, cell.graph).exists() and _is_there(path, _mark(experiment, cell, data))
+        graph_dir(data, cell.graph).exists() and _is_there(path, work.mark(cell))
         for cell, path in zip(cells, paths, strict=True)
     ]
-    return Plan(experiment=experiment, cells=cells, paths=tuple(paths), done=tuple(done))
+    return Plan(experiment=experiment, cells=cells, paths=tuple(paths), done=tuple(done), artifacts=artifacts)
 
 
 def _is_there(path: Path, mark: str) -> bool:
@@ -160,26 +165,166 @@ def _is_there(path: Path, mark: str) -> bool:
         return False
 
 
-def run_cells(what: Plan, data: Path, device: str = "auto", progress: Progress | None = None) -> None:
-    """Compute every cell that is not there. Stopped, it goes on with the cell that it was in.
+class _Work:
+    """The cells of a grid, with the graph of the last one and what its floor's learners have made of it."""
+
+    def __init__(self, experiment: Params, data: Path, artifacts: bool) -> None:
+        self.experiment, self.data, self.artifacts = experiment, data, artifacts
+        self._graph: tuple[str, Graph, str, Resources] | None = None
+        self._marks: dict[str, str] = {}
+
+    def graph(self, cell: Cell) -> tuple[Graph, str, Resources]:
+        """Return a cell's graph, its hash, and what was computed on it."""
+        if self._graph is None or self._graph[0] != cell.graph:
+            folder = graph_dir(self.data, cell.graph)
+            self._graph = (cell.graph, read_graph(folder), graph_hash(folder), Resources(memo=Floors(self.data)))
+        return self._graph[1:]
+
+    def points(self, cell: Cell) -> Points | None:
+        """Return what a cell is to try; None for one of which nothing is learned."""
+        recipe = methods.method(cell.method).but(cell.changes)
+        if not recipe.model:
+            return None
+        params, graph = self.experiment.of(cell), self.graph(cell)[0]
+        source: Source
+        if self.artifacts and recipe.calibrates:
+            make = f"ldp denoise --grid FILE --dataset {cell.dataset}"
+            source = Stored(graph=graph, file=CalibratedFile(calibrated_of(self.data, cell), make), params=params)
+        elif self.artifacts:
+            make = f"ldp perturb --grid FILE --dataset {cell.dataset}"
+            source = Answered(graph=graph, file=AnswersFile(answers_of(self.data, cell), make), params=params)
+        else:
+            source = Devices(
+                graph=graph,
+                recipe=recipe,
+                mechanism=cell.mechanism,
+                epsilon=cell.epsilon,
+                options=cell.options,
+                params=params,
+            )
+        try:
+            return plan_of(source, params)
+        except OptionError as error:
+            raise OptionError(f"{self.experiment.name}: {cell_title(cell)}: {error}") from None
+
+    def mark(self, cell: Cell) -> str:
+        """Return a hash of all that decides a cell's numbers and its name."""
+        key = repr(cell)
+        if key not in self._marks:
+            self._marks[key] = self._marked(cell)
+        return self._marks[key]
+
+    def _marked(self, cell: Cell) -> str:
+        points, params = self.points(cell), self.experiment.of(cell)
+        content = self.graph(cell)[1]
+        if points is None:
+            return mark_of([cell.name, params.seed, params.seeds, dataclasses.asdict(params.train)], content)
+        return mark_of([cell.name, list(cell.axes), cell_mark(points, params, content)], content)
+
+    def compute(self, cell: Cell, path: Path, device: str, progress: Progress | None) -> None:
+        """Write a cell's runs."""
+        folder, params = graph_dir(self.data, cell.graph), self.experiment.of(cell)
+        start, cpu = time.perf_counter(), time.process_time()
+        points, own = self.points(cell), methods.method(cell.method)
+        graph, content, resources = self.graph(cell)
+        if points is None:
+            result = learn_majority(graph, params)
+            meta = runs_meta(graph, folder, own, "none", 0.0, cell.name, params)
+        else:
+            result = Cells(self.data).learn(
+                graph, points, params, content, device=device, resources=resources, progress=progress
+            )
+            assert result.setup is not None
+            reports = result.setup.meta(content, params.draws)
+            recipe = own if own.learners else result.setup.recipe  # the row is not the learner that was chosen for it
+            meta = runs_meta(graph, folder, recipe, cell.mechanism, cell.epsilon, cell.name, params, reports)
+            meta |= found_meta(points, result, meta["search"])
+        meta |= {
+            "experiment": self.experiment.name,
+            "axes": dict(cell.axes),
+            "changes": dict(cell.changes),
+            "fingerprint": self.mark(cell),
+        }
+        write_runs(path, result, meta)
+        facts = {"seconds": round(time.perf_counter() - start, 3), "device": device, "threads": 1}
+        write_json(path.with_suffix(".time.json"), facts | {"cpu_seconds": round(time.process_time() - cpu, 3)})
+
+
+def run_cells(what: Plan, data: Path, device: str = "auto", progress: Progress | None = None, *, jobs: int = 1) -> None:
+    """Compute every cell that is not there, on `jobs` processes. Stopped, they go on with the cells that they were in.
 
     Progress is counted in runs' epochs, weighted by the size of the graph, so that the time left is a fair guess.
     """
-    folder = home(data, what.experiment)
-    weights = [_weight(data, cell) for cell in what.todo]
-    total, before = sum(weights), 0
-    _check(what, data)  # whatever is wrong with a cell shows before the first one is trained
-    graphs: dict[str, Graph] = {}
-    resources = Resources(memo=Floors(data))
-    for number, (cell, weight) in enumerate(zip(what.todo, weights, strict=True), start=1):
-        if cell.graph not in graphs:
-            graphs = {cell.graph: read_graph(graph_dir(data, cell.graph))}
-        words = f"{number} of {len(what.todo)}: {cell_title(cell)}"
-        _compute(
-            what.experiment, cell, graphs[cell.graph], data, cell_path(folder, cell), device, resources,
-            _part(progress, before, weight, total, words),
-        )  # fmt: skip
-        before += weight
+    work = _Work(what.experiment, data, what.artifacts)
+    for cell in what.todo:  # whatever is wrong with a cell shows before the first one is trained
+        work.points(cell)
+    if jobs < 1:
+        raise OptionError(f"jobs must be at least 1, got {jobs}")
+    others = [
+        multiprocessing.get_context("spawn").Process(target=_helper, args=(what, data, device), daemon=True)
+        for _ in range(min(jobs, len(what.todo)) - 1)
+    ]
+    for one in others:
+        one.start()
+    try:
+        _share(what, work, data, device, progress)
+        for one in others:
+            one.join()
+    finally:
+        for one in others:
+            if one.is_alive():
+                one.terminate()
+                one.join()
+
+
+def _helper(what: Plan, data: Path, device: str) -> None:
+    """Work on the cells of a plan in another process; what is wrong with one, the first process says."""
+    import contextlib
+    import signal
+
+    def stop(number: int, frame: Any) -> None:
+        raise KeyboardInterrupt
+
+    signal.signal(signal.SIGTERM, stop)
+    with contextlib.suppress(KeyboardInterrupt, Exception):
+        _share(what, _Work(what.experiment, data, what.artifacts), data, device, None)
+
+
+def _share(what: Plan, work: _Work, data: Path, device: str, progress: Progress | None) -> None:
+    """Compute the cells that nobody else has claimed, until all are there."""
+    import torch
+
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        _work_through(what, work, data, device, progress)
+    finally:
+        torch.set_num_threads(threads)
+
+
+def _work_through(what: Plan, work: _Work, data: Path, device: str, progress: Progress | None) -> None:
+    folder, cells = home(data, what.experiment), Cells(data)
+    weights = {cell_path(folder, cell): _weight(data, cell) for cell in what.todo}
+    total = sum(weights.values())
+    left = [(cell, cell_path(folder, cell), work.mark(cell)) for cell in what.todo]
+    count = done = 0
+    while left:
+        claimed = []
+        for cell, path, mark in left:
+            points = work.points(cell)
+            if points is not None and not cells.free(cell_mark(points, what.experiment.of(cell), work.graph(cell)[1])):
+                claimed.append((cell, path, mark))  # by another process: it may be done when the others are
+                continue
+            count += 1
+            words = f"{count} of {len(what.todo)}: {cell_title(cell)}"
+            if not _is_there(path, mark):
+                work.compute(cell, path, device, _part(progress, done, weights[path], total, words))
+            done += weights[path]
+            if progress is not None:
+                progress(done, total, words)
+        if len(claimed) == len(left):
+            time.sleep(_LOOK_SECONDS)
+        left = claimed
 
 
 def _weight(data: Path, cell: Cell) -> int:
@@ -197,93 +342,6 @@ def _part(progress: Progress | None, before: int, weight: int, total: int, words
     if progress is None:
         return None
     return lambda done, whole, _: progress(before + int(weight * done / max(whole, 1)), total, words)
-
-
-def _check(what: Plan, data: Path) -> None:
-    graphs: dict[str, Graph] = {}
-    for cell in what.todo:
-        if cell.graph not in graphs:
-            graphs = {cell.graph: read_graph(graph_dir(data, cell.graph))}
-        _points(what.experiment, cell, graphs[cell.graph])
-
-
-def _points(experiment: Experiment, cell: Cell, graph: Graph) -> Points | None:
-    """Return what a cell is to try; None for one of which nothing is learned."""
-    recipe = methods.method(cell.method).but(cell.changes)
-    if not recipe.model:
-        return None
-    params = experiment.of(cell)
-    devices = Devices(
-        graph=graph,
-        recipe=recipe,
-        mechanism=cell.mechanism,
-        epsilon=cell.epsilon,
-        options=cell.options,
-        params=params,
-    )
-    try:
-        return plan_of(devices, params)
-    except OptionError as error:
-        raise OptionError(f"{experiment.name}: {cell_title(cell)}: {error}") from None
-
-
-def _compute(
-    experiment: Experiment,
-    cell: Cell,
-    graph: Graph,
-    data: Path,
-    path: Path,
-    device: str,
-    resources: Resources,
-    progress: Progress | None,
-) -> None:
-    folder, params = graph_dir(data, cell.graph), experiment.of(cell)
-    start = time.perf_counter()
-    points = _points(experiment, cell, graph)
-    if points is None:
-        result = learn_majority(graph, params)
-        meta = runs_meta(graph, folder, methods.method(cell.method), "none", 0.0, cell.name, params)
-    else:
-        result = learn_cell(graph, points, params, device=device, resources=resources, progress=progress)
-        assert result.setup is not None
-        reports = result.setup.meta(graph_hash(folder), report_seeds(params.seeds, params.search.seeds))
-        own = methods.method(cell.method)
-        recipe = own if own.learners else result.setup.recipe  # the row is not the learner that was chosen for it
-        meta = runs_meta(graph, folder, recipe, cell.mechanism, cell.epsilon, cell.name, params, reports)
-        meta |= found_meta(points, result, meta["search"])
-    meta |= {
-        "experiment": experiment.name,
-        "axes": dict(cell.axes),
-        "changes": dict(cell.changes),
-        "fingerprint": _mark(experiment, cell, data),
-    }
-    write_runs(path, result, meta)
-    seconds = round(time.perf_counter() - start, 3)
-    write_json(path.with_suffix(".time.json"), {"seconds": seconds, "device": device, "threads": _threads()})
-
-
-def _threads() -> int:
-    import torch
-
-    return torch.get_num_threads()
-
-
-def _mark(experiment: Experiment, cell: Cell, data: Path) -> str:
-    """Return a hash of all that decides a cell's numbers: its parameters, its graph, and the library's code."""
-    params = experiment.of(cell)
-    facts = [
-        {key: getattr(cell, key) for key in ("graph", "name", "method", "mechanism", "epsilon", "options", "changes")},
-        {"seed": params.seed, "seeds": params.seeds, **_asdict(params, "search", "train")},
-        list(cell.axes),
-        graph_hash(graph_dir(data, cell.graph)),
-        code_hash("train"),
-        __version__,
-    ]
-    return hashlib.sha256(json.dumps(plain(facts), sort_keys=True).encode()).hexdigest()
-
-
-def _asdict(params: Params, *parts: str) -> dict[str, Any]:
-    return {part: dataclasses.asdict(getattr(params, part)) for part in parts}
 
 
 def results_of(what: Plan, data: Path, papers: Path, progress: Progress | None = None) -> Result:

@@ -15,10 +15,10 @@ from numpy.typing import NDArray
 from graphldp.errors import ArtifactError, DataError, OptionError
 from graphldp.graph import Graph
 from graphldp.ledger import Ledger, Spend
-from graphldp.stages.artifacts import expect, read_meta
+from graphldp.stages.artifacts import read_meta
 from graphldp.stages.own import read_columns
 
-__all__ = ["Extras", "Rankings", "Scores", "read_levels", "read_rankings", "read_scores"]
+__all__ = ["Extras", "Scores", "read_levels", "read_scores"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,13 +29,11 @@ class Extras:
         levels: `node`, `level`: the privacy level of every node, for personalised mechanisms.
         scores: `feature` with `importance`, `sensitivity` or both, for mechanisms that share the budget out by feature.
         scores_epsilon: what the scores have cost each person, where their file does not say it; 0 if they are public.
-        directed: what `ldp select` made of a first round: its ranking says what a second one reports.
     """
 
     levels: Path | None = None
     scores: Path | None = None
     scores_epsilon: float | None = None
-    directed: Path | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,43 +42,6 @@ class Scores:
 
     options: Mapping[str, Any]
     ledger: list[dict[str, Any]] = field(default_factory=list)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Rankings:
-    """Each seed's features from the best to the worst, what finding them out has cost, and how they were found."""
-
-    orders: Mapping[int, tuple[int, ...]]
-    ledger: list[dict[str, Any]]
-    facts: Mapping[str, Any]
-
-    def of(self, path: Path, seed: int) -> tuple[int, ...]:
-        """Return the ranking of one seed."""
-        if seed not in self.orders:
-            raise ArtifactError(
-                f"{path} ranks the features for the seeds {sorted(self.orders)}, not {seed}: each seed has training "
-                "labels of its own; make it with `ldp select --all-seeds`"
-            )
-        return self.orders[seed]
-
-
-def read_rankings(path: Path, graph: Graph) -> Rankings:
-    """Return the rankings of a file that `ldp select` wrote for this graph."""
-    make = "ldp select --all-seeds"
-    meta = read_meta(path, make)
-    expect(meta, path, make, kind="scores", dataset=graph.name)
-    lacking = [key for key in ("selection", "ledger") if key not in meta]
-    if lacking:
-        raise ArtifactError(f"{path} does not say its {lacking[0]}: an older version wrote it; make it with `{make}`")
-    table = read_columns(path, "scores", ("feature", "rank", "seed"), ("importance",))
-    seeds = np.asarray(table["seed"].to_numpy())
-    orders = {}
-    for seed in sorted({int(one) for one in seeds}):
-        part = table.filter(pa.array(seeds == seed))
-        place = _places(path, part["feature"], graph.feature_names, graph.dimensions, "feature")
-        order = np.argsort(_numbers(path, part["rank"], "rank"), kind="stable")
-        orders[seed] = tuple(int(j) for j in place[order])
-    return Rankings(orders=orders, ledger=list(meta["ledger"]), facts=meta["selection"])
 
 
 def read_levels(path: Path, graph: Graph) -> NDArray[np.int32]:

@@ -170,11 +170,11 @@ class PaperNumbers:
 def changes_of(cell: Cell) -> dict[str, Any]:
     """Return what a cell changes in its method, its mechanism, its search, its training and its data set.
 
-    Keys are written as an experiment's axes are (`denoise.before`, `search.steps`, `gamma`); what is said and is the
+    Keys are written as an experiment's axes are (`method.before`, `search.steps`, `gamma`); what is said and is the
     default is no change. The backbone and the task are parts of an address by themselves.
     """
     recipe = methods.method(cell.method)
-    out = {f"denoise.{key}": value for key, value in cell.changes.items() if _changes(recipe, key, value)}
+    out = {f"method.{key}": value for key, value in cell.changes.items() if _changes(recipe, key, value)}
     if cell.options:
         device = protocol(cell.mechanism, 1.0, 64).options()
         usual = {"m_rule": "optimal", **device}
@@ -189,8 +189,8 @@ def changes_of(cell: Cell) -> dict[str, Any]:
 
 def _changes(recipe: methods.Method, key: str, value: Any) -> bool:
     """Whether a part of a recipe is another one with that value."""
-    if key in recipe.round_options():
-        return bool(getattr(recipe.rounds or recipe.survey, key) != value)
+    if key in recipe.asking_options():
+        return bool(getattr(recipe.asking, key) != value)
     try:
         return recipe.but({key: value}) != recipe
     except OptionError:  # it needs a change beside it, such as another filter

@@ -1,11 +1,13 @@
-"""params.yaml: the grid of the default pipeline, read once and checked before anything runs."""
+"""A grid: params.yaml, or a file of experiments/, read once and checked before anything runs.
+
+Every data set has its floor (`structure`), its ceiling (`nonpriv`) and the commonest class (`majority`); a file lists
+the other rows. Each stands for every budget, and for every place on its own axes.
+"""
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
-import difflib
-import json
+import itertools
 import math
 import re
 from collections.abc import Iterator, Mapping
@@ -13,120 +15,91 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-import yaml
-
 from graphldp import methods
 from graphldp.client import names as mechanism_names
-from graphldp.errors import OptionError
-from graphldp.experiment.options import HALF, SearchParams, Settings, TrainParams, check_settings
-from graphldp.experiment.parts import check_classes
+from graphldp.errors import OptionError, unknown_name
+from graphldp.experiment.conversation import check_classes
+from graphldp.experiment.options import SearchParams, Settings, TrainParams, check_settings
 from graphldp.points import AXES
+from graphldp.stages.yamls import axis_values, build, read_yaml, typed
 
 if TYPE_CHECKING:
     from graphldp.experiment.space import Row
 
 __all__ = [
-    "Arm",
+    "EXPERIMENTS",
+    "PARAMS",
     "Axes",
     "Cell",
     "EvaluateParams",
     "Params",
-    "RoundsArm",
-    "SurveyArm",
-    "build",
+    "RowParams",
     "check",
     "check_numbers",
+    "experiments",
+    "find",
     "load",
     "load_settings",
-    "read_yaml",
-    "typed",
     "value_text",
     "with_axes",
 ]
 
+PARAMS = Path("params.yaml")
+EXPERIMENTS = Path("experiments")
 Axes: TypeAlias = tuple[tuple[str, Any], ...]
-# torch, which has these, is not needed to read a grid.
+# A value's place begins with one of these. `train` and `data` change who learns from what, for every row of a table
+# alike: its floor and ceiling are measured anew for each value. The others change a private method and leave both as
+# they are.
+_SHARED = ("train", "data")
+_OWN = ("method", "search", "mechanism")
+_SCALAR = int | float | str | bool
+_PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Arm:
-    """One method with one mechanism: a row of the table for each budget. A reference has its one budget with it.
+class RowParams:
+    """One method with one mechanism: a row of the table for each budget; with `null` and `identity` for their own.
 
     Attributes:
-        name: the row's.
-        method, mechanism: by their registered names.
-        epsilon: of a reference, its budget.
-        options: in an experiment, further options of the mechanism (`m: 4`).
-        set: in an experiment, what is changed in the method (`denoise.rho: 1.0`).
-        search: in an experiment, the places of the search's space that differ for this arm (`steps: [1, 2]`).
-        vary: in an experiment, which of its axes this arm has; all where it does not say.
+        method, mechanism: by their registered names; the method's own mechanism if left out.
+        name: the row's; method and mechanism if left out.
+        options: further options of the mechanism (`m: 4`).
+        set: what is changed in the method (`method.rho: 1.0`).
+        search: the places of the search's space that differ for this row (`steps: [1, 2]`).
+        vary: which of the file's axes this row has; all where it does not say.
     """
 
-    name: str
     method: str
-    mechanism: str
-    epsilon: float | None = None
+    mechanism: str = ""
+    name: str = ""
     options: Mapping[str, Any] = field(default_factory=dict)
     set: Mapping[str, Any] = field(default_factory=dict)
     search: Mapping[str, Any] = field(default_factory=dict)
     vary: tuple[str, ...] | None = None
 
+    @property
+    def changes(self) -> dict[str, Any]:
+        """What is changed in the method, as `Method.but` takes it."""
+        return {_key(name): value for name, value in self.set.items()}
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RoundsArm:
-    """A row of a method with two rounds. `dvc.yaml` names every part of these in its commands, so none has a default.
+    def budgets(self, epsilons: tuple[float, ...]) -> tuple[float, ...]:
+        """Return the budgets at which the row stands: those of all, or the one that its mechanism has."""
+        own = {"null": (0.0,), "identity": (math.inf,)}
+        return own.get(self.mechanism, epsilons)
 
-    Attributes:
-        name: the row's.
-        method, mechanism: by their registered names.
-        first, m_from, score_by, score_steps, rho, reuse: as `graphldp.methods.Rounds` has them; its printed
-            `rectification` is for experiments.
-    """
-
-    name: str
-    method: str
-    mechanism: str
-    first: float
-    m_from: str
-    score_by: str
-    score_steps: int
-    rho: float
-    reuse: bool
-
-    def arm(self) -> Arm:
-        """Return the same row as experiments write it."""
-        return _written(self, methods.Rounds)
+    def whole(self) -> RowParams:
+        """Return the row with what was left out."""
+        recipe = methods.method(self.method)
+        mechanism = self.mechanism or recipe.mechanism
+        vary = None if self.vary is None else tuple(map(_full, self.vary))
+        return dataclasses.replace(self, mechanism=mechanism, name=self.name or recipe.cell_name(mechanism), vary=vary)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SurveyArm:
-    """A row of a method that asks people in turn; none of its parts has a default, as with two rounds.
-
-    Attributes:
-        name: the row's.
-        method, mechanism: by their registered names.
-        teachers, first, narrowed, features, last: as `graphldp.methods.Survey` has them.
-    """
-
-    name: str
-    method: str
-    mechanism: str
-    teachers: float
-    first: float
-    narrowed: int
-    features: int
-    last: int
-
-    def arm(self) -> Arm:
-        """Return the same row as experiments write it."""
-        return _written(self, methods.Survey)
-
-
-def _written(row: RoundsArm | SurveyArm, plan: type[Any]) -> Arm:
-    """Return a row as experiments write it: the parts of its plan stand under `set`."""
-    own = {part.name for part in dataclasses.fields(row)}
-    changes = {f"denoise.{part.name}": getattr(row, part.name) for part in dataclasses.fields(plan) if part.name in own}
-    return Arm(name=row.name, method=row.method, mechanism=row.mechanism, set=changes)
+_REFERENCES = (
+    (RowParams(name="structure", method="structure", mechanism="null"), 0.0),
+    (RowParams(name="nonpriv", method="nonpriv", mechanism="identity"), math.inf),
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -173,62 +146,125 @@ class Params(Settings):
     """The whole file.
 
     Attributes:
+        name: the file's, without its ending; empty of params.yaml, whose results stand in results/ itself.
+        title: one line, for lists and the report page.
+        about: what it shows, and which of a paper's tables or claims it corresponds to.
         datasets, epsilons: each row stands for each of them.
-        mechanisms: what is perturbed for the arms.
-        arms: rows whose people report once; `rounds`, twice; `surveys`, once each, one after the other.
-        references: rows with a budget of their own.
+        rows: the rows of the table, beside its floor, its ceiling and the commonest class.
+        vary: the axes: a value's place (`train.train_fraction`, `method.rho`, `search.steps`, `data.structure`, or an
+            option of the mechanism) and the values to try. Several axes are tried in every combination.
+        overrides: by data set, what is different in its training (`train.train_fraction: 0.05`).
+        data: options of the data sets, where they differ from their own: of all (`nodes`), or of one of them
+            (`synthetic.nodes`).
         evaluate: how means become intervals.
     """
 
+    name: str = ""
+    title: str = ""
+    about: str = ""
     datasets: tuple[str, ...] = ("cora",)
     epsilons: tuple[float, ...] = (1.0,)
-    mechanisms: tuple[str, ...] = ()
-    arms: tuple[Arm, ...] = ()
-    rounds: tuple[RoundsArm, ...] = ()
-    surveys: tuple[SurveyArm, ...] = ()
-    references: tuple[Arm, ...] = ()
+    rows: tuple[RowParams, ...] = ()
+    vary: Mapping[str, Any] = field(default_factory=dict)
+    overrides: Mapping[str, Any] = field(default_factory=dict)
+    data: Mapping[str, Any] = field(default_factory=dict)
     evaluate: EvaluateParams = field(default_factory=EvaluateParams)
 
     def cells(self) -> list[Cell]:
-        """Return every cell of the table: of each data set the commonest class, the references, the arms."""
+        """Return every cell: of each data set and setting the commonest class, floor and ceiling, then the rows."""
         return list(self._cells())
-
-    def rows(self) -> dict[str, Arm]:
-        """Return every row but the references by its place in the file, in the order of the table."""
-        lists: tuple[tuple[str, tuple[Arm, ...]], ...] = (
-            ("arms", self.arms),
-            ("rounds", tuple(row.arm() for row in self.rounds)),
-            ("surveys", tuple(row.arm() for row in self.surveys)),
-        )
-        return {f"{name}[{index}]": arm for name, arms in lists for index, arm in enumerate(arms)}
 
     def of(self, cell: Cell) -> Params:
         """Return the parameters that hold for a cell."""
         changed: dict[str, dict[str, Any]] = {}
         for place, value in cell.places.items():
-            part, _, key = place.partition(".")
-            changed.setdefault(part, {})[key] = value
+            changed.setdefault(_part(place), {})[_key(place)] = value
         parts = {part: dataclasses.replace(getattr(self, part), **values) for part, values in changed.items()}
         return dataclasses.replace(self, **parts) if parts else self
 
     def _cells(self) -> Iterator[Cell]:
-        for dataset in self.datasets:
-            yield Cell(dataset=dataset, name="majority", method="majority", mechanism="none", epsilon=0.0)
-            pairs = [(arm, arm.epsilon) for arm in self.references]
-            pairs += [(arm, epsilon) for arm in self.rows().values() for epsilon in self.epsilons]
-            for arm, epsilon in pairs:
-                assert epsilon is not None
-                yield Cell(
-                    dataset=dataset, name=arm.name, method=arm.method, mechanism=arm.mechanism, epsilon=epsilon,
-                    changes={name.removeprefix("denoise."): value for name, value in arm.set.items()},
-                )  # fmt: skip
+        shared = _product({name: values for name, values in self.vary.items() if _part(name) in _SHARED})
+        own = {name: values for name, values in self.vary.items() if _part(name) in _OWN}
+        for dataset, varied in itertools.product(self.datasets, shared):
+            setting = (*self._overridden(dataset), *varied)
+            start = Cell(
+                dataset=dataset,
+                name="majority",
+                method="majority",
+                mechanism="none",
+                epsilon=0.0,
+                places={name: value for name, value in setting if _part(name) == "train"},
+                axes=setting,
+                setting=setting,
+                data={**self._data_of(dataset), **{_key(k): value for k, value in setting if _part(k) == "data"}},
+            )
+            yield start
+            for row, epsilon in _REFERENCES:
+                yield _with(start, row, epsilon, ())
+            for row in self.rows:
+                axes = {name: values for name, values in own.items() if row.vary is None or name in row.vary}
+                for values, epsilon in itertools.product(_product(axes), row.budgets(self.epsilons)):
+                    yield _with(start, row, epsilon, values)
+
+    def _overridden(self, dataset: str) -> Axes:
+        """Return what any data set has of its own: of this one, its value or everybody's."""
+        places = dict.fromkeys(place for own in self.overrides.values() for place in own)
+        mine = self.overrides.get(dataset, {})
+        return tuple((place, mine.get(place, getattr(self.train, _key(place)))) for place in places)
+
+    def _data_of(self, dataset: str) -> dict[str, Any]:
+        """Return the options of a data set, without its name."""
+        common = {name: value for name, value in self.data.items() if not _key(name)}
+        return common | {
+            _key(name): value for name, value in self.data.items() if _key(name) and _part(name) == dataset
+        }
+
+
+def _product(axes: Mapping[str, Any]) -> list[Axes]:
+    """Return every combination of one value for each axis."""
+    return [tuple(zip(axes, values, strict=True)) for values in itertools.product(*axes.values())]
+
+
+def _with(start: Cell, row: RowParams, epsilon: float, values: Axes) -> Cell:
+    """Return the row's cell at a budget and a place on its own axes."""
+    by_part: dict[str, dict[str, Any]] = {part: {} for part in _OWN}
+    for name, value in values:
+        by_part[_part(name)][_key(name)] = value
+    search = {**row.search, **{key: [value] for key, value in by_part["search"].items()}}
+    places = {f"search.{key}": value for key, value in typed(SearchParams, search, "search.").items()}
+    return dataclasses.replace(
+        start,
+        name=row.name,
+        method=row.method,
+        mechanism=row.mechanism,
+        epsilon=epsilon,
+        options={**row.options, **by_part["mechanism"]},
+        changes={**row.changes, **by_part["method"]},
+        places={**start.places, **places},
+        axes=(*start.axes, *values),
+    )
+
+
+def _part(name: str) -> str:
+    return name.partition(".")[0]
+
+
+def _key(name: str) -> str:
+    return name.partition(".")[2]
+
+
+def _full(name: str) -> str:
+    """Return an axis's name with its part: an option of the mechanism may go without, and so may the depth K."""
+    if "." in name:
+        return name
+    return f"search.{name}" if name == "steps" else f"mechanism.{name}"
 
 
 def with_axes(search: SearchParams, axes: Mapping[str, Any]) -> SearchParams:
     """Return the search with other values on some axes: common ones by their name, any others among its options."""
     common = {name: values for name, values in axes.items() if name in AXES}
     rest = {name: values for name, values in axes.items() if name not in AXES}
-    options = {**search.options, **_axes(rest, "search.options")}
+    options = {**search.options, **axis_values(rest, "search.options")}
     return dataclasses.replace(search, **typed(SearchParams, common, "search."), options=options)
 
 
@@ -239,37 +275,149 @@ def value_text(value: Any) -> str:
     return f"{value:.12g}" if isinstance(value, float) else str(value)
 
 
-class _TwiceError(yaml.constructor.ConstructorError):
-    """A key stands twice."""
+def experiments(folder: Path = EXPERIMENTS) -> list[str]:
+    """Return the experiments that there are."""
+    return sorted(path.stem for path in folder.glob("*.yaml"))
 
 
-class _Loader(yaml.SafeLoader):
-    """YAML in which no key stands twice: the last one would win without a word."""
-
-    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
-        """Return the mapping."""
-        names = [str(key.value) for key, _ in node.value]
-        twice = [name for name in names if names.count(name) > 1]
-        if twice:
-            raise _TwiceError(None, None, f"the key {twice[0]!r} stands twice", node.start_mark)
-        out: dict[Any, Any] = super().construct_mapping(node, deep)
-        return out
+def find(name: str, folder: Path = EXPERIMENTS) -> Path:
+    """Return the file of an experiment that is given by its name or its file."""
+    path = Path(name)
+    if path.suffix in (".yaml", ".yml"):
+        return path
+    path = folder / f"{name}.yaml"
+    if not path.exists():
+        there = experiments(folder)
+        if not there:
+            raise OptionError(f"{folder} holds no experiment {name!r}, nor any other; run where it is, or name a file")
+        raise unknown_name("experiment", name, there)
+    return path
 
 
 def load(path: Path) -> Params:
     """Read and check the file; whatever does not fit is one line that names the key."""
-    raw = read_yaml(path, "run where it is, or name the file with --params")
+    default = path.name == PARAMS.name
+    remedy = "run where it is, or name the file with --params" if default else "see `ldp experiment --list`"
+    raw = read_yaml(path, remedy)
     try:
-        params: Params = build(Params, raw, "")
-        rows = {f"references[{index}]": arm for index, arm in enumerate(params.references)} | params.rows()
-        for place, arm in rows.items():
-            _check_list(arm, place)
-        check(params)
-        for place, arm in rows.items():
-            _check_pipeline(params, arm, place)
+        if isinstance(raw, Mapping) and "name" in raw:
+            raise OptionError("name: a grid's name is its file's; leave it out")
+        params: Params = build(Params, raw)
+        params = dataclasses.replace(
+            params,
+            name="" if default else path.stem,
+            vary=_axes(params.vary),
+            rows=_rows(params),
+            overrides=_overrides(params),
+        )
+        _check_grid(params)
+        if not default and not params.title.strip():
+            raise OptionError("title must say in one line what the experiment is")
     except OptionError as error:
         raise OptionError(f"{path}: {error}") from None
     return params
+
+
+def _rows(params: Params) -> tuple[RowParams, ...]:
+    """Return the rows with what was left out."""
+    out = []
+    for index, row in enumerate(params.rows):
+        try:
+            out.append(row.whole())
+        except OptionError as error:
+            raise OptionError(f"rows[{index}]: {error}") from None
+    return tuple(out)
+
+
+def _axes(vary: Mapping[str, Any]) -> dict[str, tuple[Any, ...]]:
+    out: dict[str, tuple[Any, ...]] = {}
+    for given, values in vary.items():
+        name = _full(given)
+        if name == "mechanism.epsilon":
+            raise OptionError("vary.epsilon: budgets stand under `epsilons`")
+        if _part(name) not in (*_SHARED, *_OWN) or not _PLAIN.fullmatch(_key(name)):
+            raise OptionError(
+                f"vary.{given} is no place: {', '.join(f'{part}.KEY' for part in (*_SHARED, *_OWN))}, or an option of "
+                "the mechanism"
+            )
+        if not isinstance(values, list) or not values:
+            raise OptionError(f"vary.{given} must be a list of at least one value, got {values!r}")
+        wrong = [value for value in values if not isinstance(value, _SCALAR)]
+        if wrong:
+            raise OptionError(f"vary.{given} must hold numbers, words or true and false, got {wrong[0]!r}")
+        if name in out or len(set(map(value_text, values))) < len(values):
+            raise OptionError(f"vary.{given} must be distinct values, once; got {values}")
+        out[name] = tuple(values)
+        kinds = {"train": TrainParams, "search": SearchParams}
+        if _part(name) in kinds:
+            listed = _part(name) == "search"
+            parsed = [
+                typed(kinds[_part(name)], {_key(name): [value] if listed else value}, f"{_part(name)}.")[_key(name)]
+                for value in values
+            ]
+            out[name] = tuple(value[0] if listed else value for value in parsed)
+    return out
+
+
+def _overrides(params: Params) -> dict[str, dict[str, Any]]:
+    out = {}
+    for dataset, own in params.overrides.items():
+        if dataset not in params.datasets:
+            raise OptionError(f"overrides.{dataset} is no data set here: {', '.join(params.datasets)}")
+        if not isinstance(own, Mapping):
+            raise OptionError(f"overrides.{dataset} must be a mapping of train.KEY to values, got {own!r}")
+        for place in own:
+            if _part(str(place)) != "train" or not _key(str(place)):
+                raise OptionError(f"overrides.{dataset}: only places of train differ by data set, got {place!r}")
+            if place in params.vary:
+                raise OptionError(f"overrides.{dataset}: {place} is an axis; leave one out")
+        found = typed(TrainParams, {_key(place): value for place, value in own.items()}, f"overrides.{dataset}.train.")
+        out[dataset] = {f"train.{key}": value for key, value in found.items()}
+    return out
+
+
+def _check_grid(params: Params) -> None:
+    """Check rows, axes and every cell."""
+    check(params)
+    for name, value in params.data.items():
+        if _key(name) and _part(name) not in params.datasets:
+            raise OptionError(f"data.{name} is of no data set here: {', '.join(params.datasets)}")
+        if not isinstance(value, _SCALAR):
+            raise OptionError(f"data.{name} must be a number, a word, or true or false, got {value!r}")
+        if f"data.{_key(name) or name}" in params.vary:
+            raise OptionError(f"data.{name} is given, and it is an axis; leave one out")
+    for index, row in enumerate(params.rows):
+        place = f"rows[{index}]"
+        for name in row.vary or ():
+            if name not in params.vary:
+                raise OptionError(f"{place}.vary: {name} is no axis; vary has {', '.join(params.vary) or 'none'}")
+        for name in row.set:
+            if _part(name) != "method" or not _key(name):
+                raise OptionError(f"{place}.set: what changes a method is written method.KEY, got {name!r}")
+        for name in ("points", "seeds", "strategy", "eta", "rungs", "space"):
+            if name in row.search:
+                raise OptionError(f"{place}.search.{name}: every row has the same budget of search; leave it out")
+        for name in (*row.options, *row.set):
+            full = name if "." in name else f"mechanism.{name}"
+            if full in params.vary and (row.vary is None or full in row.vary):
+                raise OptionError(f"{place}: {name} is given, and it is an axis; leave one out, or set the row's vary")
+    for cell in params.cells():
+        recipe = methods.method(cell.method)
+        if not recipe.model:
+            continue
+        own = params.of(cell)
+        recipe = recipe.but(cell.changes)
+        row = RowParams(
+            name=cell.name, method=cell.method, mechanism=cell.mechanism,
+            set={f"method.{key}": value for key, value in cell.changes.items()},
+        )  # fmt: skip
+        check_numbers(own)
+        _check_space(own, row)
+        if cell.method not in _OWN_ROWS:
+            try:
+                check_classes(recipe, own.train)
+            except OptionError as error:
+                raise OptionError(f"row {cell.name}: {error}") from None
 
 
 def load_settings(path: Path) -> Params:
@@ -285,153 +433,37 @@ def load_settings(path: Path) -> Params:
     return params
 
 
-def read_yaml(path: Path, remedy: str) -> Any:
-    """Return what a YAML file holds; `remedy` is said where there is no such file."""
-    try:
-        return yaml.load(path.read_text(encoding="utf-8"), _Loader) or {}
-    except FileNotFoundError:
-        raise OptionError(f"{path} does not exist; {remedy}") from None
-    except UnicodeDecodeError:
-        raise OptionError(f"{path} is not YAML: it is not UTF-8") from None
-    except yaml.YAMLError as error:
-        raise OptionError(f"{path} is not YAML: {_yaml_reason(error)}") from None
-
-
-def _yaml_reason(error: yaml.YAMLError) -> str:
-    """Return what is wrong, and in which line, without the piece of the file that the reader would quote."""
-    mark = getattr(error, "problem_mark", None)
-    place = "" if mark is None else f" in line {mark.line + 1}"
-    told = (yaml.scanner.ScannerError, yaml.parser.ParserError, _TwiceError)
-    return f"{error.problem if isinstance(error, told) else 'it cannot be read'}{place}"
-
-
-def build(cls: type[Any], raw: Any, place: str) -> Any:
-    """Return a dataclass from a mapping; keys are the dataclass's own, values have the field's type."""
-    values = typed(cls, raw, place)
-    missing = [
-        item.name
-        for item in dataclasses.fields(cls)
-        if item.name not in raw and item.default is dataclasses.MISSING and item.default_factory is dataclasses.MISSING
-    ]
-    if missing:
-        raise OptionError(f"{place.rstrip('.') or 'the file'} lacks {', '.join(missing)}")
-    return cls(**values)
-
-
-def typed(cls: type[Any], raw: Any, place: str) -> dict[str, Any]:
-    """Return those of a dataclass's fields that a mapping gives, each with its field's type."""
-    if not isinstance(raw, Mapping):
-        # Whoever names the wrong file may have named people's data: none of a whole file is printed.
-        got = f"got {raw!r}" if place else "and it is not; name a file of parameters"
-        raise OptionError(f"{place.rstrip('.') or 'the file'} must be a mapping, {got}")
-    known = {item.name: item for item in dataclasses.fields(cls)}
-    for key in raw:
-        if key not in known:
-            near = difflib.get_close_matches(str(key), known, n=1)
-            hint = f"; did you mean {near[0]!r}?" if near else ""
-            raise OptionError(f"unknown key {place + str(key)!r}{hint} Valid: {', '.join(known)}")
-    return {key: _value(str(known[key].type), value, place + key) for key, value in raw.items()}
-
-
-_REFERENCES = ("structure", "nonpriv")
-_GRID = ("datasets", "epsilons", "mechanisms", "arms", "rounds", "surveys", "references")  # what makes a table
-_PEOPLE = {"rounds": "report in two rounds", "surveys": "are asked in turn"}
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
-_ROWS: dict[str, type[Any]] = {cls.__name__: cls for cls in (Arm, RoundsArm, SurveyArm)}
-_NESTED: dict[str, type[Any]] = {cls.__name__: cls for cls in (SearchParams, TrainParams, EvaluateParams)}
-
-
-def _value(kind: str, value: Any, place: str) -> Any:
-    if kind.startswith("Mapping[str, tuple["):
-        return _axes(value, place)
-    if kind.startswith("Mapping["):
-        if not isinstance(value, Mapping) or not all(isinstance(key, str) for key in value):
-            raise OptionError(f"{place} must be a mapping of names to values, got {value!r}")
-        return dict(value)
-    if kind in _NESTED:
-        return build(_NESTED[kind], value, place + ".")
-    if kind.startswith("tuple["):
-        if not isinstance(value, list):
-            raise OptionError(f"{place} must be a list, got {value!r}")
-        inner = kind.removeprefix("tuple[").split(",")[0]
-        if inner in _ROWS:
-            return tuple(build(_ROWS[inner], part, f"{place}[{i}].") for i, part in enumerate(value))
-        return tuple(_value(inner, part, f"{place}[{i}]") for i, part in enumerate(value))
-    if kind == "float | str" and value == HALF:
-        return value
-    if kind.startswith("float"):
-        return _number(value, place, f", or {HALF}" if kind == "float | str" else "")
-    if kind == "int":
-        if isinstance(value, bool) or not isinstance(value, int):
-            raise OptionError(f"{place} must be a whole number, got {value!r}")
-        return value
-    if kind == "bool":
-        if not isinstance(value, bool):
-            raise OptionError(f"{place} must be true or false, got {value!r}")
-        return value
-    if not isinstance(value, str):
-        raise OptionError(f'{place} must be text, got {value!r}; quote it ("null" is a name here)')
-    return value
-
-
-def _axes(value: Any, place: str) -> dict[str, tuple[Any, ...]]:
-    """Return further axes of a search: a mapping of names to lists of values."""
-    if not isinstance(value, Mapping):
-        raise OptionError(f"{place} must be a mapping of option names to lists of values, got {value!r}")
-    for name, values in value.items():
-        if not isinstance(values, list) or not values:
-            raise OptionError(f"{place}.{name} must be a list of at least one value, got {values!r}")
-        twice = len({json.dumps(one, default=str) for one in values}) < len(values)
-        if twice:
-            raise OptionError(f"{place}.{name} must be distinct values, got {values}")
-    return {str(name): tuple(values) for name, values in value.items()}
-
-
-def _number(value: Any, place: str, other: str = "") -> float:
-    if isinstance(value, str):  # YAML 1.1 reads inf and 1e-6 as text
-        with contextlib.suppress(ValueError):
-            value = float(value)
-    if isinstance(value, bool) or not isinstance(value, int | float) or math.isnan(value):
-        raise OptionError(f"{place} must be a number{other}, got {value!r}")
-    return float(value)
+_GRID = ("title", "about", "datasets", "epsilons", "rows", "vary", "overrides", "data")  # what makes a table
+_OWN_ROWS = ("majority", "structure", "nonpriv")
 
 
 def check(params: Params) -> None:
     """Check what one field alone cannot tell."""
-    for index, arm in enumerate(params.references):
-        _check_arm(arm, f"references[{index}]", reference=True)
-    for place, arm in params.rows().items():
-        _check_arm(arm, place, reference=False)
-    arms = (*params.references, *params.rows().values())
-    given = {arm.method for arm in params.references}
-    lacking = [method for method in _REFERENCES if params.rows() and method not in given]
-    if lacking:
-        raise OptionError(
-            f'references lacks {" and ".join(lacking)}: every table has its floor (structure, mechanism "null", '
-            "epsilon 0) and its ceiling (nonpriv, mechanism identity, epsilon inf)"
-        )
-    names = ["majority", *(arm.name for arm in arms)]
+    for index, row in enumerate(params.rows):
+        _check_row(row, f"rows[{index}]")
+    names = [*_OWN_ROWS, *(row.name for row in params.rows)]
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
-        raise OptionError(f"two arms have the name {twice[0]!r}; each row needs a name of its own")
-    for name in ("datasets", "epsilons", "mechanisms"):
+        raise OptionError(f"two rows have the name {twice[0]!r}; each needs a name of its own")
+    for name in ("datasets", "epsilons"):
         values = getattr(params, name)
         if len(set(values)) < len(values):
             raise OptionError(f"{name} must be distinct, got {list(values)}")
     bad = [epsilon for epsilon in params.epsilons if not 0 < epsilon < math.inf]
     if bad:
-        raise OptionError(f"epsilons must be finite and > 0, got {bad[0]}; 0 and inf belong to the references")
+        raise OptionError(f"epsilons must be finite and > 0, got {bad[0]}; floor and ceiling have 0 and inf")
     check_numbers(params)
-    for arm in arms:
-        _check_space(params, arm)
+    every = (*(row for row, _ in _REFERENCES), *params.rows)
+    for row in every:
+        _check_space(params, row)
     if params.search.options:
         from graphldp.experiment.space import check_axes
 
-        check_axes(params.search, [_searched(params, arm) for arm in arms])
+        check_axes(params.search, [_searched(params, row) for row in every])
     if params.search.strategy == "grid":
         from graphldp.experiment.space import check_grids
 
-        check_grids({arm.name: _searched(params, arm).grid(_search_of(params, arm)) for arm in arms})
+        check_grids({row.name: _searched(params, row).grid(_search_of(params, row)) for row in every})
 
 
 def check_numbers(params: Params) -> None:
@@ -444,79 +476,43 @@ def check_numbers(params: Params) -> None:
         raise OptionError(f"evaluate.confidence must be in (0, 1), got {evaluate.confidence}")
 
 
-def _searched(params: Params, arm: Arm) -> Row:
-    """Return what there is to search in an arm."""
+def _searched(params: Params, row: RowParams) -> Row:
+    """Return what there is to search in a row."""
     from graphldp.experiment.space import Row
 
-    changes = {name.removeprefix("denoise."): value for name, value in arm.set.items()}
-    recipe = methods.method(arm.method).but(changes)
-    return Row(recipe=recipe, mechanism=arm.mechanism, model=params.train.model)
+    recipe = methods.method(row.method).but(row.changes)
+    return Row(recipe=recipe, mechanism=row.mechanism, model=params.train.model)
 
 
-def _search_of(params: Params, arm: Arm) -> SearchParams:
-    """Return the search with what is different for an arm."""
-    return dataclasses.replace(params.search, **typed(SearchParams, arm.search, "search."))
+def _search_of(params: Params, row: RowParams) -> SearchParams:
+    """Return the search with what is different for a row."""
+    return dataclasses.replace(params.search, **typed(SearchParams, row.search, "search."))
 
 
-def _check_space(params: Params, arm: Arm) -> None:
-    """Refuse a search that has fewer points to try for an arm than every arm is to try."""
-    search = _search_of(params, arm)
-    recipe = methods.method(arm.method)
+def _check_space(params: Params, row: RowParams) -> None:
+    """Refuse a search that has fewer points to try for a row than every row is to try."""
+    search = _search_of(params, row)
+    recipe = methods.method(row.method)
     sizes = (search.learning_rate, search.weight_decay, search.dropout, recipe.steps(search.steps))
     for name, values in zip(("learning_rate", "weight_decay", "dropout", "steps"), sizes, strict=True):
         if not values or len(set(values)) < len(values):
             raise OptionError(f"search.{name} must be distinct values, at least one, got {list(values)}")
     if search.options or recipe.axes or (search.strategy, search.space) != ("random", "shared"):
-        _searched(params, arm).plan(search, params.train.epochs, params.seed)
+        _searched(params, row).plan(search, params.train.epochs, params.seed)
         return
     size = math.prod(len(values) for values in sizes)
     if size < search.points:
         raise OptionError(
-            f"search.points is {search.points}, but {arm.name} has only {size} points to try; add values or lower it"
+            f"search.points is {search.points}, but {row.name} has only {size} points to try; add values or lower it"
         )
 
 
-def _check_list(arm: Arm, place: str) -> None:
-    """Refuse a row that stands in another list than its method's people answer for, or one without sense in its own."""
-    key, recipe = place.partition("[")[0], methods.method(arm.method)
-    own = recipe.rows_under
-    if own != key and {own, key} & _PEOPLE.keys():
-        people = _PEOPLE.get(own, "report once")
-        raise OptionError(f"{place}: people of {arm.method} {people}, so its rows stand under {own}, not under {key}")
-    if key in _PEOPLE:
-        try:
-            recipe.but({name.removeprefix("denoise."): value for name, value in arm.set.items()})
-        except OptionError as error:
-            raise OptionError(f"{place}: {error}") from None
-
-
-def _check_pipeline(params: Params, arm: Arm, place: str) -> None:
-    """Refuse what `dvc.yaml` cannot run: its stages know a method, a mechanism, a budget, and what people are asked."""
-    key = place.partition("[")[0]
-    further = ("options", "search") if key in _PEOPLE else ("options", "set", "search")
-    given = [name for name in further if getattr(arm, name)]
-    given += [] if arm.vary is None else ["vary"]
-    if given:
-        raise OptionError(f"{place}.{given[0]} belongs to an experiment's file: see `ldp experiment --list`")
-    if key in _PEOPLE:
-        try:
-            check_classes(methods.method(arm.method), params.train)
-        except OptionError as error:
-            raise OptionError(f"{place}: {error}") from None
-    if key == "arms" and arm.mechanism not in params.mechanisms:
-        raise OptionError(f"{place}.mechanism {arm.mechanism!r} must also stand under mechanisms, which are perturbed")
-
-
-def _check_arm(arm: Arm, place: str, *, reference: bool) -> None:
-    if not _NAME.fullmatch(arm.name):
-        raise OptionError(f"{place}.name becomes a file's name: letters, digits, '.', '_' or '-', got {arm.name!r}")
-    recipe = methods.method(arm.method)
-    if not recipe.model:
-        raise OptionError(f"{place}: {arm.method} is a row of every table by itself; leave it out")
-    if arm.mechanism not in mechanism_names():
-        raise OptionError(f"{place}.mechanism {arm.mechanism!r} is not one of {', '.join(mechanism_names())}")
-    recipe.choose(arm.mechanism)
-    if reference and arm.epsilon is None:
-        raise OptionError(f"{place} needs its epsilon (0 for the floor, inf for the ceiling)")
-    if not reference and arm.epsilon is not None:
-        raise OptionError(f"{place}.epsilon: the arms share `epsilons`; a fixed budget belongs under references")
+def _check_row(row: RowParams, place: str) -> None:
+    if not _NAME.fullmatch(row.name):
+        raise OptionError(f"{place}.name becomes a file's name: letters, digits, '.', '_' or '-', got {row.name!r}")
+    recipe = methods.method(row.method)
+    if row.method in _OWN_ROWS:
+        raise OptionError(f"{place}: {row.method} is a row of every table by itself; leave it out")
+    if row.mechanism not in mechanism_names():
+        raise OptionError(f"{place}.mechanism {row.mechanism!r} is not one of {', '.join(mechanism_names())}")
+    recipe.choose(row.mechanism)

@@ -3,21 +3,27 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from graphldp.ledger import epsilon_text
 from graphldp.measures import DEFAULT_TASK
 
+if TYPE_CHECKING:
+    from graphldp.stages.params import Cell
+
 __all__ = [
+    "answers_of",
+    "answers_path",
+    "calibrated_of",
     "calibrated_path",
-    "directed_name",
+    "cell_file",
+    "cell_path",
     "floor_path",
     "graph_dir",
     "reports_path",
-    "resume_path",
     "runs_path",
     "sources_path",
     "stored_graphs",
-    "survey_path",
     "trials_path",
 ]
 
@@ -41,13 +47,13 @@ def stored_graphs(data: Path) -> tuple[str, ...]:
 
 
 def reports_path(data: Path, dataset: str, mechanism: str, epsilon: float) -> Path:
-    """Return the file of a Reports artifact."""
+    """Return the file of what people report once: it depends on the mechanism alone, and rows share it."""
     return data / "perturbed" / dataset / mechanism / f"eps={epsilon_text(epsilon)}.parquet"
 
 
-def directed_name(mechanism: str, score_by: str) -> str:
-    """Return under which name a second round's reports stand: those of another ranking are other reports."""
-    return f"{mechanism}-{score_by}"
+def answers_path(data: Path, dataset: str, name: str, epsilon: float) -> Path:
+    """Return the file of the answers to several questions; `name` is the row's name."""
+    return reports_path(data, dataset, name, epsilon)
 
 
 def calibrated_path(data: Path, dataset: str, name: str, epsilon: float) -> Path:
@@ -55,19 +61,9 @@ def calibrated_path(data: Path, dataset: str, name: str, epsilon: float) -> Path
     return data / "denoised" / dataset / name / f"eps={epsilon_text(epsilon)}.parquet"
 
 
-def survey_path(data: Path, dataset: str, name: str, epsilon: float) -> Path:
-    """Return the file of a Survey artifact; `name` is the arm's name."""
-    return data / "surveyed" / dataset / name / f"eps={epsilon_text(epsilon)}.parquet"
-
-
 def runs_path(data: Path, dataset: str, name: str, epsilon: float, task: str = DEFAULT_TASK) -> Path:
     """Return the file of a Runs artifact; `name` is the arm's name."""
     return data / "runs" / dataset / _row(name, task) / f"eps={epsilon_text(epsilon)}.parquet"
-
-
-def resume_path(data: Path, dataset: str, name: str, epsilon: float, task: str = DEFAULT_TASK) -> Path:
-    """Return where an interrupted training leaves what it had reached."""
-    return data / "resume" / dataset / _row(name, task) / f"eps={epsilon_text(epsilon)}.safetensors"
 
 
 def floor_path(data: Path, dataset: str, fingerprint: str) -> Path:
@@ -83,3 +79,31 @@ def trials_path(data: Path, dataset: str, name: str, epsilon: float, task: str =
 def _row(name: str, task: str) -> Path:
     """Return a row's place: tasks other than the default one have a folder of their own."""
     return Path(name) if task == DEFAULT_TASK else Path(task) / name
+
+
+def cell_file(cell: Cell) -> str:
+    """Return the name of a cell's file in its row's folder."""
+    from graphldp.stages.params import value_text
+
+    place = [f"{name}={value_text(value)}" for name, value in cell.axes]
+    return f"{','.join([*place, f'eps={epsilon_text(cell.epsilon)}'])}.parquet"
+
+
+def cell_path(folder: Path, cell: Cell) -> Path:
+    """Return the file of a cell's runs."""
+    return folder / "runs" / cell.graph / cell.name / cell_file(cell)
+
+
+def answers_of(data: Path, cell: Cell) -> Path:
+    """Return where the answers stand that a cell is learned from."""
+    from graphldp import methods
+
+    recipe = methods.method(cell.method).but(cell.changes)
+    if recipe.asking is None and not cell.options:
+        return reports_path(data, cell.graph, cell.mechanism, cell.epsilon)
+    return answers_path(data, cell.graph, cell.name, cell.epsilon).with_name(cell_file(cell))
+
+
+def calibrated_of(data: Path, cell: Cell) -> Path:
+    """Return where a cell's calibrated answers stand."""
+    return calibrated_path(data, cell.graph, cell.name, cell.epsilon).with_name(cell_file(cell))

@@ -12,19 +12,20 @@ from numpy.typing import NDArray
 
 from graphldp import __version__
 from graphldp.errors import ArtifactError, DataError, OptionError
-from graphldp.experiment.estimates import centred, estimate_of, filtered_inputs, plain_inputs
+from graphldp.experiment.estimates import centred, filtered_inputs, plain_inputs
 from graphldp.experiment.parts import calibration_over
 from graphldp.graph import Graph
 from graphldp.learn import PairScorer, Predicted, TrainedModel, predictions
 from graphldp.ledger import ledger_from_meta
+from graphldp.methods import Method, method
 from graphldp.server import Calibration, shift
+from graphldp.stages.answers import AnswersFile, check_asked, conversation_in
 from graphldp.stages.artifacts import expect, file_hash, write_table
 from graphldp.stages.graphs import graph_hash, read_graph
 from graphldp.stages.models import WEIGHTS, load_model
 from graphldp.stages.own import read_pairs
 from graphldp.stages.paths import graph_dir
 from graphldp.stages.perturb import check_nodes
-from graphldp.stages.reports import ReportsFile
 
 __all__ = ["Wanted", "predict_reports"]
 
@@ -70,7 +71,7 @@ def predict_reports(
     """
     kept = load_model(folder)
     about = kept.about
-    source = ReportsFile(reports, "ldp perturb")
+    source = AnswersFile(reports, "ldp perturb")
     graph = read_graph(graph_dir(data, dataset or str(source.meta["dataset"])))
     _check(kept, source, graph, wanted)
     if seed is None:
@@ -96,12 +97,17 @@ def predict_reports(
     return output
 
 
-def _of_seed(source: ReportsFile, seed: int) -> dict[str, Any]:
+def _of_seed(source: AnswersFile, seed: int) -> dict[str, Any]:
     """Return the ledger of one seed's reports."""
     return {"ledger": ledger_from_meta([source.meta]).of_seeds([seed]).as_json()}
 
 
-def _check(kept: TrainedModel, source: ReportsFile, graph: Graph, wanted: Wanted | None) -> None:
+def _recipe(kept: TrainedModel) -> Method:
+    """Return the model's method, with the way of asking that it was trained on."""
+    return method(str(kept.about["method"])).but(kept.about.get("rounds", {}))
+
+
+def _check(kept: TrainedModel, source: AnswersFile, graph: Graph, wanted: Wanted | None) -> None:
     """Refuse what the model cannot be given."""
     about, meta, path = kept.about, source.meta, source.path
     if wanted is not None and kept.task.name != "link-prediction":
@@ -109,16 +115,15 @@ def _check(kept: TrainedModel, source: ReportsFile, graph: Graph, wanted: Wanted
             f"--pairs and --top are for models of link prediction; this one was trained for {kept.task.name} and "
             "predicts for every node"
         )
-    expect(meta, path, "ldp perturb", kind="reports", mechanism=about["mechanism"])
-    directed = "rankings" in meta["options"] or "ranking" in meta["options"]
-    if directed != ("rounds" in about):
-        is_, needs = ("directed", "one round") if directed else ("not directed", "two rounds")
-        remedy = (
-            "leave --directed out of `ldp perturb`" if directed else "give the second round's, made with --directed"
-        )
+    recipe = _recipe(kept)
+    if (meta["kind"] == "reports") != (recipe.asking is None):
+        several = "several questions" if recipe.asking is None else "one question"
         raise ArtifactError(
-            f"{path} is {is_}, and the model was trained on reports of {needs}: they mean something else; {remedy}"
+            f"{path} holds answers to {several}, and the model was trained on another way of asking, that of method "
+            f"{recipe.name}: they mean something else; make them with `ldp perturb --method {recipe.name}`"
         )
+    expect(meta, path, "ldp perturb", mechanism=about["mechanism"])
+    check_asked(path, meta, recipe)
     if meta["dimensions"] != kept.dimensions:
         raise DataError(
             f"{path} has {meta['dimensions']} dimensions and the model takes {kept.dimensions}; give reports "
@@ -132,10 +137,11 @@ def _check(kept: TrainedModel, source: ReportsFile, graph: Graph, wanted: Wanted
     check_nodes(path, meta, graph, "name their graph with --dataset")
 
 
-def _predicted(kept: TrainedModel, graph: Graph, source: ReportsFile, seed: int, device: str) -> Predicted:
+def _predicted(kept: TrainedModel, graph: Graph, source: AnswersFile, seed: int, device: str) -> Predicted:
     about = kept.about
     made_for = Calibration.from_meta(about["filter"])
-    estimate = estimate_of(source.load(seed), made_for)
+    asked = conversation_in(source.meta, graph, _recipe(kept))
+    estimate = asked.estimate(source.questions(seed), made_for)
     calibration = calibration_over(made_for, float(about["average_degree"]), graph)
     if about["standardized"]:
         estimate = centred(estimate)

@@ -25,7 +25,6 @@ from graphldp.stages.artifacts import ParquetSink, expect, open_table, read_meta
 __all__ = [
     "CARRIED",
     "CalibratedFile",
-    "ReportsFile",
     "SeedFile",
     "write_calibrated",
     "write_reports",
@@ -36,7 +35,7 @@ CARRIED = (
     *("dataset", "mechanism", "options", "epsilon", "epsilon_exact", "delta", "dimensions", "m", "low", "high"),
     *("claim", "nodes", "seeds", "deterministic", "input", "nodes_hash", "ledger", "random"),
 )
-_INDEX, _LEVEL, _WEIGHT, _RANKINGS, _ID = "index", "level", "weight", "rankings", "id"
+_INDEX, _WEIGHT, _ID = "index", "weight", "id"
 _NODES_HASH = "nodes_hash"
 
 
@@ -113,7 +112,7 @@ def _lists(rows: NDArray[Any], width: int) -> pa.FixedSizeListArray:
 class SeedFile:
     """A file of (seed, node) rows, read one seed at a time."""
 
-    kind: ClassVar[str]
+    kinds: ClassVar[tuple[str, ...]]
     path: Path
     make: str
     meta: dict[str, Any] = field(init=False)
@@ -121,7 +120,8 @@ class SeedFile:
 
     def __post_init__(self) -> None:
         self.meta = read_meta(self.path, self.make)
-        expect(self.meta, self.path, self.make, kind=self.kind)
+        if self.meta.get("kind") not in self.kinds:
+            expect(self.meta, self.path, self.make, kind=self.kinds[0])
         self._file = open_table(self.path, self.make)
         if _NODES_HASH not in self.meta and _ID in self._file.schema_arrow.names:
             names = self._file.read_row_group(0, columns=[_ID]).column(_ID).to_pylist()
@@ -163,31 +163,10 @@ class SeedFile:
         return np.asarray(lists.flatten().to_numpy(zero_copy_only=False)).reshape(len(lists), -1)
 
 
-class ReportsFile(SeedFile):
-    """A Reports artifact."""
-
-    kind = "reports"
-
-    def load(self, seed: int) -> Reports:
-        """Return the reports of one seed."""
-        table = self.group(seed)
-        columns = table.column_names
-        options = self.meta["options"]
-        if isinstance(options, Mapping) and _RANKINGS in options:  # a directed round: each seed has its own ranking
-            rest = {key: value for key, value in options.items() if key != _RANKINGS}
-            options = {**rest, "ranking": options[_RANKINGS][str(seed)]}
-        return Reports(
-            index=self.rectangle(table, _INDEX) if _INDEX in columns else None,
-            value=self.rectangle(table, "value"),
-            level=table.column(_LEVEL).to_numpy() if _LEVEL in columns else None,
-            meta={**self.meta, "epsilon": float(self.meta["epsilon"]), "options": options},
-        )
-
-
 class CalibratedFile(SeedFile):
     """A Calibrated artifact."""
 
-    kind = "calibrated"
+    kinds = ("calibrated",)
 
     def load(self, seed: int) -> Estimate:
         """Return the estimate of one seed."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from graphldp.experiment import RunResult
-from graphldp.experiment import run as run_graph
+from graphldp.experiment.running import RunResult
+from graphldp.experiment.running import run as run_graph
 from graphldp.stages.download import obtain
 from graphldp.stages.graphs import read_graph
 from graphldp.stages.paths import graph_dir

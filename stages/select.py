@@ -1,4 +1,4 @@
-"""Stage select: a first round's reports in, a score of every feature out."""
+"""Stage select: reports in, a score of every feature out."""
 
 from __future__ import annotations
 
@@ -10,18 +10,17 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from graphldp import __version__
-from graphldp.errors import ArtifactError
 from graphldp.experiment.parts import apart_of, split_of
 from graphldp.experiment.rounds import score_reports, selection_facts
 from graphldp.graph import Graph
 from graphldp.ledger import ledger_from_meta
 from graphldp.server import Scores
+from graphldp.stages.answers import AnswersFile
 from graphldp.stages.artifacts import file_hash, write_table
 from graphldp.stages.graphs import read_graph
 from graphldp.stages.params import Params
 from graphldp.stages.paths import graph_dir
 from graphldp.stages.perturb import check_nodes
-from graphldp.stages.reports import ReportsFile
 
 __all__ = ["select"]
 
@@ -40,14 +39,12 @@ def select(
     """Denoise one seed's reports, score every feature by the training labels of that seed's split, and write both.
 
     Without a `seed` every seed of the file is scored, each by its own split. The file carries the reports' ledger:
-    whoever uses the scores in a second round has spent both.
+    whoever asks people again by these scores has spent both.
     """
-    source = ReportsFile(reports, "ldp perturb")
+    source = AnswersFile(reports, "ldp perturb")
     name = dataset or str(source.meta["dataset"])
     graph = read_graph(graph_dir(data, name))
     check_nodes(reports, source.meta, graph, "name their graph with --dataset")
-    if "rankings" in source.meta["options"]:
-        raise ArtifactError(f"{reports} is a second round, directed by scores already; score its first round")
     seeds = list(source.meta["seeds"]) if seed is None else [seed]
     found = {}
     for one in seeds:

@@ -16,6 +16,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from graphldp import methods
 from graphldp.adversary import (
     Entries,
     Fact,
@@ -26,14 +27,13 @@ from graphldp.adversary import (
     public_view,
     reader_of,
 )
-from graphldp.client import Reports, VectorMechanism, from_meta, protocol
+from graphldp.client import Reports, VectorMechanism, protocol
 from graphldp.client.directed import DirectedMechanism, directed_from_meta
 from graphldp.errors import ArtifactError, OptionError, unknown_name
 from graphldp.experiment.parts import split_of
-from graphldp.experiment.rounds import TwoRounds, joined, score_reports
+from graphldp.experiment.rounds import Rounds, TwoRounds, joined, score_reports
 from graphldp.graph import Graph
-from graphldp.ledger import epsilon_text, spends_of
-from graphldp.methods import Rounds
+from graphldp.ledger import epsilon_text
 from graphldp.randomness import generator
 from graphldp.server import (
     Estimate,
@@ -46,13 +46,12 @@ from graphldp.server import (
     rectify,
 )
 from graphldp.splits import Split
+from graphldp.stages.answers import AnswersFile, check_selection, conversation_in
 from graphldp.stages.attack import SURE, Tallies
 from graphldp.stages.graphs import read_graph
 from graphldp.stages.params import Params
 from graphldp.stages.paths import graph_dir
 from graphldp.stages.perturb import check_nodes
-from graphldp.stages.reports import ReportsFile
-from graphldp.stages.rounds import check_selection
 
 __all__ = [
     "AttributeRow",
@@ -60,7 +59,7 @@ __all__ = [
     "Selected",
     "SelectionRow",
     "chance_jaccard",
-    "measure_files",
+    "measure_file",
     "measure_selection",
 ]
 
@@ -175,37 +174,36 @@ class Selected:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class _Files:
-    """Two artifacts: a first round, and the second that it directed."""
+class _File:
+    """An artifact of both rounds."""
 
     graph: Graph
     params: Params
-    one: ReportsFile
-    two: ReportsFile
+    file: AnswersFile
     mechanism: str
     epsilon: float
     rounds: Rounds
     device: VectorMechanism
 
     def first(self, seed: int) -> Reports:
-        return self.one.load(seed)
+        return self.file.questions(seed)[0].answers
 
     def scores(self, reports: Reports, seed: int) -> Scores:
         by, steps = self.rounds.score_by, self.rounds.score_steps
         return score_reports(self.graph, reports, by=by, steps=steps, split=split_of(self.graph, self.params, seed))
 
     def directed(self, first: Reports, scores: Scores, seed: int) -> Reports:
-        reports = self.two.load(seed)
+        reports = self.file.questions(seed)[1].answers
         asked = directed_from_meta(reports.meta).ranking
         if asked != scores.top(len(asked)):
             raise ArtifactError(
-                f"{self.two.path} was directed by another ranking than {self.one.path} gives for seed {seed}; name the "
-                "first round that it came from"
+                f"{self.file.path} was directed by another ranking than its first round gives for seed {seed}; make it "
+                f"again with `{self.file.make}`"
             )
         return reports
 
 
-_Source: TypeAlias = TwoRounds | _Files
+_Source: TypeAlias = TwoRounds | _File
 
 
 def measure_selection(
@@ -224,7 +222,7 @@ def measure_selection(
 ) -> Selected:
     """Return what each scorer selects from each mechanism's reports at each budget, `params.seeds` times.
 
-    `options` are the mechanism's, `changes` parts of the method, as `--set denoise.KEY` gives them.
+    `options` are the mechanism's, `changes` parts of the method, as `--set method.KEY` gives them.
     """
     graph = read_graph(graph_dir(data, dataset))
     given = dict(changes or {})
@@ -251,9 +249,8 @@ def _how(rounds: Rounds, options: Mapping[str, Any], params: Params) -> str:
     return f"options: {said}; root seed {params.seed}"
 
 
-def measure_files(
-    first: Path,
-    second: Path,
+def measure_file(
+    answers: Path,
     *,
     data: Path,
     params: Params,
@@ -261,38 +258,26 @@ def measure_files(
     others: int = RANDOM,
     progress: Progress | None = None,
 ) -> Selected:
-    """Return the same of two artifacts: of their final seeds, at most as many as `params` has."""
-    one, two = ReportsFile(first, "ldp perturb"), ReportsFile(second, "ldp perturb --directed SCORES")
-    graph = read_graph(graph_dir(data, str(one.meta["dataset"])))
-    for file in (one, two):
-        check_nodes(file.path, file.meta, graph, "measure them beside the graph that they were made from")
-    if "rankings" in one.meta["options"]:
-        raise ArtifactError(f"{first} is a second round; name the first one with --first, this one with --reports")
-    if "rankings" not in two.meta["options"]:
-        raise ArtifactError(f"{second} is not directed: it is no second round; make one with `{two.make}`")
-    if not {spend.source for spend in spends_of(one.meta)} <= {spend.source for spend in spends_of(two.meta)}:
-        raise ArtifactError(f"{second} was directed by other reports than {first}; name those with --first")
-    facts = two.meta["selection"]
-    check_selection(second, facts, params)
-    seeds = [seed for seed in two.meta["seeds"] if seed >= 0 and seed in one.meta["seeds"]][: params.seeds]
-    epsilon = float(one.meta["epsilon"]) + float(two.meta["epsilon"])
-    rounds = Rounds(
-        score_by=facts["score_by"],
-        score_steps=facts["score_steps"],
-        rho=float(two.meta["options"]["rho"]),
-        first=float(one.meta["epsilon"]) / epsilon,
-    )
-    source = _Files(
+    """Return the same of an artifact of both rounds: of its final seeds, at most as many as `params` has."""
+    file = AnswersFile(answers, "ldp perturb --method togl-fda")
+    graph = read_graph(graph_dir(data, str(file.meta["dataset"])))
+    check_nodes(answers, file.meta, graph, "measure them beside the graph that they were made from")
+    recipe = methods.method(str(file.meta.get("method", "lpgnn"))).but(file.meta.get("changes", {}))
+    asked = conversation_in(file.meta, graph, recipe)
+    if not isinstance(asked, TwoRounds):
+        raise ArtifactError(f"{answers} holds no two rounds, so nothing was selected; make some with `{file.make}`")
+    check_selection(answers, file.meta["selection"], params)
+    seeds = [seed for seed in file.meta["seeds"] if seed >= 0][: params.seeds]
+    source = _File(
         graph=graph,
         params=params,
-        one=one,
-        two=two,
-        mechanism=str(one.meta["mechanism"]),
-        epsilon=epsilon,
-        rounds=rounds,
-        device=from_meta({**one.meta, "epsilon": float(one.meta["epsilon"])}),
+        file=file,
+        mechanism=asked.mechanism,
+        epsilon=asked.epsilon,
+        rounds=asked.rounds,
+        device=asked.device,
     )
-    how = f"reports of {first} and {second}; root seed {params.seed}"
+    how = f"answers of {answers}; root seed {params.seed}"
     return _measure(graph, [source], how, seeds, params, top, others, progress)
 
 

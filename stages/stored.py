@@ -1,29 +1,32 @@
-"""What people have said, in artifacts, as a cell's source: what was done already cannot be searched again."""
+"""What people have answered, in artifacts, as a cell's source: what was done already cannot be searched again."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, Self
 
 from graphldp.client import VectorMechanism, from_meta
 from graphldp.errors import OptionError
+from graphldp.experiment.conversation import Conversation
 from graphldp.experiment.estimates import calibration_of
 from graphldp.experiment.options import INDUCTIVE, Settings
 from graphldp.experiment.plan import Devices, Setup, backbone_of, drawn, evidence_of, patience_of
 from graphldp.experiment.space import Row, sorted_out
 from graphldp.graph import Graph
-from graphldp.methods import Method, method
-from graphldp.server import Calibration
-from graphldp.stages.answers import SurveyFile
+from graphldp.methods import PREFIX, Method, method
+from graphldp.server import Calibration, Estimate
+from graphldp.stages.answers import AnswersFile, conversation_in
 from graphldp.stages.reports import CalibratedFile
 
-__all__ = ["Answered", "Stored", "stored_device"]
+__all__ = ["Answered", "Stored"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class _Artifact:
-    """What people have said, in an artifact: only what is made of it can be searched.
+@dataclass(frozen=True, kw_only=True, eq=False)
+class _Artifact(ABC):
+    """What people have answered, in an artifact: only what is made of it can be searched.
 
     Attributes:
         graph: whose people they are.
@@ -33,7 +36,7 @@ class _Artifact:
     """
 
     graph: Graph
-    file: CalibratedFile | SurveyFile
+    file: CalibratedFile | AnswersFile
     params: Settings
     other: Method | None = None
 
@@ -51,32 +54,43 @@ class _Artifact:
         return Row(recipe=self.recipe, mechanism=mechanism, model=model, depths=self._depths())
 
     def setup(self, options: Mapping[str, Any]) -> Setup:
-        """Return what a point's options mean; those that the artifact has behind it are an error."""
+        """Return what a point's options mean; those with which the artifact was made are an error."""
         own, changes, training = sorted_out(options)
-        past = [*own, *(f"denoise.{key}" for key in changes if key in self._past())]
+        past = [*own, *(f"{PREFIX}{key}" for key in changes if key in self._past())]
         if past:
             raise OptionError(
-                f"{self.file.path} has its {', '.join(past)} behind it, so that cannot be searched here: `ldp run` "
+                f"{self.file.path} was made with its {', '.join(past)}, so that cannot be searched here: `ldp run` "
                 "perturbs, denoises and searches at once"
             )
-        recipe, device = self.recipe.but(changes), stored_device(self.file.meta)
+        recipe = self.recipe.but(changes)
 
         def calibration(steps: int) -> Calibration:
-            return self._calibration(recipe, steps, device, changed=bool(changes))
+            return self._calibration(recipe, steps, changed=bool(changes))
 
+        steps = recipe.steps(self.params.search.steps)[0]
         patience = patience_of(self.params.train, training)
         return Setup(
             recipe=recipe,
-            device=device,
+            device=self._device,
+            m=int(self.file.meta["m"]),
             key=str(self.file.path),
-            drawn=drawn(device, self.file.meta["random"], str(self.file.meta.get("reports", ""))),
-            estimate=self.file.load,
+            drawn=drawn(self._device, self.file.meta["random"], str(self.file.meta.get("reports", ""))),
+            estimate=self._estimates(lambda: calibration(steps)),
             calibration=calibration,
             backbone=backbone_of(recipe, self.params.train, training),
             patience=patience,
             meta=lambda content, seeds: dict(self.file.meta),
-            evidence=evidence_of(recipe, calibration, recipe.steps(self.params.search.steps)[0]),
+            evidence=evidence_of(recipe, calibration, steps),
         )
+
+    @property
+    @abstractmethod
+    def _device(self) -> VectorMechanism:
+        """What describes the answers."""
+
+    @abstractmethod
+    def _estimates(self, first: Callable[[], Calibration]) -> Callable[[int], Estimate]:
+        """Return what gives a seed's estimate; `first` is what comes before the filter."""
 
     def of(self, recipe: Method) -> Self | Devices:
         """Return the same reports, learned from by another method; a coin's, for one that nobody tells anything."""
@@ -91,31 +105,38 @@ class _Artifact:
         return None
 
     def _past(self) -> tuple[str, ...]:
-        """Return which parts of the method the artifact has behind it."""
-        return self.recipe.round_options()
+        """Return which parts of the method the artifact was made with."""
+        return self.recipe.asking_options()
 
-    def _calibration(self, recipe: Method, steps: int, device: VectorMechanism, *, changed: bool) -> Calibration:
-        return calibration_of(recipe, steps, device, self.graph, whole=self.params.train.split != INDUCTIVE)
+    def _calibration(self, recipe: Method, steps: int, *, changed: bool) -> Calibration:
+        return calibration_of(recipe, steps, self._device, self.graph, whole=self.params.train.split != INDUCTIVE)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class Stored(_Artifact):
-    """Estimates in an artifact, with any threshold before the filter behind them."""
+    """Estimates in an artifact, with any threshold before the filter already applied."""
 
     file: CalibratedFile
+
+    @cached_property
+    def _device(self) -> VectorMechanism:
+        return from_meta(self.file.meta)
+
+    def _estimates(self, first: Callable[[], Calibration]) -> Callable[[int], Estimate]:
+        return self.file.load
 
     def _depths(self) -> tuple[int, ...]:
         return tuple(int(steps) for steps in self.file.meta["steps"])
 
     def _past(self) -> tuple[str, ...]:
         before = ("before", "tau") if self.recipe.threshold == "before" else ("before",)
-        return (*before, *self.recipe.round_options())
+        return (*before, *self.recipe.asking_options())
 
-    def _calibration(self, recipe: Method, steps: int, device: VectorMechanism, *, changed: bool) -> Calibration:
+    def _calibration(self, recipe: Method, steps: int, *, changed: bool) -> Calibration:
         filters = self.file.filters()
         if self.params.train.split != INDUCTIVE and not changed and self.other is None:
             return filters[steps]
-        one = _Artifact._calibration(self, recipe, steps, device, changed=changed)
+        one = _Artifact._calibration(self, recipe, steps, changed=changed)
         if one.weighting != next(iter(filters.values())).weighting:
             raise OptionError(
                 f"{self.file.path} lacks the node weights of the filter {recipe.filter}: `ldp run` can search it"
@@ -123,14 +144,19 @@ class Stored(_Artifact):
         return one
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class Answered(_Artifact):
-    """What people have said in turn, in an artifact."""
+    """Answers in an artifact, of which nothing was made yet."""
 
-    file: SurveyFile
+    file: AnswersFile
 
+    @cached_property
+    def _asked(self) -> Conversation:
+        return conversation_in(self.file.meta, self.graph, self.recipe)
 
-def stored_device(meta: Mapping[str, Any]) -> VectorMechanism:
-    """Return what the devices of an artifact ran; of two rounds, the second."""
-    options = {key: value for key, value in meta["options"].items() if key not in ("ranking", "rankings", "rho")}
-    return from_meta({**meta, "options": options})
+    @property
+    def _device(self) -> VectorMechanism:
+        return self._asked.device
+
+    def _estimates(self, first: Callable[[], Calibration]) -> Callable[[int], Estimate]:
+        return lambda seed: self._asked.estimate(self.file.questions(seed), first())

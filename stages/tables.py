@@ -12,7 +12,7 @@ import io
 import math
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from graphldp.evaluation import Bootstrap, Interval
@@ -301,6 +301,7 @@ class Result:
     title: str = ""
     about: str = ""
     experiment: str = ""
+    made: Mapping[str, Any] = field(default_factory=dict)
     backgrounds: tuple[Background, ...] = ()
 
     @property
@@ -351,7 +352,7 @@ class Result:
 
 
 def short(axis: str) -> str:
-    """Return an axis's name as people read it: `rho` for `denoise.rho`."""
+    """Return an axis's name as people read it: `rho` for `method.rho`."""
     return axis.rpartition(".")[2]
 
 

@@ -23,12 +23,13 @@ from graphldp.ledger import epsilon_text
 from graphldp.measures import measures_of
 from graphldp.points import AXES
 from graphldp.stages.artifacts import expect, read_meta, read_table, write_table
+from graphldp.stages.cells import taken_up
 from graphldp.stages.code import code_hash
 from graphldp.stages.graphs import graph_hash, read_graph
 from graphldp.stages.keeper import Keeper
 from graphldp.stages.params import Params
 from graphldp.stages.paths import graph_dir, trials_path
-from graphldp.stages.train import runs_meta, runs_schema, taken_up
+from graphldp.stages.runs import runs_meta, runs_schema
 
 __all__ = ["Trial", "make_command", "ranking", "search"]
 

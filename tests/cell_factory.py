@@ -13,7 +13,7 @@ import pyarrow as pa
 from graphldp import methods
 from graphldp.datasets.options import Synthetic
 from graphldp.datasets.synthetic import synthetic_graph
-from graphldp.experiment.options import SearchParams, TrainParams, report_seeds
+from graphldp.experiment.options import SearchParams, TrainParams
 from graphldp.experiment.running import RowResult, run_rows
 from graphldp.graph import Graph
 from graphldp.stages.artifacts import read_table
@@ -21,7 +21,7 @@ from graphldp.stages.denoise import denoise
 from graphldp.stages.graphs import read_graph, write_graph
 from graphldp.stages.params import Params
 from graphldp.stages.paths import graph_dir
-from graphldp.stages.perturb import perturb_graph
+from graphldp.stages.perturb import perturb_method
 from graphldp.stages.train import train
 
 SMALL: Mapping[str, Any] = {"nodes": 90, "classes": 3, "degree": 6.0, "dimensions": 24, "words": 6.0}
@@ -89,9 +89,10 @@ def calibrate(
     name: str = NAME,
     **options: Any,
 ) -> Path:
-    """Perturb and denoise one cell; return its Calibrated artifact."""
-    seeds = report_seeds(params.seeds, params.search.seeds)
-    perturb_graph(name, mechanism, epsilon, data=data, seeds=seeds, root=params.seed, options=options)
+    """Ask people for one cell, and denoise their answers where the method has it; return the last artifact."""
+    answers = perturb_method(name, method, mechanism, epsilon, data=data, settings=params, options=options)
+    if not methods.method(method).calibrates:
+        return answers
     return denoise(name, method, mechanism, epsilon, data=data, steps=params.search.steps)
 
 

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from graphldp.randomness import generator
 from graphldp.stages.artifacts import write_table
-from graphldp.stages.params import Arm, Cell, EvaluateParams, Params
+from graphldp.stages.params import Cell, EvaluateParams, Params, RowParams
 from graphldp.stages.paths import runs_path
 
 MEANS = {
@@ -28,21 +28,16 @@ SEARCH = {"points": 12, "seeds": 2}
 def grid(
     *, datasets: tuple[str, ...] = ("cora",), epsilons: tuple[float, ...] = (0.1, 1.0, 3.0), seeds: int = 10
 ) -> Params:
-    """Return a grid with both references and four methods."""
+    """Return a grid with four methods."""
     return Params(
         datasets=datasets,
         epsilons=epsilons,
         seeds=seeds,
-        mechanisms=("mb", "pm", "lp"),
-        arms=(
-            Arm(name="base", method="base", mechanism="mb"),
-            Arm(name="lpgnn", method="lpgnn", mechanism="mb"),
-            Arm(name="lpgnn-pm", method="lpgnn", mechanism="pm"),
-            Arm(name="lpgnn-lp", method="lpgnn", mechanism="lp"),
-        ),
-        references=(
-            Arm(name="structure", method="structure", mechanism="null", epsilon=0.0),
-            Arm(name="nonpriv", method="nonpriv", mechanism="identity", epsilon=float("inf")),
+        rows=(
+            RowParams(name="base", method="base", mechanism="mb"),
+            RowParams(name="lpgnn", method="lpgnn", mechanism="mb"),
+            RowParams(name="lpgnn-pm", method="lpgnn", mechanism="pm"),
+            RowParams(name="lpgnn-lp", method="lpgnn", mechanism="lp"),
         ),
         evaluate=EvaluateParams(resamples=200),
     )
@@ -99,7 +94,9 @@ def write_runs(
     return target
 
 
-def write_grid(data: Path, params: Params, means: Mapping[str, float] | None = None) -> None:
+def write_grid(
+    data: Path, params: Params, means: Mapping[str, float] | None = None, meta: Mapping[str, Any] | None = None
+) -> None:
     """Write every cell of a grid."""
     for cell in params.cells():
-        write_runs(data, cell, seeds=params.seeds, mean=(means or {}).get(cell.name))
+        write_runs(data, cell, seeds=params.seeds, mean=(means or {}).get(cell.name), meta=meta)

@@ -59,16 +59,6 @@ def test_a_result_has_spent_the_draws_that_it_used() -> None:
     assert once.of_seeds([5, -1]).total().epsilon == 1.0
 
 
-def test_draws_that_were_directed_otherwise_are_others() -> None:
-    def directed(ranking: list[int]) -> dict[str, object]:
-        return {**REPORTS, "seeds": [0], "options": {"rho": 0.5, "rankings": {"0": ranking}}}
-
-    one, two = directed([0, 1, 2]), directed([2, 1, 0])
-    assert ledger_from_meta([one, one]).total().epsilon == 1.0
-    assert ledger_from_meta([one, two]).total().epsilon == 2.0
-    assert ledger_from_meta([one, two]).of_seeds([0]).total().epsilon == 2.0
-
-
 def test_a_release_is_told_by_everything_that_shaped_it() -> None:
     meta = {**REPORTS, "options": {"fill": "mid"}, "low": 0.0, "high": 1.0, "m": 2, "seeds": [0]}
     own = release_of(meta)

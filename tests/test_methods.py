@@ -89,7 +89,7 @@ def test_togls_own_grid_has_its_depth_before_scoring_and_none_behind() -> None:
     for name in ("togl-fda", "togl-sma"):
         grid = dict(methods.method(name).grid)
         assert grid["steps"] == (0,)
-        assert grid["denoise.score_steps"] == (0, 1, 2, 3, 4, 5)
+        assert grid["method.score_steps"] == (0, 1, 2, 3, 4, 5)
 
 
 def test_ldpge_has_a_run_without_privacy_and_a_bias() -> None:

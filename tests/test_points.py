@@ -14,24 +14,24 @@ from graphldp.points import Point, Rung, Space, grid, halving, points, run_epoch
 SPACE = Space(
     weight_decay=(0.0, 0.1),
     steps=(0, 2),
-    options=(("denoise.filter", ("kprop", "ppr")), ("denoise.decay", (0.1, 0.2))),
+    options=(("method.filter", ("kprop", "ppr")), ("method.decay", (0.1, 0.2))),
 )
 
 
 def settle(point: Point) -> Point:
     """Only ppr has a decay, and only kprop a depth."""
     options = dict(point.options)
-    if options["denoise.filter"] == "kprop":
-        return replace(point, options=(("denoise.filter", "kprop"),))
+    if options["method.filter"] == "kprop":
+        return replace(point, options=(("method.filter", "kprop"),))
     return replace(point, steps=0)
 
 
 def test_further_axes_are_in_the_product_by_name() -> None:
     assert SPACE.size == 16
-    assert [name for name, _ in SPACE.options] == ["denoise.decay", "denoise.filter"]
+    assert [name for name, _ in SPACE.options] == ["method.decay", "method.filter"]
     first = SPACE.point(0)
-    assert first.options == (("denoise.decay", 0.1), ("denoise.filter", "kprop"))
-    assert first.values()["options"] == {"denoise.decay": 0.1, "denoise.filter": "kprop"}
+    assert first.options == (("method.decay", 0.1), ("method.filter", "kprop"))
+    assert first.values()["options"] == {"method.decay": 0.1, "method.filter": "kprop"}
     assert "options" not in Space().point(0).values()
 
 
@@ -46,7 +46,7 @@ def test_points_that_settle_as_one_count_as_one() -> None:
     assert len({repr(point) for point in every}) == 8
     assert set(map(repr, every)) == set(map(repr, grid(SPACE, settle)))
     assert all(
-        ("denoise.decay" in dict(point.options)) == (point.steps == 0 and "ppr" in repr(point)) for point in every
+        ("method.decay" in dict(point.options)) == (point.steps == 0 and "ppr" in repr(point)) for point in every
     )
     with pytest.raises(OptionError, match="the search space has 8 points, fewer than the budget of 9"):
         points(SPACE, 9, 0, settle)

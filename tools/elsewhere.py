@@ -28,6 +28,8 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 # The tests whose results are numbers that a vendor's library, or the number of threads, could change.
 NUMERICAL = ("tests/client", "tests/server", "tests/learn", "tests/adversary", "tests/test_randomness.py")
+# In one process for each processor, as `make test` does. Each has one thread where the variation does not say how many.
+PARALLEL = ("-n", "logical", "--maxprocesses", "8", "--dist", "worksteal")
 # MKL takes other code for Intel's processors than for others, and asks this function which it is on.
 INTEL = "int mkl_serv_intel_cpu_true(void) { return 1; }\nint mkl_serv_intel_cpu(void) { return 1; }\n"
 CAPABILITY = "import torch; print(torch.backends.cpu.get_cpu_capability().lower())"
@@ -194,7 +196,7 @@ def main() -> int:
         for name, variation in VARIATIONS.items():
             print(f"{name:16}{variation.about}")
         return 0
-    tests = asked.tests or ([] if asked.everything else ["-m", "not slow", *NUMERICAL])
+    tests = asked.tests or [*PARALLEL, *([] if asked.everything else ["-m", "not slow", *NUMERICAL])]
     failed = 0
     for name, variation in machines.items():
         verdict, seconds = run(variation, tests, lambda text: print(text, file=sys.stderr, flush=True))

@@ -3,7 +3,7 @@
     tools/mutations.py                  every fault of the list
     tools/mutations.py --only NAME ...  these alone
     tools/mutations.py --share 2/5      the second of five parts
-    tools/mutations.py --rotate         as many as take 90 seconds; the commit's hash decides which come first
+    tools/mutations.py --rotate         as many as take 60 seconds; the commit's hash decides which come first
     tools/mutations.py --audit          where an audit should convict the fault, run it, too
     tools/mutations.py --list           what there is, and whether each fault still fits the code
 
@@ -39,7 +39,7 @@ ROOT = Path(__file__).resolve().parent.parent
 LIST = ROOT / "tools" / "mutations"
 WARM = LIST / "warm.py"
 LIMIT = 900  # seconds that a fault's tests may take
-ROTATION = 90  # seconds that --rotate takes, about
+ROTATION = 60  # seconds that --rotate takes, about
 CAUGHT, MISSED = "caught", "NOT CAUGHT"
 # Imported by every Python process before anything else: what pyproject.toml maps to folders is taken from the copy.
 REDIRECT = """\

@@ -130,10 +130,23 @@ def fit(
 
     `chances` are those of the positions to be reported, where they are not alike.
     """
-    found = Fit(distance=max(map_distance(base, base) for base in _distinct(bases)))
+    distance = max(map_distance(base, base) for base in _distinct(bases))
     if bases[0].deterministic:
-        return found
+        return Fit(distance=distance)
     records = probe_records(bases) if records is None else records
+    return replace(_fit_reports(bases, sampler, samples, rng, records, chances), distance=distance)
+
+
+def _fit_reports(
+    bases: Sequence[Randomiser],
+    sampler: Sampler,
+    samples: int,
+    rng: np.random.Generator,
+    records: Sequence[Floats],
+    chances: Floats | None,
+) -> Fit:
+    """Return the fit of reports alone, without what evenly spaced uniform numbers give."""
+    found = Fit()
     indices = []
     for record in records:
         reports = sampler(np.broadcast_to(record, (samples, len(record))), rng)
@@ -166,7 +179,7 @@ def power(
         records = [np.append(records[0][:-1], last.low + 0.3 * (last.high - last.low))]
     if _touched(last, records) * samples < FEWEST_TOUCHED:
         return Power(wrong_budget=all(noticed), untouched_last=None)
-    skipped = fit(bases, untouched_last(bases, sampler), samples, rng, records, chances)
+    skipped = _fit_reports(bases, untouched_last(bases, sampler), samples, rng, records, chances)
     return Power(wrong_budget=all(noticed), untouched_last=skipped.p < ALPHA)
 
 

@@ -46,15 +46,10 @@ class Outcomes:
 
     def place(self, values: Floats) -> NDArray[np.int64]:
         """Return which outcome each report is; len(y) for a report that is none of them."""
-        if len(self.y) == 1:
-            nearest = np.zeros(values.shape, dtype=np.int64)
-        else:
-            right = np.clip(np.searchsorted(self.y, values), 1, len(self.y) - 1)
-            left_is_nearer = np.abs(values - self.y[right - 1]) <= np.abs(values - self.y[right])
-            nearest = np.where(left_is_nearer, right - 1, right)
         # Reports may be stored as float32; grid steps and symbols are much farther apart than that.
-        slack = 1e-6 * np.abs(self.y[nearest]) + 1e-9
-        return np.asarray(np.where(np.abs(values - self.y[nearest]) <= slack, nearest, len(self.y)))
+        slack = 1e-6 * np.abs(self.y) + 1e-9
+        nearest = np.searchsorted(self.y[:-1] + np.diff(self.y) / 2, values)
+        return np.asarray(np.where(np.abs(values - self.y[nearest]) <= slack[nearest], nearest, len(self.y)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

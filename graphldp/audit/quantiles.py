@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -122,6 +123,7 @@ def _low_discrepancy(count: int, draws: int) -> Floats:
     return np.asarray(engine.random_base2(bits) + 0.5 / count, dtype=np.float64)
 
 
+@cache
 def _with_tails() -> tuple[Floats, Floats]:
     """Return uniform numbers and weights that add up to 1: even ones, and octaves towards 0 and 1."""
     even = _RARE + (1 - 2 * _RARE) * (np.arange(QUANTILES) + 0.5) / QUANTILES

@@ -22,7 +22,6 @@ from graphldp.client.featurerr import FeatureResponse
 from graphldp.client.sets import SetValued
 from graphldp.client.vote import Vote
 from graphldp.errors import OptionError, unknown_name
-from graphldp.methods import Survey
 from graphldp.randomness import UniformSource
 
 __all__ = ["FEW", "LEVELS", "Piece", "Setting", "Subject", "small_directed", "subject_names", "subject_of"]
@@ -257,6 +256,8 @@ def small_directed(device: DirectedMechanism, few: int) -> Subject:
 
 def _survey_subject(epsilon: float, setting: Setting) -> Subject:
     """A survey: some are asked for all features, some for those found telling, and the others for a vote."""
+    from graphldp.experiment.survey import Survey  # a whole experiment, which no other subject needs
+
     options = dict(setting.options)
     name = options.pop("mechanism", "privset")
     about = replace(setting, options=options)

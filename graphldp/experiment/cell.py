@@ -607,6 +607,7 @@ class _Cell:
             outcome=outcome,
             runs=runs,
             records=self.records,
+            record=outcome.record,
             learners=self.learners,
         )
 

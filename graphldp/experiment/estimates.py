@@ -20,7 +20,6 @@ from graphldp.server import (
     Filtered,
     node_weights,
     rectify,
-    rectify_directed,
     shrink,
     vanishes,
 )
@@ -68,12 +67,7 @@ def calibration_of(
 
 def estimate_of(reports: Reports, calibration: Calibration) -> Estimate:
     """Return the rectified reports after the first threshold, with the weights that the filter asks for."""
-    if "ranking" in reports.meta["options"]:
-        estimate = rectify_directed(reports)
-        rest = {key: value for key, value in reports.meta["options"].items() if key not in ("ranking", "rho")}
-        reports = replace(reports, meta={**reports.meta, "options": rest})  # levels are weighed as in any other round
-    else:
-        estimate = rectify(reports)
+    estimate = rectify(reports)
     if calibration.before:
         # Which values dropout drops is drawn once for a set of reports, and again for the same ones.
         drawn = hashlib.sha256(np.ascontiguousarray(estimate.matrix.data).tobytes()).hexdigest()

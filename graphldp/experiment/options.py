@@ -23,6 +23,7 @@ __all__ = [
     "TrainParams",
     "check_settings",
     "report_seeds",
+    "split_facts",
 ]
 
 STRATEGIES = ("random", "grid", "halving")  # how a search spends its budget
@@ -192,3 +193,14 @@ def check_settings(settings: Settings) -> None:
 def report_seeds(final: int, search: int) -> list[int]:
     """Return the seeds of a cell: 0..final-1 for its final runs, -1..-search for its search."""
     return [*range(final), *range(-1, -search - 1, -1)]
+
+
+def split_facts(params: Settings) -> dict[str, Any]:
+    """Return what decides whose labels are training labels."""
+    train = params.train
+    return {
+        "root": params.seed,
+        "train_fraction": train.train_fraction,
+        "validation_fraction": train.validation,
+        **({} if train.split == "random" else {"split": train.split}),
+    }

@@ -18,6 +18,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from graphldp.errors import DataError, OptionError
+from graphldp.experiment.conversation import check_classes
 from graphldp.experiment.estimates import average_degree, filtered_apart, filtered_inputs
 from graphldp.experiment.options import INDUCTIVE, Settings, TrainParams
 from graphldp.graph import Graph
@@ -51,7 +52,6 @@ __all__ = [
     "Part",
     "apart_of",
     "calibration_over",
-    "check_classes",
     "check_task",
     "final_scores",
     "fits",
@@ -109,15 +109,6 @@ def learners_of(recipe: Method, train: TrainParams) -> tuple[str, ...]:
     """Return the learners among which a method chooses: those that fit, of what it has for such a split."""
     names = recipe.unseen if train.split == INDUCTIVE else recipe.learners
     return tuple(name for name in names if fits(recipe.learner(name), train))
-
-
-def check_classes(recipe: Method, train: TrainParams) -> None:
-    """Refuse a method whose people are asked what training nodes' classes suggest, where the task has no classes."""
-    if (recipe.rounds is not None or recipe.asks_in_turn) and "accuracy" not in measures_of(train.task).names:
-        raise OptionError(
-            f"method {recipe.name!r} is directed by the classes of training nodes, and over all edges; task "
-            f"{train.task!r} has no classes to learn. Use task node-classification or multi-task, or another method"
-        )
 
 
 def target_of(graph: Graph) -> NDArray[np.float64]:

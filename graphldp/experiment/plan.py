@@ -14,18 +14,16 @@ from typing import Any, Protocol
 
 from graphldp.client import VectorMechanism
 from graphldp.errors import OptionError
-from graphldp.experiment.addresses import addressed, source_of
-from graphldp.experiment.devices import device_for, reports_meta
-from graphldp.experiment.estimates import calibration_of, estimate_of
+from graphldp.experiment.addresses import addressed
+from graphldp.experiment.conversation import ask, conversation_of
+from graphldp.experiment.estimates import calibration_of
 from graphldp.experiment.options import INDUCTIVE, SearchParams, Settings, TrainParams
 from graphldp.experiment.parts import check_task, learners_of, task_of
-from graphldp.experiment.rounds import TwoRounds
 from graphldp.experiment.space import Row, own_search, sorted_out
-from graphldp.experiment.survey import Surveys
 from graphldp.graph import Graph
 from graphldp.learn import Backbone, model
 from graphldp.learn.neighbors import missing_sampler
-from graphldp.methods import Method, Survey
+from graphldp.methods import Method
 from graphldp.points import AXES, Point, Rung, run_epochs
 from graphldp.server import Calibration, Estimate
 from graphldp.server.evidence import Evidence, make_evidence
@@ -50,20 +48,21 @@ class Setup:
 
     Attributes:
         recipe: the method with them.
-        device: what the devices run.
+        device: what describes the first answers.
+        m: how many features the row's people report, whoever learns.
         key: setups with one key have the same estimates.
         estimate: a seed's estimate, with any threshold before the filter behind it.
         calibration: the filter, and what follows it, at a depth K.
         backbone, patience: what is learned with.
         meta: what the artifacts of these reports say of themselves, given the graph's hash and the seeds.
         evidence: what the model gets instead of the filtered estimate, or None.
-        asked: what the row's people ran, where this learner is one of several and reads nothing of theirs; or None.
         drawn: what decides the estimates wherever they come from: the devices and the randomness.
         beside: whose inputs, before any filter, stand beside these; or None.
     """
 
     recipe: Method
     device: VectorMechanism
+    m: int
     key: str
     estimate: Callable[[int], Estimate]
     calibration: Callable[[int], Calibration]
@@ -71,7 +70,6 @@ class Setup:
     patience: int
     meta: Callable[[str, Sequence[int]], dict[str, Any]]
     evidence: Evidence | None = None
-    asked: VectorMechanism | None = None
     drawn: str = ""
     beside: Setup | None = None
 
@@ -90,10 +88,16 @@ class Setup:
         """Those whose inputs stand side by side."""
         return (self,) if self.beside is None else (self, self.beside)
 
-    @property
-    def m(self) -> int:
-        """How many features the row's people report, whoever learns."""
-        return (self.asked or self.device).m
+    def facts(self, content: str, settings: Settings) -> dict[str, Any]:
+        """Return all that decides what is learned from, and with what; `content` is the hash of the graph."""
+        return {
+            "reports": [self.device.meta(), self.meta(content, settings.draws)["ledger"]],
+            "recipe": repr(self.recipe),
+            "evidence": repr(self.evidence),
+            "backbone": repr(self.backbone),
+            "patience": self.patience,
+            "beside": None if self.beside is None else self.beside.facts(content, settings),
+        }
 
 
 class Source(Protocol):
@@ -199,9 +203,9 @@ def plan_of(source: Source, params: Settings) -> Plan:
     # Whoever is chosen in the end, people have answered those learners that ask them.
     asking = [plan.setups[0] for plan in plans.values() if not plan.setups[0].public]
     if asking:
-        meta, asked = asking[0].meta, asking[0].device
+        meta, m = asking[0].meta, asking[0].m
         plans = {
-            name: replace(plan, setups=tuple(replace(setup, meta=meta, asked=asked) for setup in plan.setups))
+            name: replace(plan, setups=tuple(replace(setup, meta=meta, m=m) for setup in plan.setups))
             for name, plan in plans.items()
         }
     starts = [0, *itertools.accumulate(len(plan.points) for plan in plans.values())]
@@ -245,7 +249,7 @@ class _SideBySide:
 
     def setup(self, options: Mapping[str, Any]) -> Setup:
         beside = self.other.setup({})
-        return replace(self.own.setup(options), beside=beside, meta=beside.meta, asked=beside.device)
+        return replace(self.own.setup(options), beside=beside, meta=beside.meta, m=beside.m)
 
     def of(self, recipe: Method) -> Source:
         return self.own.of(recipe)
@@ -354,45 +358,33 @@ class Devices:
         own, changes, training = sorted_out(options)
         given = {**self.options, **own}
         recipe = self.recipe.but(changes)
-        rounds: TwoRounds | Surveys | None = None
-        if isinstance(recipe.rounds, Survey):
-            rounds = Surveys.of(graph, recipe.rounds, self.mechanism, self.epsilon, params, given)
-        elif recipe.rounds is not None:
-            rounds = TwoRounds.of(graph, recipe.rounds, self.mechanism, self.epsilon, params, given)
-        client = device_for(graph, self.mechanism, self.epsilon, given) if rounds is None else rounds.device
+        conversation = conversation_of(graph, recipe, self.mechanism, self.epsilon, params, given)
 
         @cache
         def calibration(steps: int) -> Calibration:
-            return calibration_of(recipe, steps, client, graph, whole=params.train.split != INDUCTIVE)
+            return calibration_of(recipe, steps, conversation.device, graph, whole=params.train.split != INDUCTIVE)
 
         # What comes before the filter is the same at every depth.
         first = calibration(recipe.steps(params.search.steps)[0])
 
         def estimate(seed: int) -> Estimate:
-            if rounds is not None:
-                return rounds.estimate(seed, first)
-            source = source_of(params.seed, graph.name, client, seed)
-            return estimate_of(client.perturb(graph.features, source), first)
-
-        def meta(content: str, seeds: Sequence[int]) -> dict[str, Any]:
-            if rounds is not None:
-                return rounds.meta(content, seeds)
-            return reports_meta(graph, content, client, seeds=seeds, root=params.seed)
+            return conversation.estimate(ask(conversation, seed), first)
 
         patience = patience_of(params.train, training)
         return Setup(
             recipe=recipe,
-            device=client if rounds is None else rounds.last,
+            device=conversation.device,
+            m=conversation.m,
             key=json.dumps(
-                [self.mechanism, self.epsilon, given, repr(recipe.rounds), first.before, first.weighting],
+                [self.mechanism, self.epsilon, given, repr(recipe.asking), first.before, first.weighting],
                 sort_keys=True,
             ),
-            drawn=drawn(client, addressed(params.seed)),
+            drawn=drawn(conversation.device, addressed(params.seed)),
             estimate=estimate,
             calibration=calibration,
             backbone=backbone_of(recipe, params.train, training),
             patience=patience,
-            meta=meta,
+            meta=conversation.meta,
             evidence=evidence_of(recipe, calibration, recipe.steps(params.search.steps)[0]),
         )
 

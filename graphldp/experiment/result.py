@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from graphldp.learn import Outcome, Problem, Run
@@ -65,9 +65,10 @@ class CellResult:
         chosen: the point that the search chose.
         steps: its depth K.
         setup: what it means.
-        problem, outcome, runs: of the final runs, for saving a model. All of them are None for a method that learns
-            nothing.
+        problem, outcome, runs: of the final runs, for saving a model. They are not there for a method that learns
+            nothing, nor for a cell that was computed before.
         records: what the trainer noted of each batch of the search.
+        record: what it noted of the final runs.
         learners: which learners were tried; one without a name where there is only one.
     """
 
@@ -79,6 +80,7 @@ class CellResult:
     outcome: Outcome | None = None
     runs: Sequence[Run] = ()
     records: Sequence[dict[str, Any]] = ()
+    record: dict[str, Any] = field(default_factory=dict)
     learners: tuple[str, ...] = ()
 
 

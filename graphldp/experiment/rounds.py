@@ -1,4 +1,4 @@
-"""Methods of two rounds: reports, a ranking of the features from them, and reports that the ranking directs.
+"""Two rounds: reports, a ranking of the features from them, and reports that the ranking directs.
 
 Each seed has its own split, and only the labels of its training nodes rank its features: so each seed has its own
 ranking, and the two rounds are drawn seed by seed.
@@ -7,23 +7,23 @@ ranking, and the two rounds are drawn seed by seed.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from graphldp.client import Reports, VectorMechanism, from_meta
-from graphldp.client.directed import DirectedMechanism, directed_from_meta, first_round, second_round
+from graphldp.client.directed import M_FROM, DirectedMechanism, directed_from_meta, first_round, second_round
 from graphldp.client.ppm_public import PublicLevels
+from graphldp.errors import OptionError, unknown_name
 from graphldp.experiment.addresses import source_of
-from graphldp.experiment.devices import check_options, refuse_parts, reports_meta
+from graphldp.experiment.conversation import Asking, Question, Turn, is_number, meta_of
+from graphldp.experiment.devices import check_options, refuse_parts
 from graphldp.experiment.estimates import of_people
-from graphldp.experiment.options import Settings
+from graphldp.experiment.options import Settings, split_facts
 from graphldp.experiment.parts import apart_of, split_of
 from graphldp.graph import Graph
-from graphldp.ledger import ledger_from_meta
-from graphldp.methods import Rounds
 from graphldp.server import (
     Calibration,
     Estimate,
@@ -35,11 +35,81 @@ from graphldp.server import (
     rectify,
     rectify_directed,
     score_attributes,
+    scorer_names,
 )
 from graphldp.server.estimate import rectangular
+from graphldp.server.selection import RECTIFICATIONS
 from graphldp.splits import Apart, Split, among
 
-__all__ = ["TwoRounds", "joined", "score_reports", "selection_facts", "spent_in_both", "split_facts"]
+__all__ = ["Rounds", "TwoRounds", "joined", "score_reports", "selection_facts"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rounds(Asking):
+    """The budget is spent in two rounds, the second directed by what the first has shown.
+
+    Attributes:
+        score_by: what ranks the features: `fda`, `sma`, `mi`, `chi-square` or `pca`.
+        rho: the share of the second round's features that is taken from the ranking.
+        reuse: whether the estimate joins both rounds by their inverse variances, or is the second's alone.
+        first: the first round's share of the budget.
+        m_from: which budget m is chosen from: each `round`'s own, or the `total`.
+        score_steps: depth K of the sum (KProp) that denoises the first round before it is scored.
+        rectification: how the second round becomes an estimate: by each feature's own `inclusion`, or by d/m as the
+            `paper` prints it, which inflates the ranked ones.
+    """
+
+    by_class: ClassVar[bool] = True
+    thresholds: ClassVar[bool] = False
+    afterwards: ClassVar[tuple[str, ...]] = ("reuse", "rectification")
+
+    score_by: str
+    rho: float = 0.5
+    reuse: bool = False
+    first: float = 0.5
+    m_from: str = "round"
+    score_steps: int = 2
+    rectification: str = "inclusion"
+
+    def __post_init__(self) -> None:
+        if not is_number(self.rho) or not 0 <= self.rho <= 1:
+            raise OptionError(f"rho (the ranked features' share of the second round) is from 0 to 1, got {self.rho!r}")
+        if not is_number(self.first) or not 0 < self.first < 1:
+            raise OptionError(f"first (the first round's share of the budget) is between 0 and 1, got {self.first!r}")
+        if not isinstance(self.reuse, bool):
+            raise OptionError(
+                f"reuse (does the first round stay in the estimate?) is true or false, got {self.reuse!r}"
+            )
+        if isinstance(self.score_steps, bool) or not isinstance(self.score_steps, int) or self.score_steps < 0:
+            raise OptionError(f"score_steps must be a whole number of at least 0, got {self.score_steps!r}")
+
+    def but(self, **changes: Any) -> Rounds:
+        """Return these rounds with some options changed, checked against what there is by name."""
+        out = replace(self, **changes)
+        if out.score_by not in scorer_names():
+            raise unknown_name("score_by", str(out.score_by), scorer_names())
+        if out.m_from not in M_FROM:
+            raise OptionError(f"m_from must be one of {', '.join(M_FROM)}; got {out.m_from!r}")
+        if out.rectification not in RECTIFICATIONS:
+            raise OptionError(f"rectification must be one of {', '.join(RECTIFICATIONS)}; got {out.rectification!r}")
+        if out.reuse and out.rectification == "paper":
+            raise OptionError(
+                "reuse joins both rounds by the variances of unbiased estimates, and rectification 'paper' gives none; "
+                "leave one of them out"
+            )
+        return out
+
+    def conversation(
+        self,
+        graph: Graph,
+        mechanism: str,
+        epsilon: float,
+        settings: Settings,
+        options: Mapping[str, Any],
+        level: NDArray[np.int32] | None = None,
+    ) -> TwoRounds:
+        """Return both rounds on a graph."""
+        return TwoRounds.of(graph, self, mechanism, epsilon, settings, options, level)
 
 
 def score_reports(
@@ -66,17 +136,6 @@ def selection_facts(by: str, steps: int, params: Settings) -> dict[str, Any]:
     return {"score_by": by, "score_steps": steps, **split_facts(params)}
 
 
-def split_facts(params: Settings) -> dict[str, Any]:
-    """Return what decides whose labels are training labels."""
-    train = params.train
-    return {
-        "root": params.seed,
-        "train_fraction": train.train_fraction,
-        "validation_fraction": train.validation,
-        **({} if train.split == "random" else {"split": train.split}),
-    }
-
-
 def joined(first: Reports, second: Reports, *, rounds: Rounds, weighting: str = "none") -> Estimate:
     """Return the estimate of both rounds (`reuse`), or of the second alone, with the weights that a filter asks for."""
     estimate = rectify_directed(second, rounds.rectification)
@@ -91,7 +150,7 @@ def joined(first: Reports, second: Reports, *, rounds: Rounds, weighting: str = 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class TwoRounds:
-    """Both rounds of one cell in memory: the devices' side and, between the rounds, the server's.
+    """Both rounds of a graph's people: the devices' side and, between the rounds, the server's.
 
     Attributes:
         graph: whose features are reported.
@@ -99,6 +158,7 @@ class TwoRounds:
         mechanism, epsilon, options: what the devices run, with the budget of both rounds together.
         params: where splits and draws come from.
         device: the first round's mechanism.
+        level: everybody's privacy level, where it is given; else devices with levels draw them.
     """
 
     graph: Graph
@@ -108,6 +168,7 @@ class TwoRounds:
     options: Mapping[str, Any]
     params: Settings
     device: VectorMechanism
+    level: NDArray[np.int32] | None = None
 
     @classmethod
     def of(
@@ -118,6 +179,7 @@ class TwoRounds:
         epsilon: float,
         params: Settings,
         options: Mapping[str, Any] | None = None,
+        level: NDArray[np.int32] | None = None,
     ) -> TwoRounds:
         """Return the rounds, with everything that can be wrong in them checked before anything is drawn."""
         given = dict(options or {})
@@ -133,6 +195,7 @@ class TwoRounds:
             options=given,
             params=params,
             device=device,
+            level=level,
         )
         out.second(range(graph.dimensions))
         return out
@@ -154,9 +217,9 @@ class TwoRounds:
         )
 
     @property
-    def last(self) -> VectorMechanism:
-        """The second round's mechanism."""
-        return self.second(range(self.graph.dimensions)).device
+    def m(self) -> int:
+        """How many features a person reports in the second round."""
+        return self.second(range(self.graph.dimensions)).device.m
 
     def scores(self, reports: Reports, seed: int) -> Scores:
         """Return what the server makes of a seed's first round, with the training labels of that seed's split."""
@@ -168,7 +231,8 @@ class TwoRounds:
 
     def first(self, seed: int) -> Reports:
         """Return what leaves the devices in the first round."""
-        return self.device.perturb(self.graph.features, source_of(self.params.seed, self.graph.name, self.device, seed))
+        source = source_of(self.params.seed, self.graph.name, self.device, seed, self.level)
+        return self.device.perturb(self.graph.features, source, self.level)
 
     def directed(self, first: Reports, scores: Scores, seed: int) -> Reports:
         """Return what leaves them in the second, once the first has been scored."""
@@ -177,40 +241,35 @@ class TwoRounds:
         source = source_of(self.params.seed, graph.name, directed, seed, level)
         return directed.perturb(graph.features, source, level)
 
-    def reports(self, seed: int) -> tuple[Reports, Reports]:
+    def questions(self, seed: int) -> tuple[Question, ...]:
         """Return what leaves the devices in both rounds."""
         first = self.first(seed)
-        return first, self.directed(first, self.scores(first, seed), seed)
+        second = self.directed(first, self.scores(first, seed), seed)
+        everybody, every = np.arange(self.graph.nodes), np.arange(self.graph.dimensions)
+        return tuple(
+            Question(name=name, people=everybody, features=every, answers=answers)
+            for name, answers in (("first", first), ("second", second))
+        )
 
-    def estimate(self, seed: int, calibration: Calibration) -> Estimate:
-        """Return the seed's estimate, as the learner gets it."""
-        first, second = self.reports(seed)
+    def estimate(self, questions: Sequence[Question], calibration: Calibration) -> Estimate:
+        """Return the estimate of both rounds, or of the second alone, with the weights that the filter asks for."""
+        first, second = (one.answers for one in questions)
         return joined(first, second, rounds=self.rounds, weighting=calibration.weighting)
 
     def meta(self, content: str, seeds: Sequence[int]) -> dict[str, Any]:
-        """Return what the Calibrated artifact of these rounds would say of both, for who keeps none."""
-        graph, root = self.graph, self.params.seed
-        one = reports_meta(graph, content, self.device, seeds=seeds, root=root)
-        directed = self.second(range(graph.dimensions)).device
-        two = reports_meta(graph, content, directed, seeds=seeds, root=root, after=one)
-        two["options"] = {**two["options"], "rho": self.rounds.rho}
-        return {
-            **two,
-            "rounds": asdict(self.rounds),
-            "selection": selection_facts(self.rounds.score_by, self.rounds.score_steps, self.params),
-            **spent_in_both(one, two, self.epsilon),
-        }
-
-
-def spent_in_both(one: Mapping[str, Any], two: Mapping[str, Any], epsilon: float) -> dict[str, Any]:
-    """Return what the calibrated artifact says of both rounds: their budgets add up."""
-    options = {key: value for key, value in two["options"].items() if key != "rankings"}
-    claim = {**two["claim"], "epsilon": float(one["claim"]["epsilon"]) + float(two["claim"]["epsilon"])}
-    return {
-        "epsilon": float(epsilon),
-        "epsilon_exact": float(one["epsilon_exact"]) + float(two["epsilon_exact"]),
-        "delta": float(one["delta"]) + float(two["delta"]),
-        "claim": claim,
-        "options": options,
-        "ledger": ledger_from_meta([one, two]).as_json(),
-    }
+        """Return what the artifact of both rounds says of itself: their budgets add up."""
+        selection = selection_facts(self.rounds.score_by, self.rounds.score_steps, self.params)
+        # The first round is an ordinary collection; what the second is directed by is a part of what it is.
+        second = {"rounds": self.rounds.shaping(), "selection": selection}
+        turns = (Turn(device=self.device), Turn(device=self.second(range(self.graph.dimensions)).device, facts=second))
+        return meta_of(
+            self.graph,
+            content,
+            turns,
+            self.rounds,
+            seeds=seeds,
+            root=self.params.seed,
+            given=self.options,
+            selection=selection,
+            level=self.level,
+        )

@@ -273,7 +273,7 @@ def settings_of(
             many = isinstance(value, list | tuple)
             axis = isinstance(getattr(SearchParams(), key), tuple)
             parts["search"][key] = (tuple(value) if many else (value,)) if axis else value
-        elif row.has(f"denoise.{key}", {}):
+        elif row.has(f"method.{key}", {}):
             parts["method"][key] = value
         else:
             raise unknown_name(

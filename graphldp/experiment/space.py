@@ -1,7 +1,7 @@
 """What a row of a table searches: the axes that it has of those that were asked for, and its points.
 
 An axis is a common one (learning rate, weight decay, dropout, K), an option of the mechanism (`m`), a part of the
-calibration (`denoise.decay`), or an option of the model and the loop (`train.hidden`): written as `--set` writes them.
+method (`method.decay`), or an option of the model and the loop (`train.hidden`): written as `--set` writes them.
 """
 
 from __future__ import annotations
@@ -15,26 +15,33 @@ from typing import Any
 from graphldp.client import option_names
 from graphldp.errors import OptionError
 from graphldp.experiment.options import SearchParams
-from graphldp.methods import Method
+from graphldp.methods import PREFIX, Method, part_of
 from graphldp.points import AXES, Point, Rung, Space, grid, halving, points
 from graphldp.server import filter_entry
 from graphldp.server.filters import SHARED_OPTIONS
 
-__all__ = ["DENOISE", "LOOP", "TRAIN", "Row", "check_axes", "check_grids", "own_search", "sorted_out"]
+__all__ = ["LOOP", "TRAIN", "Row", "check_axes", "check_grids", "own_search", "sorted_out"]
 
-DENOISE, TRAIN = "denoise.", "train."
+TRAIN = "train."
 LOOP = ("model", "patience")
 # Options on which depends what other options there are.
-_STRUCTURAL = ("denoise.filter", "denoise.evidence", "train.model")
+_STRUCTURAL = ("method.filter", "method.evidence", "train.model")
 
 
 def sorted_out(options: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any], dict[str, Any]]:
-    """Return the mechanism's options, the calibration's and the training's, the last two without their prefix."""
-    parts: dict[str, dict[str, Any]] = {"": {}, DENOISE: {}, TRAIN: {}}
+    """Return the mechanism's options, the method's and the training's, the last two without their prefix."""
+    own: dict[str, Any] = {}
+    changes: dict[str, Any] = {}
+    training: dict[str, Any] = {}
     for name, value in options.items():
-        prefix = next((one for one in (DENOISE, TRAIN) if name.startswith(one)), "")
-        parts[prefix][name.removeprefix(prefix)] = value
-    return parts[""], parts[DENOISE], parts[TRAIN]
+        key = part_of(name)
+        if key is not None:
+            changes[key] = value
+        elif name.startswith(TRAIN):
+            training[name.removeprefix(TRAIN)] = value
+        else:
+            own[name] = value
+    return own, changes, training
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,19 +58,16 @@ class Row:
 
     def recipe_of(self, beside: Mapping[str, Any]) -> Method:
         """Return the recipe with the filter, or the evidence, that a point has."""
-        structure = {
-            name.removeprefix(DENOISE): beside[name]
-            for name in ("denoise.filter", "denoise.evidence")
-            if name in beside
-        }
+        structure = {key: beside[PREFIX + key] for key in ("filter", "evidence") if PREFIX + key in beside}
         return self.recipe.but({key: value for key, value in structure.items() if self._calibrated(key, self.recipe)})
 
     def has(self, name: str, beside: Mapping[str, Any]) -> bool:
         """Whether the option means anything in this row, beside a point's other options."""
         if name.startswith(TRAIN):
             return self._trained(name.removeprefix(TRAIN), str(beside.get("train.model") or self.model))
-        if name.startswith(DENOISE):
-            return self._calibrated(name.removeprefix(DENOISE), self.recipe_of(beside))
+        key = part_of(name)
+        if key is not None:
+            return self._calibrated(key, self.recipe_of(beside))
         return name in option_names(self.mechanism)
 
     def _trained(self, key: str, model: str) -> bool:
@@ -78,11 +82,11 @@ class Row:
             from graphldp.server.evidence import evidence_class
 
             own = [one.name for one in fields(evidence_class(recipe.evidence))]  # type: ignore[arg-type]
-            return key == "evidence" or key in own or key in recipe.round_options()
-        if key in recipe.round_options():
+            return key == "evidence" or key in own or key in recipe.asking_options()
+        if key in recipe.asking_options():
             return True
         if key in ("before", "after"):
-            return recipe.rounds is None
+            return recipe.asking is None or recipe.asking.thresholds
         if key == "tau":
             return bool(recipe.threshold)
         return key == "filter" or (key != "steps" and key in (*filter_entry(recipe.filter).options, *SHARED_OPTIONS))
@@ -172,7 +176,7 @@ def check_axes(search: SearchParams, rows: Sequence[Row]) -> None:
         if all(name in row.axes(search)[1] for row in rows):
             raise OptionError(
                 f"search.options has {name!r}, which no row of the table has; a mechanism's option stands by its name, "
-                f"a calibration's as {DENOISE}KEY, a model's as {TRAIN}KEY"
+                f"a method's as {PREFIX}KEY, a model's as {TRAIN}KEY"
             )
 
 

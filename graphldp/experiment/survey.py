@@ -7,50 +7,85 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from graphldp.client import Reports, VectorMechanism, from_meta, protocol
+from graphldp.client import VectorMechanism, from_meta, protocol
 from graphldp.client.sets import SetValued
 from graphldp.client.vote import Vote
 from graphldp.errors import DataError, OptionError
-from graphldp.experiment.addresses import addressed, source_of
-from graphldp.experiment.devices import check_options, device_for, refuse_parts, reports_meta
-from graphldp.experiment.options import Settings
+from graphldp.experiment.addresses import source_of
+from graphldp.experiment.conversation import Asking, Question, Turn, is_number, meta_of
+from graphldp.experiment.devices import check_options, device_for, refuse_parts
+from graphldp.experiment.options import Settings, split_facts
 from graphldp.experiment.parts import apart_of, split_of
-from graphldp.experiment.rounds import split_facts
 from graphldp.graph import Graph
-from graphldp.methods import Survey
 from graphldp.randomness import Source, generator, seed_of
 from graphldp.server import Calibration, Estimate, rectify
 from graphldp.server.class_means import ClassMeans, Wave, class_means
 from graphldp.server.voting import CALIBRATING, Surveyed, memberships, teachers_and_voters
 from graphldp.splits import Apart
 
-__all__ = ["VOTE", "Question", "Surveys", "heard"]
+__all__ = ["VOTE", "Survey", "Surveys", "heard"]
 
 VOTE = "vote"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Question:
-    """One question of a survey: who was asked, and what they said.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Survey(Asking):
+    """Everybody is asked once, with the whole budget, one after the other.
 
     Attributes:
-        name: `first` and `second`, about features, or `vote`.
-        people: the nodes, in the order in which they were asked.
-        features: which features it was about, increasing; of a vote all.
-        answers: what they said, one row for each of them; a dimension of the mechanism is a place in `features`.
+        teachers: the share of the people who are asked about their features; the others vote for a class.
+        first: the share of the teachers who are asked about all features; the others, about the most telling ones.
+        narrowed: how many times the question is narrowed to these, each time for as many of the others.
+        features: how many these are the first time.
+        last: how many they are the last time; in between, they fall by the same factor.
     """
 
-    name: str
-    people: NDArray[np.int64]
-    features: NDArray[np.int64]
-    answers: Reports
+    calibrates: ClassVar[bool] = False
+    by_class: ClassVar[bool] = True
+
+    teachers: float = 0.5
+    first: float = 0.4
+    narrowed: int = 3
+    features: int = 400
+    last: int = 40
+
+    def __post_init__(self) -> None:
+        for name, most in (("teachers", False), ("first", True)):
+            value = getattr(self, name)
+            if not is_number(value) or not (0 < value < 1 or (most and value == 1)):
+                raise OptionError(f"{name} is a share above 0 and {'at most' if most else 'below'} 1, got {value!r}")
+        for name in ("narrowed", "features", "last"):
+            value = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+                raise OptionError(f"{name} must be a whole number of at least 1, got {value!r}")
+
+    def sizes(self, dimensions: int) -> tuple[int, ...]:
+        """Return how many features each narrowed question is about."""
+        most = min(self.features, dimensions)
+        fall = (min(self.last, most) / most) ** (1 / max(1, self.narrowed - 1))
+        return tuple(max(1, round(most * fall**place)) for place in range(self.narrowed))
+
+    def conversation(
+        self,
+        graph: Graph,
+        mechanism: str,
+        epsilon: float,
+        settings: Settings,
+        options: Mapping[str, Any],
+        level: NDArray[np.int32] | None = None,
+    ) -> Surveys:
+        """Return the survey of a graph's people."""
+        out = Surveys.of(graph, self, mechanism, epsilon, settings, options)
+        if level is not None:
+            raise OptionError(f"people of a survey spend one budget, the same for all: {mechanism} takes no levels")
+        return out
 
 
 def heard(questions: Sequence[Question], nodes: int, dimensions: int) -> Surveyed:
@@ -124,9 +159,9 @@ class Surveys:
         return out
 
     @property
-    def last(self) -> VectorMechanism:
-        """What the first teachers run: the only one whose report is about all features."""
-        return self.device
+    def m(self) -> int:
+        """How many features the first teachers report: the only ones who are asked about all."""
+        return self.device.m
 
     def narrowed(self, asked: np.ndarray[Any, np.dtype[np.int64]], expected: float) -> VectorMechanism:
         """Return what is run by teachers who are asked about these features, of which `expected` are there."""
@@ -154,9 +189,9 @@ class Surveys:
         taught = max(one.privacy_loss() for one in (self.device, *asked))
         return max(taught, self.vote(nothing, nothing[0]).privacy_loss())
 
-    def estimate(self, seed: int, calibration: Calibration) -> Estimate:
-        """Return the votes of a seed."""
-        return heard(self.questions(seed), self.graph.nodes, self.graph.dimensions)
+    def estimate(self, questions: Sequence[Question], calibration: Calibration) -> Estimate:
+        """Return who named which classes; no filter has a part in it."""
+        return heard(questions, self.graph.nodes, self.graph.dimensions)
 
     def questions(self, seed: int) -> tuple[Question, ...]:
         """Ask everybody, one question after the other, and return what they were asked and what they said."""
@@ -228,12 +263,16 @@ class Surveys:
         return source_of(root, name, device, seed, survey=question, people=people, features=features)
 
     def meta(self, content: str, seeds: Sequence[int]) -> dict[str, Any]:
-        """Return what the Survey artifact says of it, and would say where none is kept."""
-        own = {
-            "kind": "survey",
-            "epsilon_exact": self.privacy_loss(),
-            "random": addressed(self.params.seed),
-            "rounds": asdict(self.survey),
-            "selection": split_facts(self.params),
-        }
-        return reports_meta(self.graph, content, self.device, seeds=seeds, root=self.params.seed, further=own)
+        """Return what the artifact of the answers says of itself: everybody has answered one question."""
+        selection = split_facts(self.params)
+        facts = {"kind": "answers", "rounds": self.survey.shaping(), "selection": selection}
+        return meta_of(
+            self.graph,
+            content,
+            (Turn(device=self.device, facts=facts, loss=self.privacy_loss()),),
+            self.survey,
+            seeds=seeds,
+            root=self.params.seed,
+            given=self.options,
+            selection=selection,
+        )

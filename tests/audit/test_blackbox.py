@@ -103,7 +103,7 @@ def test_our_own_mechanisms_pass_as_black_boxes(name: str) -> None:
     def one(x: np.ndarray, epsilon: float, rng: np.random.Generator) -> Any:
         return device.perturb(x[None, :], rng)
 
-    finding = audit_function(one, 1.0, BlackBoxOptions(samples=1000, search=100, dimensions=3))
+    finding = audit_function(one, 1.0, BlackBoxOptions(samples=400, search=100, dimensions=3))
     assert finding.keeps, finding.verdict
 
 

@@ -106,3 +106,14 @@ def test_a_level_mechanism_is_exact_over_its_levels() -> None:
     base = mechanism("esw", 2.0, 1, 6)
     assert scalar_loss(base).value == pytest.approx(2.0, rel=1e-9)
     assert scalar_loss(replace(base, epsilon=3.0)).value == pytest.approx(3.0, rel=1e-9)
+
+
+@pytest.mark.parametrize("name", ["mb", "pm", "lp", "null"])
+def test_a_report_is_found_at_its_outcome_or_nowhere(name: str) -> None:
+    law = outcomes(mechanism(name, 0.0 if name == "null" else 1.0), [-1.0, 0.5])
+    everywhere = np.arange(len(law.y))
+    assert law.place(law.y).tolist() == law.place(law.y.astype(np.float32).astype(np.float64)).tolist()
+    assert (law.place(law.y) == everywhere).all()
+    between = (law.y[:-1] + law.y[1:]) / 2
+    nowhere = np.concatenate([between[:3], between[-3:], law.y[-1:] + 0.5, law.y[:1] - 0.5, [np.nan, np.inf, -np.inf]])
+    assert (law.place(nowhere) == len(law.y)).all()

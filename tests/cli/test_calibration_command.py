@@ -110,7 +110,7 @@ def test_it_shows_a_table_and_writes_every_figure(ldp) -> None:
         (("-d", NAME, "-e", 1, "--method", "votes"), "method 'votes' filters no reports"),
         (("-d", NAME, "-e", 1, "--method", "base", "-k", 2), "the filter of method 'base' has no depth K"),
         (("-d", NAME, "-e", 1, "--method", "lpgn"), "unknown method 'lpgn'; did you mean 'lpgnn'?"),
-        (("-d", NAME, "-e", 1, "--set", "denoise.nosuch=1"), "nosuch"),
+        (("-d", NAME, "-e", 1, "--set", "method.nosuch=1"), "nosuch"),
     ],
 )
 def test_what_cannot_be_is_one_line(ldp, words: tuple[object, ...], message: str) -> None:

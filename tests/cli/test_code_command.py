@@ -81,7 +81,16 @@ def test_what_decides_a_number_is_hashed() -> None:
     homes = {"graphldp": root / "graphldp", "graphldp.stages": root / "stages"}
     train = set(code.hashes("train", homes))
     # The headline's measure decides which learner the floor is; how runs are dealt out decides their sums.
-    for name in ("measures", "graph", "ledger", "learn.engine", "client.mb", "stages.resources", "stages.params"):
+    for name in (
+        "measures",
+        "graph",
+        "ledger",
+        "learn.engine",
+        "client.mb",
+        "experiment.resources",
+        "experiment.rounds",
+        "stages.params",
+    ):
         assert f"graphldp.{name}" in train, name
     assert "graphldp.stages.report" not in train
     assert code_hash("train") != code_hash("perturb")

@@ -14,7 +14,7 @@ about: What the tests look at.
 datasets: [{NAME}]
 epsilons: [1, 3]
 seeds: 2
-arms:
+rows:
   - {{name: lpgnn, method: lpgnn, mechanism: mb}}
   - {{name: base, method: base, mechanism: mb}}
 search: {{points: 1, seeds: 1, learning_rate: [0.05], weight_decay: [0.001], dropout: [0.25], steps: [2]}}
@@ -34,7 +34,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_the_whole_grid_is_written_and_printed(ldp, here: Path) -> None:
-    answer = ldp("experiment", "small")
+    answer = ldp("experiment", "small", "--jobs", 1)
     assert answer.code == 0, answer.err
     rows = [line.split()[0] for line in answer.out.splitlines()[1:9]]
     assert rows == ["row", "majority", "structure", "lpgnn", "base", "lpgnn", "base", "nonpriv"]
@@ -42,12 +42,12 @@ def test_the_whole_grid_is_written_and_printed(ldp, here: Path) -> None:
     for name in ("tables/main.csv", "metrics.json", "time.json", "report.html", f"figures/accuracy-{NAME}.svg"):
         assert (here / "results" / "small" / name).is_file(), name
     before = {name: (here / name).read_bytes() for name in files(here)}
-    assert ldp("experiment", "small", "--quiet").err == ""
+    assert ldp("experiment", "small", "--jobs", 1, "--quiet").err == ""
     assert {name: (here / name).read_bytes() for name in files(here)} == before
 
 
 def test_a_part_is_printed_and_leaves_the_results_alone(ldp, here: Path) -> None:
-    answer = ldp("experiment", "small", "--only", "arm=base", "--only", "epsilon=3")
+    answer = ldp("experiment", "small", "--jobs", 1, "--only", "row=base", "--only", "epsilon=3")
     assert answer.code == 0
     rows = [line.split()[0] for line in answer.out.splitlines()[1:6]]
     assert rows == ["row", "majority", "structure", "base", "nonpriv"]
@@ -79,7 +79,7 @@ def test_the_list_says_what_each_shows(ldp, here: Path) -> None:
 
 
 def test_json_is_for_scripts(ldp) -> None:
-    found = json.loads(ldp("experiment", "small", "--json").out)
+    found = json.loads(ldp("experiment", "small", "--jobs", 1, "--json").out)
     assert set(found["metrics"][NAME]) == {"majority", "structure", "nonpriv", "lpgnn", "base"}
     assert "results/small/time.json" in found["files"]
 
@@ -91,7 +91,7 @@ def test_json_is_for_scripts(ldp) -> None:
         (("smal",), "unknown experiment 'smal'; did you mean 'small'? Valid: small"),
         (("small", "--list"), "leave 'small' out"),
         (("other.yaml",), "other.yaml does not exist; see `ldp experiment --list`"),
-        (("small", "--only", "arm=x"), "unknown arm 'x'"),
+        (("small", "--only", "row=x"), "unknown row 'x'"),
     ],
 )
 def test_what_cannot_be_is_one_line(given: tuple[str, ...], words: str, ldp, here: Path) -> None:

@@ -70,17 +70,6 @@ def test_methods_carry_what_their_papers_searched(ldp) -> None:
     assert rows["structure"] == ""
 
 
-def test_methods_say_in_which_list_their_rows_stand(ldp) -> None:
-    rows = {row["name"]: row["rows_under"] for row in json.loads(ldp("list", "methods", "--json").out)}
-    found = {
-        name: rows[name] for name in ("majority", "structure", "nonpriv", "ppgnn", "togl-sma", "votes", "frontier")
-    }
-    assert found == {
-        **{"majority": "every table", "structure": "references", "nonpriv": "references", "ppgnn": "arms"},
-        **{"togl-sma": "rounds", "votes": "surveys", "frontier": "surveys"},
-    }
-
-
 def test_data_lists_the_graphs_that_are_there(ldp, tmp_path: Path) -> None:
     data = tmp_path / "data"
     empty = ldp("list", "data", "--data", data)

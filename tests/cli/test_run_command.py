@@ -10,7 +10,7 @@ import pytest
 from cell_factory import NAME, accuracies, files, learn, small_params, store
 
 from graphldp.stages.experiment import plan, results_of, run_cells
-from graphldp.stages.grids import load_experiment
+from graphldp.stages.params import load
 
 GIVEN = ("run", "--dataset", NAME, "--epsilon", "1", "--seeds", 3, "--params", "small.yaml")
 
@@ -67,7 +67,7 @@ def test_a_limit_of_memory_splits_the_runs_and_says_so(ldp, here: Path) -> None:
 
 def test_its_intervals_are_those_of_the_table(ldp, here: Path) -> None:
     shown = {row["name"]: row for row in json.loads(ldp(*GIVEN, "--json").out)}
-    experiment = load_experiment(_experiment(here))
+    experiment = load(_experiment(here))
     what = plan(experiment, here / "data", fetch=False)
     run_cells(what, here / "data", "cpu")
     result = results_of(what, here / "data", here / "none")
@@ -117,7 +117,7 @@ def test_a_graph_that_is_not_there_is_fetched(ldp, here: Path, monkeypatch: pyte
 
 
 def test_options_of_the_mechanism_and_of_the_calibration(ldp) -> None:
-    (row,) = json.loads(ldp(*GIVEN, "--no-references", "--set", "m=5", "--set", "denoise.filter=hoa", "--json").out)
+    (row,) = json.loads(ldp(*GIVEN, "--no-references", "--set", "m=5", "--set", "method.filter=hoa", "--json").out)
     assert row["m"] == 5
 
 
@@ -166,8 +166,8 @@ def test_a_budget_that_cannot_be_is_said_before_anything_is_trained(ldp, monkeyp
 
 def test_one_part_of_a_method_is_changed_by_its_name(ldp) -> None:
     ask = (*GIVEN, "--no-references", "--json", "--method", "upgnet-nh")
-    by_set = json.loads(ldp(*ask, "--set", "denoise.tau=0.25", "--set", "mechanism=pm").out)
-    assert by_set == json.loads(ldp(*ask, "--set", "denoise.before=0.25", "--mechanism", "pm").out)
+    by_set = json.loads(ldp(*ask, "--set", "method.tau=0.25", "--set", "mechanism=pm").out)
+    assert by_set == json.loads(ldp(*ask, "--set", "method.before=0.25", "--mechanism", "pm").out)
     assert by_set[0]["mechanism"] == "pm"
     assert by_set != json.loads(ldp(*ask, "--mechanism", "pm").out)
     answer = ldp(*ask, "--mechanism", "pm", "--set", "mechanism=mb")

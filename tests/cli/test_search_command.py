@@ -37,7 +37,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     ("given", "found"),
     [
         (["m=1,2"], {"m": [1, 2]}),
-        (["denoise.filter=kprop, ppr", "x=a"], {"denoise.filter": ["kprop", "ppr"], "x": ["a"]}),
+        (["method.filter=kprop, ppr", "x=a"], {"method.filter": ["kprop", "ppr"], "x": ["a"]}),
         (['k=[1, "a", null, [2, 3]]'], {"k": [1, "a", None, [2, 3]]}),
         (["b=true,false,0.5,1e-3"], {"b": [True, False, 0.5, 1e-3]}),
         (None, {}),
@@ -94,9 +94,9 @@ def test_run_chooses_what_the_search_chose(ldp) -> None:
 
 
 def test_run_says_how_it_was_chosen(ldp) -> None:
-    answer = ldp("run", *GIVEN, "--search", "m=1,2", "--search", "denoise.rho=0.1,0.9", "--search-points", 4)
+    answer = ldp("run", *GIVEN, "--search", "m=1,2", "--search", "method.rho=0.1,0.9", "--search-points", 4)
     assert answer.code == 2  # neither the floor, nor lpgnn, nor the ceiling has rho
-    assert "search.options has 'denoise.rho', which no row of the table has" in answer.line
+    assert "search.options has 'method.rho', which no row of the table has" in answer.line
     answer = ldp("run", *GIVEN, "--search", "m=1,2", "--search-points", 4)
     lines = answer.err.splitlines()
     assert [line.split(" chose ")[0] for line in lines if " chose " in line] == ["structure", "lpgnn", "nonpriv"]
@@ -141,11 +141,11 @@ def test_fewer_trials_can_be_shown(ldp) -> None:
 
 
 def test_inspect_says_what_was_tried(ldp) -> None:
-    ldp("search", *GIVEN, "--search", "denoise.after=0.1,0.3", "--quiet")
+    ldp("search", *GIVEN, "--search", "method.after=0.1,0.3", "--quiet")
     facts = json.loads(ldp("inspect", MADE, "--json").out)
     assert facts["kind"] == "trials"
-    assert facts["meta"]["search"]["tried"]["denoise.after"] == [0.1, 0.3]
-    assert "search.tried.denoise.after" in ldp("inspect", MADE).out
+    assert facts["meta"]["search"]["tried"]["method.after"] == [0.1, 0.3]
+    assert "search.tried.method.after" in ldp("inspect", MADE).out
 
 
 def test_train_takes_axes_too(ldp) -> None:
@@ -159,7 +159,7 @@ def test_train_takes_axes_too(ldp) -> None:
     assert json.loads(answer.out)["search"]["points"] == 16
     answer = ldp("train", *GIVEN, "--search", "m=1,2")
     assert answer.code == 2
-    assert "has its m behind it, so that cannot be searched here: `ldp run` perturbs" in answer.line
+    assert "was made with its m, so that cannot be searched here: `ldp run` perturbs" in answer.line
 
 
 def test_whatever_may_be_said_of_a_search_may_be_said_of_a_run() -> None:

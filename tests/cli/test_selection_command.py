@@ -6,11 +6,11 @@ import csv
 import json
 from pathlib import Path
 
-import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 from cell_factory import NAME, files, store
 
-from graphldp.stages.artifacts import read_meta, read_table, write_table
+from graphldp.stages.artifacts import ParquetSink, read_meta, read_table
 
 CALL = ("selection", "-d", NAME, "--seeds", 2, "--top", 3, "--random", 4)
 OUT = [f"results/selection/{name}" for name in ("selection.csv", "groups.csv", "attributes.csv", "selection.md")]
@@ -30,7 +30,7 @@ def rows_of(name: str) -> list[dict[str, str]]:
 
 
 def test_it_prints_three_tables_and_writes_them(ldp) -> None:
-    answer = ldp(*CALL, "-m", "pm,mb", "-e", "8,40", "--by", "fda", "--set", "denoise.rho=1.0")
+    answer = ldp(*CALL, "-m", "pm,mb", "-e", "8,40", "--by", "fda", "--set", "method.rho=1.0")
     assert answer.code == 0, answer.err
     titles = [line for line in answer.out.splitlines() if "TOGL's Table" in line]
     assert [title.rpartition("(")[2].strip() for title in titles] == [f"TOGL's Table {n})" for n in (9, 6, 10)]
@@ -57,42 +57,35 @@ def test_the_same_call_gives_the_same_files(ldp) -> None:
     assert [Path(name).read_bytes() for name in OUT] == before
 
 
-def perturb(ldp, *more: object) -> None:
-    answer = ldp("perturb", "-d", NAME, "-m", "pm", "-e", 4, "--seeds", 2, "--search-seeds", 1, *more)
+def answers(ldp, *more: object) -> str:
+    path = "answers.parquet"
+    answer = ldp("perturb", "-d", NAME, "--method", "togl-fda", "-e", 8, "--seeds", 2, "-o", path, *more)
     assert answer.code == 0, answer.err
+    return path
 
 
 def test_artifacts_say_what_devices_say(ldp, here: Path) -> None:
-    perturb(ldp)
-    first, second = (f"data/perturbed/{NAME}/{name}/eps=4.parquet" for name in ("pm", "pm-fda"))
-    assert ldp("select", "-r", first, "-o", "s.parquet", "--all-seeds").code == 0
-    perturb(ldp, "--directed", "s.parquet")
     one = json.loads(ldp(*CALL, "-m", "pm", "-e", 8, "--by", "fda", "--json").out)
-    call = ("selection", "--first", first, "--reports", second, "--seeds", 2, "--top", 3, "--random", 4)
-    assert json.loads(ldp(*call, "--json").out) == one
+    call = ("selection", "--seeds", 2, "--top", 3, "--random", 4, "--answers")
+    assert json.loads(ldp(*call, answers(ldp), "--json").out) == one
     before = files(here)
-    assert ldp("selection", "--first", second, "--reports", second).line.endswith(
-        "is a second round; name the first one with --first, this one with --reports"
-    )
-    assert "is not directed: it is no second round" in ldp("selection", "--first", first, "--reports", first).line
-    perturb(ldp, "--seed", 9, "-o", "other.parquet")
-    Path("other.parquet").rename(here / "data" / "other.parquet")
-    answer = ldp("selection", "--first", "data/other.parquet", "--reports", second)
-    assert (answer.code, "was directed by other reports than data/other.parquet" in answer.line) == (2, True)
-    assert [name for name in files(here) if name not in before] == ["data/other.parquet"]
+    assert ldp("perturb", "-d", NAME, "-m", "pm", "-e", 8, "-o", "once.parquet").code == 0
+    assert "once.parquet holds no two rounds" in ldp(*call, "once.parquet").line
+    assert [name for name in files(here) if name not in before] == ["once.parquet"]
 
 
 def test_a_second_round_by_another_ranking_is_refused(ldp) -> None:
-    perturb(ldp)
-    first, second = (f"data/perturbed/{NAME}/{name}/eps=4.parquet" for name in ("pm", "pm-fda"))
-    ldp("select", "-r", first, "-o", "s.parquet", "--all-seeds")
-    scores = read_table(Path("s.parquet"), "x")
-    place = scores.column_names.index("rank")
-    backwards = pa.array(25 - scores["rank"].to_numpy(), pa.int32())
-    write_table(Path("s.parquet"), scores.set_column(place, "rank", backwards), read_meta(Path("s.parquet"), "x"))
-    perturb(ldp, "--directed", "s.parquet")
-    answer = ldp("selection", "--first", first, "--reports", second, "--seeds", 2)
-    assert (answer.code, f"{second} was directed by another ranking than {first} gives for seed 0" in answer.line) == (
+    path = Path(answers(ldp))
+    meta = read_meta(path, "x")
+    for asked in meta["questions"].values():
+        asked["second"]["options"]["ranking"].reverse()
+        asked["second"]["options"]["ranking"][0] = 23
+    table = read_table(path, "x")
+    with ParquetSink(path, table.schema, meta) as sink:
+        for seed in meta["seeds"]:
+            sink.write(table.filter(pc.equal(table["seed"], seed)))
+    answer = ldp("selection", "--answers", path, "--seeds", 2)
+    assert (answer.code, f"{path} was directed by another ranking than its first round gives" in answer.line) == (
         2,
         True,
     )
@@ -103,14 +96,14 @@ def test_a_second_round_by_another_ranking_is_refused(ldp) -> None:
     [
         (
             ("-d", NAME),
-            "error: name a graph and a budget (--dataset cora --epsilon 5,10), or artifacts (--first and --reports)",
+            "error: name a graph and a budget (--dataset cora --epsilon 5,10), or an artifact of both rounds "
+            "(--answers)",
         ),
-        (("--first", "a.parquet"), "error: two rounds are two artifacts: give both --first FILE and --reports FILE"),
         (
-            ("--first", "a", "-r", "b", "--by", "fda"),
-            "error: the artifacts say themselves how they were made: leave --by out",
+            ("--answers", "a", "--by", "fda"),
+            "error: the artifact says itself how it was made: leave --by out",
         ),
-        (("--first", "a", "-r", "b"), "error: a does not exist; make it with `ldp perturb`"),
+        (("--answers", "a"), "error: a does not exist; make it with `ldp perturb --method togl-fda`"),
         (
             ("-d", NAME, "-e", 4, "--by", "fdx"),
             "error: unknown score_by 'fdx'; did you mean 'fda'? Valid: chi-square, fda, mi, pca, sma",
@@ -122,7 +115,7 @@ def test_a_second_round_by_another_ranking_is_refused(ldp) -> None:
         ),
         (
             ("-d", NAME, "-e", 4, "--set", "rho=0.3"),
-            "error: rho is a part of the method: --set denoise.rho=0.3",
+            "error: rho is a part of the method: --set method.rho=0.3",
         ),
     ],
 )

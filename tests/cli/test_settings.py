@@ -49,7 +49,7 @@ def test_a_key_stands_once() -> None:
 
 
 def test_parts_of_the_calibration_are_told_from_the_mechanisms() -> None:
-    assert parts({"m": 1, "denoise.filter": "hoa", "denoise.before": 0.5}) == (
+    assert parts({"m": 1, "method.filter": "hoa", "method.before": 0.5}) == (
         {"m": 1},
         {"filter": "hoa", "before": 0.5},
     )

@@ -38,6 +38,14 @@ def test_two_variations_that_contradict_each_other_are_refused() -> None:
     assert "threads-1+threads-4: two variations set OMP_NUM_THREADS; run them one after the other" in done.stderr
 
 
+def test_where_all_tests_pass_it_ends_with_0(tmp_path: Path) -> None:
+    (tmp_path / "test_right.py").write_text("def test_right():\n    pass\n", encoding="utf-8")
+    done = elsewhere("hash-0", "--tests", str(tmp_path))
+    assert done.returncode == 0, done.stderr
+    assert "1 passed" in done.stdout
+    assert "FAILED" not in done.stdout
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "claim"),
@@ -54,12 +62,10 @@ def test_two_variations_that_contradict_each_other_are_refused() -> None:
 def test_a_variation_is_what_it_says_and_a_failure_is_told(name: str, claim: str, tmp_path: Path) -> None:
     (tmp_path / "test_claim.py").write_text(f"def test_claim():\n    {claim}\n", encoding="utf-8")
     (tmp_path / "test_wrong.py").write_text("def test_wrong():\n    assert 'here' == 'there'\n", encoding="utf-8")
-    done = elsewhere(name, "--tests", str(tmp_path / "test_claim.py"))
-    assert done.returncode == 0, done.stderr
-    if "not to be had" in done.stdout:
-        pytest.skip(done.stdout.strip())
-    assert "1 passed" in done.stdout
     done = elsewhere(name, "--tests", str(tmp_path))
+    if "not to be had" in done.stdout:
+        assert done.returncode == 0, done.stderr
+        pytest.skip(done.stdout.strip())
     assert done.returncode == 1
     assert "FAILED (exit code 1): 1 failed, 1 passed" in done.stdout
     assert "test_wrong" in done.stderr

@@ -226,7 +226,7 @@ def ci(clone: Path) -> subprocess.CompletedProcess[str]:
     return run("bash", ".ci/run", cwd=clone, PATH=f"{clone / 'bin'}:{os.environ['PATH']}", CI="true")
 
 
-ELSEWHERE = "make test-elsewhere VARIATIONS=mkl-intel+threads-1 mkl-compatible+aten-default+hash-1"
+ELSEWHERE = "make test-elsewhere VARIATIONS=mkl-intel+threads-1 mkl-compatible+aten-default+threads-2+hash-1"
 MUTATIONS = "make mutations FAULTS=--rotate"
 CALLS = ["make install", "make test", ELSEWHERE, MUTATIONS, "dvc repro", "ldp tables --check"]
 

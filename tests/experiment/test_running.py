@@ -17,7 +17,7 @@ import graphldp
 from graphldp import methods
 from graphldp.datasets.memory import as_graph
 from graphldp.errors import DataError, OptionError
-from graphldp.experiment import RunResult, run_rows
+from graphldp.experiment.running import RunResult, run_rows
 from graphldp.graph import Graph
 
 with warnings.catch_warnings():
@@ -130,8 +130,8 @@ def test_each_option_goes_where_it_belongs() -> None:
     assert found.settings.search.dropout == (0.25, 0.5)
     directed = graphldp.run(small_graph(), "togl-fda", epsilon=4.0, rho=1.0, **only)
     assert directed.row.cell.setup is not None
-    assert directed.row.cell.setup.recipe.rounds is not None
-    assert directed.row.cell.setup.recipe.rounds.rho == 1.0  # type: ignore[union-attr]
+    assert directed.row.cell.setup.recipe.asking is not None
+    assert directed.row.cell.setup.recipe.asking.rho == 1.0  # type: ignore[attr-defined]
     with pytest.raises(OptionError, match="unknown option of lpgnn with mb 'hiden'"):
         graphldp.run(small_graph(), "lpgnn", epsilon=1.0, hiden=4)
 

@@ -15,12 +15,13 @@ from graphldp.client import protocol
 from graphldp.errors import ArtifactError, OptionError
 from graphldp.graph import Graph
 from graphldp.server import rectify
+from graphldp.stages.answers import AnswersFile
 from graphldp.stages.artifacts import file_hash, read_meta, read_table
 from graphldp.stages.denoise import denoise, make_command, materialize
 from graphldp.stages.graphs import read_graph
 from graphldp.stages.paths import calibrated_path, graph_dir, reports_path
 from graphldp.stages.perturb import perturb_graph
-from graphldp.stages.reports import CalibratedFile, ReportsFile
+from graphldp.stages.reports import CalibratedFile
 
 MAKE = "ldp denoise"
 STEPS = (0, 2, 4)
@@ -59,7 +60,7 @@ def test_estimates_are_right_on_average(mechanism: str, epsilon: float, tmp_path
 
 def test_estimates_are_the_rectified_reports(data: Path) -> None:
     file = CalibratedFile(run(data), MAKE)
-    reports = ReportsFile(reports_path(data, NAME, "mb", 1.0), "ldp perturb")
+    reports = AnswersFile(reports_path(data, NAME, "mb", 1.0), "ldp perturb")
     for seed in (0, 1, -1):
         np.testing.assert_array_equal(file.load(seed).dense(), rectify(reports.load(seed)).dense())
     assert file.load(0).fill == 0.5
@@ -254,7 +255,7 @@ def test_only_estimates_become_an_embedding(data: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize("value", ["x", None, True, [], {}, -1, math.nan], ids=repr)
 @pytest.mark.parametrize("option", ["filter", "before", "after", "convolution", "normalization", "shrinkage", "decay"])
 def test_a_part_of_the_calibration_of_a_wrong_kind_is_one_line(option: str, value: Any, data: Path) -> None:
-    """`--set denoise.KEY=VALUE` brings whatever JSON can say."""
+    """`--set method.KEY=VALUE` brings whatever JSON can say."""
     before = files(data)
     changes = {option: value} if option != "decay" else {"filter": "ppr", "decay": value}
     with pytest.raises(OptionError, match=option) as error:

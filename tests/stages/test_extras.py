@@ -13,12 +13,12 @@ import pytest
 from graphldp.datasets.synthetic import synthetic
 from graphldp.errors import DataError, GraphLDPError, OptionError
 from graphldp.ledger import Ledger, ledger_from_meta
+from graphldp.stages.answers import AnswersFile
 from graphldp.stages.artifacts import read_meta, read_table
 from graphldp.stages.extras import Extras, read_levels, read_scores
 from graphldp.stages.graphs import write_graph
 from graphldp.stages.params import Params
 from graphldp.stages.perturb import perturb_graph
-from graphldp.stages.reports import ReportsFile
 from graphldp.stages.select import select
 
 NODES, FEATURES = 40, 12
@@ -45,7 +45,7 @@ def test_levels_are_those_of_the_column_whatever_its_order(data: Path) -> None:
     wanted = [1 + node % 3 for node in range(NODES)]
     extras = Extras(levels=levels(data / "levels.parquet", wanted))
     path = perturb_graph("synthetic", "ppm-public", 1.0, data=data, seeds=[0, 1], options={"levels": 3}, extras=extras)
-    file = ReportsFile(path, "make")
+    file = AnswersFile(path, "make")
     for seed in (0, 1):
         np.testing.assert_array_equal(file.load(seed).level, wanted)
     # Budgets 1, 2, 4 by level: public policy, so that the users' mean is exactly that of the column.

@@ -65,9 +65,9 @@ def test_the_coins_differ_in_the_filter_alone() -> None:
 
 def test_what_a_table_searches_under_the_same_name_is_not_the_learners() -> None:
     params = small_params(points=2)
-    search = dataclasses.replace(params.search, options={"denoise.decay": (0.9,), "train.hidden": (2, 3), "m": (1,)})
+    search = dataclasses.replace(params.search, options={"method.decay": (0.9,), "train.hidden": (2, 3), "m": (1,)})
     plan = plan_of(devices(small_graph(), dataclasses.replace(params, search=search)), params)
-    assert {dict(p.options).get("denoise.decay") for p in plan.points if learner(p) == "labels"} <= {0.02, 0.1, 0.3}
+    assert {dict(p.options).get("method.decay") for p in plan.points if learner(p) == "labels"} <= {0.02, 0.1, 0.3}
     plan = plan_of(devices(small_graph(), params), dataclasses.replace(params, search=search))
     assert {dict(point.options)["train.hidden"] for point in plan.points} == {2, 3}
 

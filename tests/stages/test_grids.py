@@ -10,15 +10,14 @@ import pytest
 import yaml
 
 from graphldp.errors import OptionError
-from graphldp.stages.grids import Experiment, find, load_experiment, names
-from graphldp.stages.params import Cell
+from graphldp.stages.params import Cell, Params, experiments, find, load
 
 ROOT = Path(__file__).parents[2]
 GRID: dict[str, Any] = {
-    "title": "Two arms",
+    "title": "Two rows",
     "datasets": ["cora"],
     "epsilons": [1, 3],
-    "arms": [
+    "rows": [
         {"name": "lpgnn", "method": "lpgnn", "mechanism": "mb"},
         {"name": "togl", "method": "togl-fda", "mechanism": "pm"},
     ],
@@ -26,10 +25,10 @@ GRID: dict[str, Any] = {
 }
 
 
-def loaded(folder: Path, **changes: Any) -> Experiment:
+def loaded(folder: Path, **changes: Any) -> Params:
     path = folder / "two.yaml"
     path.write_text(yaml.safe_dump({**GRID, **changes}, sort_keys=False), encoding="utf-8")
-    return load_experiment(path)
+    return load(path)
 
 
 def refused(folder: Path, **changes: Any) -> str:
@@ -55,15 +54,15 @@ def test_floor_and_ceiling_are_there_by_themselves(tmp_path: Path) -> None:
 
 
 def test_an_arm_searches_further_axes_of_its_own(tmp_path: Path) -> None:
-    arms = [{**GRID["arms"][0], "search": {"steps": [1, 2], "options": {"denoise.after": [0.1, 0.3]}}}, GRID["arms"][1]]
-    experiment = loaded(tmp_path, arms=arms, epsilons=[1])
+    rows = [{**GRID["rows"][0], "search": {"steps": [1, 2], "options": {"method.after": [0.1, 0.3]}}}, GRID["rows"][1]]
+    experiment = loaded(tmp_path, rows=rows, epsilons=[1])
     found = {cell.name: experiment.of(cell).search for cell in experiment.cells()}
-    assert found["lpgnn"].options == {"denoise.after": (0.1, 0.3)}
+    assert found["lpgnn"].options == {"method.after": (0.1, 0.3)}
     assert found["lpgnn"].steps == (1, 2)
     assert found["togl"].options == found["structure"].options == {}
     for name in ("strategy", "eta", "rungs", "space"):
-        bad = [{**GRID["arms"][0], "search": {name: 3 if name in ("eta", "rungs") else "grid"}}]
-        assert "every arm has the same budget of search" in refused(tmp_path, arms=bad)
+        bad = [{**GRID["rows"][0], "search": {name: 3 if name in ("eta", "rungs") else "grid"}}]
+        assert "every row has the same budget of search" in refused(tmp_path, rows=bad)
 
 
 def test_an_axis_of_the_training_has_a_floor_at_every_value(tmp_path: Path) -> None:
@@ -80,17 +79,17 @@ def test_an_axis_of_the_training_has_a_floor_at_every_value(tmp_path: Path) -> N
 
 
 def test_an_axis_of_a_method_leaves_floor_and_ceiling_alone(tmp_path: Path) -> None:
-    arms = [GRID["arms"][1], {**GRID["arms"][0], "vary": []}]
-    cells = loaded(tmp_path, arms=arms, vary={"denoise.rho": [0.0, 1.0]}, epsilons=[1]).cells()
+    rows = [GRID["rows"][1], {**GRID["rows"][0], "vary": []}]
+    cells = loaded(tmp_path, rows=rows, vary={"method.rho": [0.0, 1.0]}, epsilons=[1]).cells()
     assert len(of(cells, "structure")) == len(of(cells, "lpgnn")) == 1
     assert [(cell.changes, cell.axes, cell.setting) for cell in of(cells, "togl")] == [
-        ({"rho": value}, (("denoise.rho", value),), ()) for value in (0.0, 1.0)
+        ({"rho": value}, (("method.rho", value),), ()) for value in (0.0, 1.0)
     ]
 
 
 def test_axes_are_tried_in_every_combination(tmp_path: Path) -> None:
-    arms = [{**GRID["arms"][0], "options": {"fill": "zero"}, "search": {"dropout": [0.5]}}]
-    experiment = loaded(tmp_path, arms=arms, vary={"m": [1, 2], "steps": [2, 8]}, epsilons=[1])
+    rows = [{**GRID["rows"][0], "options": {"fill": "zero"}, "search": {"dropout": [0.5]}}]
+    experiment = loaded(tmp_path, rows=rows, vary={"m": [1, 2], "steps": [2, 8]}, epsilons=[1])
     cells = of(experiment.cells(), "lpgnn")
     assert [(cell.options["m"], experiment.of(cell).search.steps) for cell in cells] == [
         (1, (2,)),
@@ -122,8 +121,8 @@ def test_an_option_of_one_data_set_leaves_the_others_alone(tmp_path: Path) -> No
     ("changes", "words"),
     [
         ({"title": " "}, "title must say in one line what the experiment is"),
-        ({"name": "x"}, "name: an experiment has the file's own; leave it out"),
-        ({"mechanisms": ["mb"]}, "mechanisms: an experiment has those of its arms; leave it out"),
+        ({"name": "x"}, "name: a grid's name is its file's; leave it out"),
+        ({"mechanisms": ["mb"]}, "unknown key 'mechanisms'"),
         ({"abuot": "x"}, "unknown key 'abuot'; did you mean 'about'?"),
         ({"vary": {"epsilon": [1]}}, "vary.epsilon: budgets stand under `epsilons`"),
         ({"vary": {"evaluate.resamples": [1]}}, "vary.evaluate.resamples is no place: train.KEY, data.KEY"),
@@ -139,12 +138,12 @@ def test_an_option_of_one_data_set_leaves_the_others_alone(tmp_path: Path) -> No
         ({"vary": {"k": []}}, "vary.k must be a list of at least one value, got []"),
         ({"vary": {"k": [1, 1]}}, "vary.k must be distinct values, once; got [1, 1]"),
         ({"vary": {"k": [[1]]}}, "vary.k must hold numbers, words or true and false, got [1]"),
-        ({"vary": {"denoise.rho": [2.0]}}, "is from 0 to 1, got 2.0"),
-        ({"arms": [{**GRID["arms"][0], "vary": ["rho"]}]}, "arms[0].vary: mechanism.rho is no axis; vary has none"),
-        ({"arms": [{**GRID["arms"][0], "set": {"rho": 1}}]}, "what changes a method is written denoise.KEY, got 'rho'"),
-        ({"arms": [{**GRID["arms"][0], "search": {"points": 1}}]}, "every arm has the same budget of search"),
-        ({"arms": [{**GRID["arms"][0], "search": {"stesp": [1]}}]}, "unknown key 'search.stesp'; did you mean"),
-        ({"arms": [{**GRID["arms"][0], "options": {"m": 1}}], "vary": {"m": [1]}}, "m is given, and it is an axis"),
+        ({"vary": {"method.rho": [2.0]}}, "is from 0 to 1, got 2.0"),
+        ({"rows": [{**GRID["rows"][0], "vary": ["rho"]}]}, "rows[0].vary: mechanism.rho is no axis; vary has none"),
+        ({"rows": [{**GRID["rows"][0], "set": {"rho": 1}}]}, "what changes a method is written method.KEY, got 'rho'"),
+        ({"rows": [{**GRID["rows"][0], "search": {"points": 1}}]}, "every row has the same budget of search"),
+        ({"rows": [{**GRID["rows"][0], "search": {"stesp": [1]}}]}, "unknown key 'search.stesp'; did you mean"),
+        ({"rows": [{**GRID["rows"][0], "options": {"m": 1}}], "vary": {"m": [1]}}, "m is given, and it is an axis"),
         ({"search": {"points": 9}, "vary": {"steps": [1]}}, "search.points is 9, but lpgnn has only 8 points to try"),
     ],
 )
@@ -156,15 +155,15 @@ def test_an_experiment_is_found_by_its_name(tmp_path: Path) -> None:
     with pytest.raises(OptionError, match="holds no experiment 'two', nor any other"):
         find("two", tmp_path)
     loaded(tmp_path)
-    assert names(tmp_path) == ["two"]
+    assert experiments(tmp_path) == ["two"]
     assert find("two", tmp_path) == tmp_path / "two.yaml"
     assert find("a/b.yaml", tmp_path) == Path("a/b.yaml")
     with pytest.raises(OptionError, match="unknown experiment 'tow'; did you mean 'two'"):
         find("tow", tmp_path)
 
 
-@pytest.mark.parametrize("name", names(ROOT / "experiments"))
+@pytest.mark.parametrize("name", experiments(ROOT / "experiments"))
 def test_the_projects_own_files_are_sound(name: str) -> None:
-    experiment = load_experiment(ROOT / "experiments" / f"{name}.yaml")
+    experiment = load(ROOT / "experiments" / f"{name}.yaml")
     assert experiment.about.strip(), "an experiment says what it shows"
-    assert experiment.arms
+    assert experiment.rows

@@ -21,33 +21,29 @@ from graphldp.experiment.cell import learn_cell
 from graphldp.experiment.devices import nodes_hash
 from graphldp.experiment.estimates import average_degree, centred, filtered_apart, filtered_inputs
 from graphldp.experiment.estimates import of_people as people
-from graphldp.experiment.options import report_seeds
 from graphldp.experiment.parts import NodePart, apart_of, part_of, split_of
 from graphldp.experiment.plan import Devices, plan_of
 from graphldp.experiment.result import CellResult
-from graphldp.experiment.survey import Surveys
+from graphldp.experiment.survey import Survey, Surveys
 from graphldp.graph import Graph
 from graphldp.learn import models
 from graphldp.measures import measures_of
-from graphldp.methods import Rounds, Survey
 from graphldp.server import filter_names, kprop, rectify
 from graphldp.server.evidence import Setting, evidence_class, evidence_names, make_evidence
 from graphldp.server.evidence.roles import triangles
 from graphldp.splits import Apart, among, set_apart
+from graphldp.stages.answers import AnswersFile, check_selection
 from graphldp.stages.artifacts import read_meta, read_table
 from graphldp.stages.evaluate import measure
 from graphldp.stages.graphs import write_graph
 from graphldp.stages.models import CARD, load_model
 from graphldp.stages.params import Params, check
 from graphldp.stages.paths import graph_dir, reports_path
-from graphldp.stages.perturb import perturb_graph
+from graphldp.stages.perturb import perturb_method
 from graphldp.stages.predictions import predict_reports
-from graphldp.stages.reports import CalibratedFile, ReportsFile, write_reports
-from graphldp.stages.select import select
+from graphldp.stages.reports import CalibratedFile, write_reports
 from graphldp.stages.stored import Stored
-from graphldp.stages.survey import survey
 from graphldp.stages.tables import markdown_text
-from graphldp.stages.train import train
 
 PAPERS = Path(__file__).parents[2] / "papers"
 # One of each: a linear filter, a threshold behind it, node weights, no filter, two rounds, evidence, everybody's own.
@@ -204,13 +200,13 @@ def test_features_and_links_of_the_tested_steer_nothing(method: str, mechanism: 
     "what",
     [
         *({"train.model": name} for name in models() if name != "posterior"),
-        *({"denoise.filter": name} for name in filter_names() if name != "flexprop"),  # that one is ppgnn's above
+        *({"method.filter": name} for name in filter_names() if name != "flexprop"),  # that one is ppgnn's above
     ],
     ids=str,
 )
 def test_no_backbone_and_no_filter_looks_across(what: dict[str, Any]) -> None:
     graph, params = small_graph(nodes=240), params_of(epochs=3)
-    recipe = methods.method("lpgnn").but({"filter": what["denoise.filter"]} if "denoise.filter" in what else {})
+    recipe = methods.method("lpgnn").but({"filter": what["method.filter"]} if "method.filter" in what else {})
     params = dataclasses.replace(params, train=dataclasses.replace(params.train, model=what.get("train.model", "")))
     if recipe.filter == "none":
         recipe = dataclasses.replace(recipe, propagates=False)
@@ -239,8 +235,8 @@ def test_votes_of_the_tested_steer_nothing() -> None:
     who = hidden(graph, params)
     other = changed(graph, who)
     recipe = methods.method("votes")
-    assert isinstance(recipe.rounds, Survey)
-    votes = [Surveys.of(one, recipe.rounds, "privset", 6.0, params).questions(0)[-1] for one in (graph, other)]
+    assert isinstance(recipe.asking, Survey)
+    votes = [Surveys.of(one, recipe.asking, "privset", 6.0, params).questions(0)[-1] for one in (graph, other)]
     moved = votes[0].people[(votes[0].answers.value != votes[1].answers.value).any(axis=1)]
     assert len(moved) > 10
     assert np.isin(moved, who).all()
@@ -272,18 +268,11 @@ def test_the_ranking_is_made_without_the_tested(monkeypatch: pytest.MonkeyPatch)
 # what is learned ------------------------------------------------------------------------------------------------------
 
 
-IN_ONE = [given for given in METHODS if not isinstance(methods.method(given[0]).rounds, Rounds)]
-
-
-@pytest.mark.parametrize(("method", "mechanism", "epsilon"), IN_ONE)
+@pytest.mark.parametrize(("method", "mechanism", "epsilon"), METHODS)
 def test_the_numbers_are_those_of_the_stages(method: str, mechanism: str, epsilon: float, tmp_path: Path) -> None:
     store(tmp_path)
     params = params_of(seeds=2)
-    if methods.method(method).asks_in_turn:
-        survey(NAME, method, mechanism, epsilon, data=tmp_path, params=params)
-        path = train(NAME, method, mechanism, epsilon, data=tmp_path, params=params)
-    else:
-        path = learn(tmp_path, params, method, mechanism, epsilon)
+    path = learn(tmp_path, params, method, mechanism, epsilon)
     assert read_meta(path, "x")["train"]["split"] == "inductive"
     (found,) = run(NAME, method, mechanism, epsilon, data=tmp_path, params=params, references=False, device="cpu")
     assert found.accuracy.tolist() == [row["test_accuracy"] for row in rows(path, "final")]
@@ -333,7 +322,7 @@ def test_the_tested_are_predicted_as_people_of_another_graph(method: str, mechan
     assert apart is not None
     unseen = dataclasses.replace(among(graph, apart.test), name="unseen")
     write_graph(unseen, graph_dir(tmp_path, "unseen"))
-    source = ReportsFile(reports_path(tmp_path, NAME, mechanism, 1.0), "x")
+    source = AnswersFile(reports_path(tmp_path, NAME, mechanism, 1.0), "x")
     own = tmp_path / "own.parquet"
     meta = {**source.meta, "dataset": "unseen", "nodes_hash": nodes_hash(unseen), "seeds": [seed]}
     write_reports(own, [(seed, of_people(source.load(seed), apart.test))], meta)
@@ -415,8 +404,8 @@ def test_other_tasks_of_nodes(task: str) -> None:
 def test_nobody_who_is_not_seen_teaches_and_everybody_else_votes() -> None:
     graph, params = small_graph(nodes=240), params_of()
     recipe = methods.method("votes")
-    assert isinstance(recipe.rounds, Survey)
-    asked = Surveys.of(graph, recipe.rounds, "privset", 4.0, params)
+    assert isinstance(recipe.asking, Survey)
+    asked = Surveys.of(graph, recipe.asking, "privset", 4.0, params)
     apart, split = apart_of(graph, params, 0), split_of(graph, params, 0)
     assert apart is not None
     *about, vote = asked.questions(0)
@@ -535,17 +524,12 @@ def test_links_and_other_words_are_refused() -> None:
 
 def test_a_ranking_of_the_whole_graph_is_refused(tmp_path: Path) -> None:
     store(tmp_path)
-    params = params_of()
-    seeds = report_seeds(params.seeds, params.search.seeds)
-    first = perturb_graph(NAME, "pm", 4.0, data=tmp_path, seeds=seeds)
-    from graphldp.stages.rounds import check_selection
-
     for split, other in (("random", "inductive"), ("inductive", "random")):
-        scores = select(first, data=tmp_path, params=params_of(split), seed=None, output=tmp_path / "scores.parquet")
-        facts = read_meta(scores, "x")["selection"]
-        check_selection(scores, facts, params_of(split))
+        answers = perturb_method(NAME, "togl-fda", None, 8.0, data=tmp_path, settings=params_of(split))
+        facts = read_meta(answers, "x")["selection"]
+        check_selection(answers, facts, params_of(split))
         with pytest.raises(ArtifactError, match=f"split was {split}, and is {other} now"):
-            check_selection(scores, facts, params_of(other))
+            check_selection(answers, facts, params_of(other))
 
 
 def test_a_table_says_who_was_seen_and_names_no_paper(tmp_path: Path) -> None:

@@ -19,8 +19,8 @@ from graphldp.randomness import generator
 from graphldp.stages.backgrounds import backgrounds_of
 from graphldp.stages.experiment import results_of, write_results
 from graphldp.stages.figures import pictures
-from graphldp.stages.grids import Experiment, load_experiment
 from graphldp.stages.maps import Map, drawn, map_figure, maps
+from graphldp.stages.params import Params, load
 from graphldp.stages.tables import Result, signed
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -28,7 +28,7 @@ STRUCTURE, FEATURES = ("0.2", "0.9"), ("0", "0.5", "1")
 DIALS: dict[str, Any] = {
     "data": {"nodes": 90, "classes": 3, "degree": 6.0, "dimensions": 12, "words": 4},
     "vary": {"data.structure": [0.2, 0.9], "data.features": [0, 0.5, 1]},
-    "arms": [
+    "rows": [
         {"name": "lpgnn", "method": "lpgnn", "mechanism": "mb"},
         {"name": "privset", "method": "base", "mechanism": "privset"},
     ],
@@ -36,10 +36,10 @@ DIALS: dict[str, Any] = {
 }
 
 
-def grid(folder: Path, **changes: Any) -> Experiment:
+def grid(folder: Path, **changes: Any) -> Params:
     path = folder / "dials.yaml"
     path.write_text(yaml.safe_dump({**GRID, **changes}, sort_keys=False), encoding="utf-8")
-    return load_experiment(path)
+    return load(path)
 
 
 @pytest.fixture(scope="module")
@@ -106,7 +106,7 @@ def test_there_is_no_background_without_the_dial(tmp_path: Path) -> None:
     experiment = grid(tmp_path, **{**DIALS, "vary": {"data.structure": [0.2, 0.9]}})
     assert backgrounds_of(experiment.cells(), 0) == ()
     only = [{"name": "privset", "method": "base", "mechanism": "privset"}]
-    (one,) = backgrounds_of(grid(tmp_path, **{**DIALS, "arms": only}).cells(), 0)
+    (one,) = backgrounds_of(grid(tmp_path, **{**DIALS, "rows": only}).cells(), 0)
     assert one.columns == ("words", "most\n1", "most\n4")  # what is not computed is not there
 
 
@@ -151,10 +151,10 @@ def test_the_map_takes_the_place_of_its_tables_lines(found: tuple[Result, Path])
 
 def test_axes_of_a_method_have_a_map_too(tmp_path: Path) -> None:
     store(tmp_path)
-    arms = [{**GRID["arms"][0], "vary": []}, TOGL]
-    vary = {"denoise.rho": [0.0, 1.0], "search.steps": [0, 2]}
+    rows = [{**GRID["rows"][0], "vary": []}, TOGL]
+    vary = {"method.rho": [0.0, 1.0], "search.steps": [0, 2]}
     search = {**GRID["search"], "points": 1, "seeds": 1}
-    what = whole(grid(tmp_path, vary=vary, arms=arms, epsilons=[3], search=search), tmp_path)
+    what = whole(grid(tmp_path, vary=vary, rows=rows, epsilons=[3], search=search), tmp_path)
     result = results_of(what, tmp_path, tmp_path / "none")
     (one,) = maps(result)
     assert [panel.title for panel in one.panels] == ["togl, epsilon 3"]  # who has no axis has no place
@@ -164,5 +164,5 @@ def test_axes_of_a_method_have_a_map_too(tmp_path: Path) -> None:
 
 def test_one_axis_has_no_map(tmp_path: Path) -> None:
     store(tmp_path)
-    what = whole(grid(tmp_path, vary={"denoise.rho": [0.0, 1.0]}, arms=[TOGL], epsilons=[3]), tmp_path)
+    what = whole(grid(tmp_path, vary={"method.rho": [0.0, 1.0]}, rows=[TOGL], epsilons=[3]), tmp_path)
     assert maps(results_of(what, tmp_path, tmp_path / "none")) == []

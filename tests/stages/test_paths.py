@@ -50,9 +50,10 @@ def test_the_pipeline_writes_where_the_commands_would() -> None:
                 text = text.replace(f"${{item.{key}}}", value)
         return Path(text)
 
-    # Of references there may be several with one mechanism and one budget, and of rounds several with one first round.
+    # Of references there may be several with one mechanism and one budget.
     assert out("perturb") == paths.reports_path(DATA, "D", "M", 1)
-    assert out("survey") == paths.survey_path(DATA, "D", "N", 1)
+    for suffix in ("-rounds", "-surveys"):
+        assert out(f"perturb{suffix}") == paths.answers_path(DATA, "D", "N", 1)
     for suffix in ("", "-reference", "-rounds"):
         assert out(f"denoise{suffix}") == paths.calibrated_path(DATA, "D", "N", 1)
     for suffix in ("", "-reference", "-rounds", "-surveys"):

@@ -20,13 +20,13 @@ from graphldp.experiment.addresses import source_of
 from graphldp.experiment.devices import device_for, nodes_hash
 from graphldp.ledger import ledger_from_meta
 from graphldp.randomness import generator
+from graphldp.stages.answers import AnswersFile
 from graphldp.stages.artifacts import file_hash, read_meta, read_table
 from graphldp.stages.download import import_own
 from graphldp.stages.graphs import graph_hash, read_graph
 from graphldp.stages.own import OwnFiles
 from graphldp.stages.paths import graph_dir, reports_path
 from graphldp.stages.perturb import check_nodes, perturb_file, perturb_graph
-from graphldp.stages.reports import ReportsFile
 
 MAKE = "ldp perturb"
 NODES = ("n1", "n2", "n5", "n7")
@@ -44,7 +44,7 @@ def perturb(data: Path, mechanism: str = "mb", epsilon: float = 1.0, **options: 
 
 
 def values(path: Path, seed: int) -> tuple[list[Any], list[Any]]:
-    one = ReportsFile(path, MAKE).load(seed)
+    one = AnswersFile(path, MAKE).load(seed)
     assert one.index is not None
     return one.index.tolist(), one.value.tolist()
 
@@ -75,7 +75,7 @@ def test_reports_are_those_of_the_addressed_generator(data: Path) -> None:
     graph = read_graph(graph_dir(data, NAME))
     device = protocol("mb", 2.0, graph.dimensions, graph.low, graph.high)
     expected = device.perturb(graph.features, source_of(7, NAME, device, -1))
-    found = ReportsFile(perturb(data, epsilon=2.0, seeds=(0, -1), root=7), MAKE).load(-1)
+    found = AnswersFile(perturb(data, epsilon=2.0, seeds=(0, -1), root=7), MAKE).load(-1)
     np.testing.assert_array_equal(found.value, expected.value)
     np.testing.assert_array_equal(found.index, expected.index)
 
@@ -87,7 +87,7 @@ def test_no_seed_moves_another(mechanism: str, data: Path) -> None:
     for seeds in ((0, 1, -1, -2), (0, 1, 2, 3, -1), (-1, 1, 0)):
         many = perturb(data, mechanism, seeds=seeds)
         assert {seed: values(many, seed) for seed in (0, 1)} == before, seeds
-        assert ReportsFile(many, MAKE).meta["seeds"] == list(seeds)
+        assert AnswersFile(many, MAKE).meta["seeds"] == list(seeds)
 
 
 # what is written ------------------------------------------------------------------------------------------------------
@@ -206,7 +206,7 @@ def test_every_form_of_a_file_gives_the_same_reports(form: Any, suffix: str, tmp
     assert path == reports_path(tmp_path, "mine", "pm", 2.0)
     device = protocol("pm", 2.0, 3, 0.0, 1.0)
     expected = device.perturb(FEATURES, source_of(0, "mine", device, 1))
-    found = ReportsFile(path, MAKE).load(1)
+    found = AnswersFile(path, MAKE).load(1)
     np.testing.assert_array_equal(found.value, expected.value)
     np.testing.assert_array_equal(found.index, expected.index)
     meta = read_meta(path, MAKE)
@@ -224,12 +224,12 @@ def test_reports_of_a_file_belong_to_the_graph_of_the_same_nodes(tmp_path: Path)
         output = tmp_path / f"{secure}.parquet"
         path = perturb_own(features, seeds=(0,), secure=secure, output=output)
         assert "nodes_hash" not in read_meta(path, MAKE)  # the ids stand in the rows
-        check_nodes(path, ReportsFile(path, MAKE).meta, graph, "never")
+        check_nodes(path, AnswersFile(path, MAKE).meta, graph, "never")
         (tmp_path / "turned.parquet").unlink(missing_ok=True)
         turned = own(tmp_path / "turned.csv", wide().take([1, 0, 2, 3]))
         path = perturb_own(turned, seeds=(0,), secure=secure, output=tmp_path / "turned.parquet")
         with pytest.raises(ArtifactError, match="holds reports of other nodes than the graph mine has; perturb again"):
-            check_nodes(path, ReportsFile(path, MAKE).meta, graph, "perturb again")
+            check_nodes(path, AnswersFile(path, MAKE).meta, graph, "perturb again")
 
 
 def test_secure_reports_cannot_be_drawn_again(tmp_path: Path) -> None:
@@ -398,7 +398,7 @@ def test_secure_means_one_report_of_each_person(seeds: tuple[int, ...], tmp_path
 
 def test_the_one_report_serves_every_run(tmp_path: Path) -> None:
     path = perturb_own(own(tmp_path / "features.parquet", wide()), seeds=(0,), secure=True)
-    file = ReportsFile(path, MAKE)
+    file = AnswersFile(path, MAKE)
     for seed in (0, 1, 9, -1):
         np.testing.assert_array_equal(file.load(seed).value, file.load(0).value)
 

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from cell_factory import NAME, calibrate, learn, rows, small_graph, small_params, store
 
-from graphldp.errors import ArtifactError, DataError, GraphLDPError, OptionError
+from graphldp.errors import DataError, GraphLDPError, OptionError
 from graphldp.experiment.parts import LinkPart, part_of, target_of
 from graphldp.learn import model, models
 from graphldp.measures import measures_of, tasks
@@ -189,17 +189,6 @@ def test_reports_of_another_range_are_refused(here: Path) -> None:
     write_graph(wide, graph_dir(here / "data", "wide"))
     reports = perturb_graph("wide", "mb", 1.0, data=here / "data", seeds=(0,))
     assert "give reports with the same public range" in line(DataError, lambda: predict(here, reports=reports))
-
-
-def test_reports_of_one_round_are_not_those_of_two(here: Path) -> None:
-    """What a directed report means depends on the ranking, which an undirected one does not have."""
-    folder = keep(here, "node-classification")
-    facts = (folder / "model.json").read_text(encoding="utf-8")
-    changed = facts.replace('"arm"', '"rounds": {"reuse": false}, "arm"')
-    assert changed != facts
-    (folder / "model.json").write_text(changed, encoding="utf-8")
-    words = line(ArtifactError, lambda: predict(here))
-    assert "is not directed, and the model was trained on reports of two rounds" in words
 
 
 # the card -------------------------------------------------------------------------------------------------------------

@@ -38,11 +38,7 @@ from graphldp.stages.reports import CalibratedFile
 from graphldp.stages.train import train
 
 # Methods of two rounds have stages of their own: test_rounds.py; those that ask people in turn none: test_surveys.py.
-RECIPES = [
-    name
-    for name in methods.names()
-    if methods.method(name).model and methods.method(name).rounds is None and not methods.method(name).asks_in_turn
-]
+RECIPES = [name for name in methods.names() if methods.method(name).model and methods.method(name).asking is None]
 
 
 def budget(mechanism: str) -> float:

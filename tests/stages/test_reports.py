@@ -18,8 +18,9 @@ from graphldp.experiment.addresses import source_of
 from graphldp.experiment.options import report_seeds
 from graphldp.randomness import generator
 from graphldp.server import rectify
+from graphldp.stages.answers import AnswersFile
 from graphldp.stages.perturb import perturb_graph
-from graphldp.stages.reports import CARRIED, CalibratedFile, ReportsFile, write_calibrated, write_reports
+from graphldp.stages.reports import CARRIED, CalibratedFile, write_calibrated, write_reports
 
 MAKE = "ldp perturb --dataset synthetic"
 BUDGETS = {"identity": math.inf, "null": 0.0}
@@ -72,7 +73,7 @@ def test_a_level_stands_beside_the_values_that_it_is_about(data: Path) -> None:
     path = reports(data, "ppm-public", seeds=(0,))
     assert schema(path)["level"] == "int32"
     table = pq.read_table(path)
-    loaded = ReportsFile(path, MAKE).load(0)
+    loaded = AnswersFile(path, MAKE).load(0)
     assert loaded.level is not None
     assert loaded.level.tolist() == table["level"].to_pylist()
     assert len(set(loaded.level.tolist())) > 1
@@ -85,7 +86,7 @@ def test_what_was_sent_comes_back_as_it_was_sent(mechanism: str, data: Path) -> 
     epsilon = BUDGETS.get(mechanism, 1.0)
     device = protocol(mechanism, epsilon, graph.dimensions, graph.low, graph.high)
     sent = device.perturb(graph.features, source_of(0, NAME, device, -1))
-    got = ReportsFile(reports(data, mechanism, epsilon), MAKE).load(-1)
+    got = AnswersFile(reports(data, mechanism, epsilon), MAKE).load(-1)
     for name in ("index", "value", "level"):
         ours, theirs = getattr(sent, name), getattr(got, name)
         if ours is None:
@@ -99,7 +100,7 @@ def test_what_was_sent_comes_back_as_it_was_sent(mechanism: str, data: Path) -> 
 
 def test_one_seed_is_read_alone(data: Path) -> None:
     path = reports(data, "mb")
-    file = ReportsFile(path, MAKE)
+    file = AnswersFile(path, MAKE)
     assert pq.ParquetFile(path).num_row_groups == 3
     found = {seed: file.load(seed) for seed in (1, -1, 0)}
     for seed, one in found.items():
@@ -110,7 +111,7 @@ def test_one_seed_is_read_alone(data: Path) -> None:
 
 def test_the_data_itself_are_stored_once_and_serve_every_seed(data: Path) -> None:
     path = reports(data, "identity", math.inf, seeds=(0, 1, 2, -1))
-    file = ReportsFile(path, MAKE)
+    file = AnswersFile(path, MAKE)
     assert file.meta["seeds"] == [0]
     assert pq.ParquetFile(path).num_row_groups == 1
     for seed in (0, 1, 2, -1, 17):
@@ -121,7 +122,7 @@ def test_the_data_itself_are_stored_once_and_serve_every_seed(data: Path) -> Non
 def test_a_seed_that_is_not_there_says_how_to_get_it(seed: int, option: str, data: Path) -> None:
     path = reports(data, "mb")
     with pytest.raises(ArtifactError) as error:
-        ReportsFile(path, MAKE).load(seed)
+        AnswersFile(path, MAKE).load(seed)
     assert str(error.value) == (
         f"{path} has seeds [0, 1, -1], not {seed}; perturb again with {option}, for example `{MAKE} {option}`"
     )
@@ -140,7 +141,7 @@ def test_seeds_of_the_search_are_not_those_of_the_final_runs() -> None:
 
 @pytest.mark.parametrize(("mechanism", "epsilon"), [("mb", 1.0), ("lp", 1.0), ("identity", math.inf), ("ppm", 1.0)])
 def test_estimates_come_back(mechanism: str, epsilon: float, data: Path, tmp_path: Path) -> None:
-    file = ReportsFile(reports(data, mechanism, epsilon), MAKE)
+    file = AnswersFile(reports(data, mechanism, epsilon), MAKE)
     estimate = rectify(file.load(0))
     meta = {**file.meta, "kind": "calibrated", "fill": estimate.fill, "seeds": [0, 1]}
     write_calibrated(tmp_path / "a.parquet", ((seed, estimate) for seed in (0, 1)), meta)
@@ -152,7 +153,7 @@ def test_estimates_come_back(mechanism: str, epsilon: float, data: Path, tmp_pat
 
 
 def test_a_seed_that_was_not_estimated_sends_back_to_perturb(data: Path, tmp_path: Path) -> None:
-    file = ReportsFile(reports(data, "mb"), MAKE)
+    file = AnswersFile(reports(data, "mb"), MAKE)
     meta = {**file.meta, "kind": "calibrated", "fill": 0.5, "seeds": [0]}
     path = tmp_path / "a.parquet"
     write_calibrated(path, [(0, rectify(file.load(0)))], meta)
@@ -191,7 +192,7 @@ def test_many_nodes_are_one_row_group_per_seed(tmp_path: Path) -> None:
     path = tmp_path / "a.parquet"
     runs = ((seed, Reports(value=value, index=np.zeros((nodes, 1), np.int32))) for seed, value in values.items())
     write_reports(path, runs, {**FACTS, "seeds": [0, 1], "epsilon": 1.0})
-    file = ReportsFile(path, MAKE)
+    file = AnswersFile(path, MAKE)
     for seed, value in values.items():
         np.testing.assert_array_equal(file.load(seed).value, value)
 
@@ -202,7 +203,7 @@ def test_a_file_without_all_its_seeds_is_refused(tmp_path: Path) -> None:
         path, list(zip((0,), (Reports(value=np.ones((4, 1), np.int8)),), strict=True)), {**FACTS, "seeds": [0, 1]}
     )
     with pytest.raises(ArtifactError, match=f"lacks some of its seeds; make it again with `{MAKE}`"):
-        ReportsFile(path, MAKE)
+        AnswersFile(path, MAKE)
 
 
 def test_an_artifact_of_another_kind_is_refused(data: Path, tmp_path: Path) -> None:
@@ -211,17 +212,17 @@ def test_an_artifact_of_another_kind_is_refused(data: Path, tmp_path: Path) -> N
         CalibratedFile(path, "ldp denoise")
     features = data / "graphs" / NAME / "features.parquet"
     with pytest.raises(ArtifactError, match="has kind 'graph-features' where 'reports' was asked for"):
-        ReportsFile(features, MAKE)
+        AnswersFile(features, MAKE)
 
 
 def test_damage_anywhere_is_one_line_or_harmless(data: Path, tmp_path: Path) -> None:
     path = reports(data, "mb")
-    whole, intact, cut = path.read_bytes(), ReportsFile(path, MAKE), tmp_path / "cut.parquet"
+    whole, intact, cut = path.read_bytes(), AnswersFile(path, MAKE), tmp_path / "cut.parquet"
     refused: list[str] = []
     for start in range(0, len(whole), len(whole) // 40):
         cut.write_bytes(whole[:start] + whole[start + 50 :])
         try:
-            file = ReportsFile(cut, MAKE)
+            file = AnswersFile(cut, MAKE)
             for seed in (0, 1, -1):
                 np.testing.assert_array_equal(file.load(seed).value, intact.load(seed).value)
         except ArtifactError as error:
@@ -239,4 +240,4 @@ def test_an_artifact_of_another_version_is_refused_in_one_line(tmp_path: Path) -
     runs = [(0, Reports(value=np.ones((4, 1), np.int8)))]
     write_reports(path, runs, {**facts, "seeds": [0], "library": "0.0.1"})
     with pytest.raises(ArtifactError, match=r"lacks nodes_hash, ledger: another version .* wrote it \(0\.0\.1\); make"):
-        ReportsFile(path, MAKE)
+        AnswersFile(path, MAKE)

@@ -34,12 +34,15 @@ def by_name(rows: list[RowResult]) -> dict[str, RowResult]:
     ("method", "mechanism"), [("lpgnn", "mb"), ("lpgnn", "pm"), ("base", "lp"), ("ppgnn", "ppm-public")]
 )
 def test_the_numbers_are_those_of_the_stages(method: str, mechanism: str, data: Path) -> None:
-    found = by_name(run(NAME, method, mechanism, 2.0, data=data, params=PARAMS, device="cpu"))
-    stages = {
-        "majority": train(NAME, "majority", None, 0.0, data=data, params=PARAMS),
-        "structure": learn(data, PARAMS, "structure", "null", 0.0),
-        "nonpriv": learn(data, PARAMS, "nonpriv", "identity", math.inf),
-    }
+    first = method == "lpgnn" and mechanism == "mb"  # the references are the same whatever stands between them
+    found = by_name(run(NAME, method, mechanism, 2.0, data=data, params=PARAMS, device="cpu", references=first))
+    stages = {}
+    if first:
+        stages = {
+            "majority": train(NAME, "majority", None, 0.0, data=data, params=PARAMS),
+            "structure": learn(data, PARAMS, "structure", "null", 0.0),
+            "nonpriv": learn(data, PARAMS, "nonpriv", "identity", math.inf),
+        }
     (own,) = set(found) - set(stages)
     stages[own] = learn(data, PARAMS, method, mechanism, 2.0)
     for name, path in stages.items():

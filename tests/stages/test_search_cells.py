@@ -75,10 +75,10 @@ def trainings(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     ("options", "batches"),
     [
         ({"m": [1, 2]}, 1),
-        ({"denoise.filter": ["kprop", "hoa"]}, 1),
+        ({"method.filter": ["kprop", "hoa"]}, 1),
         ({"train.hidden": [3, 5]}, 2),
-        ({"denoise.after": [0.1, 0.4]}, 1),
-        ({"denoise.filter": ["kprop", "flexprop"], "m": [1, 2]}, None),
+        ({"method.after": [0.1, 0.4]}, 1),
+        ({"method.filter": ["kprop", "flexprop"], "m": [1, 2]}, None),
         ({"train.model": ["gcn", "sage"], "train.activation": ["selu", "relu"]}, 4),
         ({"train.patience": [2, 9]}, 2),
     ],
@@ -140,27 +140,27 @@ def test_reports_are_drawn_once_for_all_batches_that_share_them(monkeypatch: pyt
 
 
 def test_options_that_mean_nothing_beside_others_are_left_out_of_a_point() -> None:
-    options = {"denoise.filter": ["kprop", "ppr"], "denoise.decay": [0.1, 0.3]}
+    options = {"method.filter": ["kprop", "ppr"], "method.decay": [0.1, 0.3]}
     tried = searched(learn(small_graph(), params_of(options, points=12)))
     for row in tried:
         found = json.loads(row["options"])
-        assert ("denoise.decay" in found) == (found["denoise.filter"] == "ppr")
-        assert row["steps"] == 0 or found["denoise.filter"] == "kprop"
-    assert {json.loads(row["options"]).get("denoise.decay") for row in tried} == {None, 0.1, 0.3}
+        assert ("method.decay" in found) == (found["method.filter"] == "ppr")
+        assert row["steps"] == 0 or found["method.filter"] == "kprop"
+    assert {json.loads(row["options"]).get("method.decay") for row in tried} == {None, 0.1, 0.3}
 
 
 def test_an_axis_that_a_row_lacks_is_left_out_and_said(tmp_path: Path) -> None:
     store(tmp_path)
-    params = params_of({"denoise.rho": [0.1, 0.9], "train.hidden": [3, 5]})
-    assert plan(small_graph(), params).left_out == ("denoise.rho",)
+    params = params_of({"method.rho": [0.1, 0.9], "train.hidden": [3, 5]})
+    assert plan(small_graph(), params).left_out == ("method.rho",)
     assert plan(small_graph(), params, "togl-fda").left_out == ()
     calibrate(tmp_path, params)
     path = train(NAME, "lpgnn", None, 1.0, data=tmp_path, params=params)
-    assert read_meta(path, "x")["search"]["left_out"] == ["denoise.rho"]
+    assert read_meta(path, "x")["search"]["left_out"] == ["method.rho"]
     assert {*json.loads(rows(path)[0]["options"])} == {"train.hidden"}
 
 
-@pytest.mark.parametrize("name", ["denoise.rh", "train.width", "levels", "denoise.steps"])
+@pytest.mark.parametrize("name", ["method.rh", "train.width", "levels", "method.steps"])
 def test_an_axis_that_no_row_has_is_refused(name: str, tmp_path: Path) -> None:
     store(tmp_path)
     with pytest.raises(OptionError, match=rf"search.options has '{name}', which no row of the table has"):
@@ -171,10 +171,10 @@ def test_an_axis_that_no_row_has_is_refused(name: str, tmp_path: Path) -> None:
     ("options", "message"),
     [
         ({"m": [1, 0]}, "m must be"),
-        ({"denoise.after": [1.5]}, "after is a share tau of the boundary"),
+        ({"method.after": [1.5]}, "after is a share tau of the boundary"),
         ({"train.hidden": [0]}, "hidden must be"),
         ({"train.patience": [0]}, "train.patience must be a whole number of at least 1, got 0"),
-        ({"denoise.filter": ["hop"]}, "unknown filter 'hop'"),
+        ({"method.filter": ["hop"]}, "unknown filter 'hop'"),
     ],
 )
 def test_a_value_that_cannot_be_shows_before_anything_is_trained(
@@ -186,7 +186,7 @@ def test_a_value_that_cannot_be_shows_before_anything_is_trained(
 
 
 def test_a_search_is_resumed_between_and_within_batches() -> None:
-    graph, params = small_graph(), params_of({"train.hidden": [3, 5], "denoise.after": [0.0, 0.3]}, points=12)
+    graph, params = small_graph(), params_of({"train.hidden": [3, 5], "method.after": [0.0, 0.3]}, points=12)
     tried = plan(graph, params)
     whole = learn_cell(graph, tried, params, device="cpu")
     for stop in (1, 12, 20, 35, 50, 66):
@@ -231,7 +231,7 @@ def test_finished_batches_are_not_trained_again(trainings: list[int]) -> None:
 
 def test_what_needs_the_estimate_alone_is_searched_from_artifacts_too(tmp_path: Path) -> None:
     store(tmp_path)
-    params = params_of({"denoise.filter": ["kprop", "hoa"], "denoise.after": [0.0, 0.3], "train.hidden": [3]}, points=8)
+    params = params_of({"method.filter": ["kprop", "hoa"], "method.after": [0.0, 0.3], "train.hidden": [3]}, points=8)
     calibrate(tmp_path, params, epsilon=4.0)
     path = train(NAME, "lpgnn", None, 4.0, data=tmp_path, params=params)
     (own,) = run(NAME, "lpgnn", None, 4.0, data=tmp_path, params=params, references=False)
@@ -239,7 +239,7 @@ def test_what_needs_the_estimate_alone_is_searched_from_artifacts_too(tmp_path: 
     assert own.chosen == read_meta(path, "x")["chosen_point"]
 
 
-@pytest.mark.parametrize("name", ["m", "denoise.before"])
+@pytest.mark.parametrize("name", ["m", "method.before"])
 def test_what_is_behind_the_estimates_is_not_searched_from_artifacts(name: str, tmp_path: Path) -> None:
     store(tmp_path)
     params = params_of({name: [1, 2] if name == "m" else [0.1, 0.2]})
@@ -250,7 +250,7 @@ def test_what_is_behind_the_estimates_is_not_searched_from_artifacts(name: str, 
 
 def test_a_changed_recipe_is_searched_as_it_was_changed(tmp_path: Path) -> None:
     store(tmp_path)
-    params = dataclasses.replace(params_of({"denoise.after": [0.1, 0.3]}, points=4, steps=(3,)), seed=1)
+    params = dataclasses.replace(params_of({"method.after": [0.1, 0.3]}, points=4, steps=(3,)), seed=1)
     calibrate(tmp_path, params)
     path = denoise(NAME, "lpgnn", "mb", 1.0, data=tmp_path, steps=params.search.steps, changes={"filter": "hoa"})
     found = train(NAME, "lpgnn", None, 1.0, data=tmp_path, params=params, calibrated=path)
@@ -299,7 +299,7 @@ def voting(monkeypatch: pytest.MonkeyPatch) -> list[Setting]:
             propagates=False,
             filter="none",
             evidence="voting",
-            axes=(("denoise.kind", ("labels", "all")),),
+            axes=(("method.kind", ("labels", "all")),),
             model="mlp",
         ),
     )
@@ -308,7 +308,7 @@ def voting(monkeypatch: pytest.MonkeyPatch) -> list[Setting]:
 
 def test_evidence_gives_the_same_in_memory_and_from_artifacts(tmp_path: Path, voting: list[Setting]) -> None:
     store(tmp_path)
-    params = params_of({"denoise.scale": [1.0, 2.0]}, points=8)
+    params = params_of({"method.scale": [1.0, 2.0]}, points=8)
     calibrate(tmp_path, params, method="voting", epsilon=2.0)
     path = train(NAME, "voting", None, 2.0, data=tmp_path, params=params)
     (own,) = run(NAME, "voting", None, 2.0, data=tmp_path, params=params, references=False)
@@ -316,7 +316,7 @@ def test_evidence_gives_the_same_in_memory_and_from_artifacts(tmp_path: Path, vo
     meta = read_meta(path, "x")
     assert meta["evidence"] == {"name": "voting"}
     assert meta["model"] == "mlp"
-    assert {json.loads(row["options"])["denoise.kind"] for row in rows(path, "search")} == {"labels", "all"}
+    assert {json.loads(row["options"])["method.kind"] for row in rows(path, "search")} == {"labels", "all"}
     # A batch has one width, and each of the four kinds of evidence is built once for each seed.
     assert len(voting) == 2 * (4 * 2 + 2)
 
@@ -364,14 +364,14 @@ def test_a_setting_with_more_than_the_server_knows_cannot_be_made() -> None:
 
 
 def test_random_evidence_reads_no_reports_and_its_depth_is_searched(monkeypatch: pytest.MonkeyPatch) -> None:
-    graph, params = small_graph(), params_of({"denoise.width": [6, 9], "denoise.kind": ["sign", "gaussian"]}, points=8)
+    graph, params = small_graph(), params_of({"method.width": [6, 9], "method.kind": ["sign", "gaussian"]}, points=8)
     tried = plan(graph, params, "random")
     never = dataclasses.replace
     setups = tuple(never(one, estimate=lambda seed: pytest.fail("drew reports")) for one in tried.setups)
     result = learn_cell(graph, never(tried, setups=setups), params, device="cpu")
     assert {row["steps"] for row in searched(result)} == {0, 2}
     assert result.problem is not None
-    assert result.problem.dimensions == result.chosen["options"]["denoise.width"]
+    assert result.problem.dimensions == result.chosen["options"]["method.width"]
     for one in result.problem.inputs:
         assert not one.filtered
         assert np.square(one.deviations).mean() == pytest.approx(1.0, rel=1e-4)

@@ -14,8 +14,7 @@ from graphldp.client import protocol
 from graphldp.client.directed import directed_from_meta
 from graphldp.errors import OptionError
 from graphldp.experiment.parts import split_of
-from graphldp.experiment.rounds import TwoRounds, joined
-from graphldp.methods import Rounds
+from graphldp.experiment.rounds import Rounds, TwoRounds, joined
 from graphldp.server import attribute_accuracy, degree_correlation, kprop, mean_jaccard, rectify
 from graphldp.server.filtered import Filtered
 from graphldp.stages.selection import Selected, SelectionRow, chance_jaccard, measure_selection
@@ -56,7 +55,10 @@ def test_a_row_says_what_the_library_says_of_the_same_draws(found: Selected) -> 
     assert row.degree_selected == pytest.approx(
         np.mean([np.abs(degree_correlation(graph.features, degree, top)).mean() for top in tops])
     )
-    estimates = [joined(*rounds.reports(seed), rounds=Rounds(score_by="fda")).deviations() for seed in range(3)]
+    estimates = [
+        joined(*(one.answers for one in rounds.questions(seed)), rounds=Rounds(score_by="fda")).deviations()
+        for seed in range(3)
+    ]
     assert row.sent_selected == pytest.approx(
         np.mean([np.abs(degree_correlation(e, degree, t)).mean() for e, t in zip(estimates, tops, strict=True)])
     )
@@ -67,7 +69,7 @@ def test_a_row_says_what_the_library_says_of_the_same_draws(found: Selected) -> 
 
 def test_attributes_have_the_utility_and_the_exposure_of_their_own_law(found: Selected) -> None:
     rounds, graph = rounds_of(), small_graph()
-    first, second = rounds.reports(1)
+    first, second = (one.answers for one in rounds.questions(1))
     directed = directed_from_meta(second.meta)
     rows = [row for row in found.attributes if row.seed == 1]
     assert {row.attribute for row in rows if row.group == "asked"} == set(directed.fixed())

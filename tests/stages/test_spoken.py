@@ -11,17 +11,12 @@ from runs_factory import SEARCH, write_grid, write_runs
 
 from graphldp.errors import ArtifactError, OptionError
 from graphldp.stages.evaluate import measure
-from graphldp.stages.params import Arm, Params, check
+from graphldp.stages.params import Params, RowParams, check
 from graphldp.stages.spoken import spoken
 
 GRID = Params(
     epsilons=(1.0,),
-    mechanisms=("mb",),
-    arms=(Arm(name="lpgnn", method="lpgnn", mechanism="mb"),),
-    references=(
-        Arm(name="structure", method="structure", mechanism="null", epsilon=0.0),
-        Arm(name="nonpriv", method="nonpriv", mechanism="identity", epsilon=float("inf")),
-    ),
+    rows=(RowParams(name="lpgnn", method="lpgnn", mechanism="mb"),),
 )
 RUNGS = [{"points": 30, "epochs": 56}, {"points": 10, "epochs": 167}, {"points": 3, "epochs": 500}]
 HALVING: dict[str, Any] = {**SEARCH, "strategy": "halving", "points": 30, "rungs": RUNGS, "run_epochs": 3789}
@@ -36,10 +31,10 @@ def test_what_is_unusual_is_said() -> None:
     assert spoken(HALVING) == (
         "successive halving: 30, 10, 3 points for 56, 167, 500 epochs, which cost 7.58 points trained to the end"
     )
-    more = {"strategy": "grid", "space": "paper", "options": {"m": [1], "denoise.after": [0.1]}}
+    more = {"strategy": "grid", "space": "paper", "options": {"m": [1], "method.after": [0.1]}}
     assert spoken(more) == (
         "the whole grid; each method in the space that its paper names, where it names one; "
-        "also searched: denoise.after, m"
+        "also searched: method.after, m"
     )
 
 
@@ -67,6 +62,6 @@ def test_grids_of_the_arms_are_compared_before_anything_runs() -> None:
     search = dataclasses.replace(GRID.search, strategy="grid")
     grid = dataclasses.replace(GRID, search=search)
     check(grid)
-    base = Arm(name="base", method="base", mechanism="mb")
+    base = RowParams(name="base", method="base", mechanism="mb")
     with pytest.raises(OptionError, match="grid tries 40 points of structure and 8 of base"):
-        check(dataclasses.replace(grid, arms=(*grid.arms, base)))
+        check(dataclasses.replace(grid, rows=(*grid.rows, base)))

@@ -21,7 +21,8 @@ from graphldp.experiment.parts import split_of
 from graphldp.stages.artifacts import file_hash, read_meta
 from graphldp.stages.graphs import graph_hash, write_graph
 from graphldp.stages.paths import calibrated_path, graph_dir, resume_path, runs_path
-from graphldp.stages.train import make_command, runs_schema, train
+from graphldp.stages.runs import runs_schema
+from graphldp.stages.train import make_command, train
 
 PARAMS = small_params()
 MAKE = "ldp train"

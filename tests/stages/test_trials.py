@@ -211,8 +211,8 @@ def test_papers_spaces_have_the_same_budget(data: Path) -> None:
     rows = run(NAME, "upgnet-hn", None, 2.0, data=data, params=params)
     assert {row.search["run_epochs"] for row in rows if row.search} == {4 * params.train.epochs}
     own = next(row for row in rows if row.name == "upgnet-hn")
-    assert "denoise.after" in own.chosen["options"]
-    assert all("denoise.after" not in row.chosen.get("options", {}) for row in rows if row is not own)
+    assert "method.after" in own.chosen["options"]
+    assert all("method.after" not in row.chosen.get("options", {}) for row in rows if row is not own)
 
 
 def test_an_m_beyond_the_graphs_features_is_one_line(data: Path) -> None:

@@ -1,9 +1,8 @@
-"""Methods of two rounds: what they spend, what directs the second round, and the same from files and in memory."""
+"""Two rounds: what they spend, what directs the second one, and the same from files and in memory."""
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -16,14 +15,13 @@ from cell_factory import NAME, accuracies, calibrate, run, small_graph, small_pa
 
 from graphldp import methods
 from graphldp.client import Reports
-from graphldp.errors import ArtifactError, DataError, GraphLDPError, OptionError
-from graphldp.experiment.options import report_seeds
+from graphldp.errors import ArtifactError, GraphLDPError, OptionError
 from graphldp.experiment.parts import split_of
-from graphldp.experiment.rounds import TwoRounds, joined
+from graphldp.experiment.rounds import Rounds, TwoRounds, joined
 from graphldp.graph import Graph
-from graphldp.ledger import Ledger
-from graphldp.methods import Method, Rounds
+from graphldp.ledger import Ledger, ledger_from_meta
 from graphldp.server import rectify
+from graphldp.stages.answers import AnswersFile
 from graphldp.stages.artifacts import read_meta, read_table
 from graphldp.stages.denoise import denoise
 from graphldp.stages.extras import Extras
@@ -31,9 +29,9 @@ from graphldp.stages.graphs import read_graph
 from graphldp.stages.models import load_model
 from graphldp.stages.params import Params
 from graphldp.stages.paths import graph_dir, reports_path
-from graphldp.stages.perturb import perturb_file, perturb_graph
+from graphldp.stages.perturb import perturb_graph, perturb_method
 from graphldp.stages.predictions import predict_reports
-from graphldp.stages.reports import CalibratedFile, ReportsFile
+from graphldp.stages.reports import CalibratedFile
 from graphldp.stages.select import select
 from graphldp.stages.train import train
 
@@ -76,16 +74,6 @@ def data(tmp_path: Path) -> Path:
     return tmp_path / "data"
 
 
-@dataclasses.dataclass
-class Files:
-    """Every file of a cell's way through two rounds."""
-
-    first: Path
-    scores: Path
-    second: Path
-    calibrated: Path
-
-
 def stages(
     data: Path,
     params: Params,
@@ -94,30 +82,18 @@ def stages(
     epsilon: float = 8.0,
     levels: Path | None = None,
     **changes: Any,
-) -> Files:
-    """Take a cell through its stages, one file after another."""
-    recipe = methods.method(method).but(changes)
-    assert recipe.rounds is not None
-    seeds, half = report_seeds(params.seeds, params.search.seeds), epsilon / 2
-    first = perturb_graph(NAME, mechanism, half, data=data, seeds=seeds, root=params.seed, extras=Extras(levels=levels))
-    by, steps = recipe.rounds.score_by, recipe.rounds.score_steps
-    scores = select(
-        first, data=data, params=params, by=by, steps=steps, seed=None, output=data / f"{mechanism}-{by}.parquet"
-    )
-    second = perturb_graph(
-        NAME,
-        mechanism,
-        half,
-        data=data,
-        seeds=seeds,
-        root=params.seed,
-        options={"rho": recipe.rounds.rho},
-        extras=Extras(levels=levels, directed=scores),
-    )
-    calibrated = denoise(
-        NAME, method, mechanism, epsilon, data=data, steps=params.search.steps, changes=changes, first=first
-    )
-    return Files(first, scores, second, calibrated)
+) -> tuple[Path, Path]:
+    """Take a cell through its stages; return its answers and its estimates."""
+    answers = perturb_method(
+        NAME, method, mechanism, epsilon, data=data, settings=params, changes=changes, extras=Extras(levels=levels)
+    )  # fmt: skip
+    return answers, denoise(NAME, method, mechanism, epsilon, data=data, steps=params.search.steps)
+
+
+def sent(both: TwoRounds, seed: int) -> tuple[Reports, Reports]:
+    """Return what leaves the devices in both rounds."""
+    first, second = both.questions(seed)
+    return first.answers, second.answers
 
 
 # What is spent.
@@ -135,32 +111,41 @@ def test_both_rounds_together_spend_epsilon(mechanism: str, first: float) -> Non
 
 def test_the_files_say_what_both_rounds_have_spent(data: Path) -> None:
     params = small_params()
-    files = stages(data, params, epsilon=6.0)
-    first, second = read_meta(files.first, "make"), read_meta(files.second, "make")
-    assert first["release"] != second["release"]
-    draws = len(first["seeds"])
-    whole = Ledger.from_json(first["ledger"])
-    assert whole.text() == f"total epsilon per user: features 3.0 x {draws} draws = {3.0 * draws}"
-    assert whole.once().text() == "total epsilon per user: features 3.0"
+    answers, calibrated = (read_meta(path, "make") for path in stages(data, params, epsilon=6.0))
+    draws = params.seeds + params.search.seeds
+    first, second = Ledger.from_json(answers["ledger"]).spends
+    assert first.source != second.source
     both = f"total epsilon per user: features 3.0 x {draws} draws + features 3.0 x {draws} draws = {6.0 * draws}"
-    assert Ledger.from_json(second["ledger"]).text() == both
-    calibrated = read_meta(files.calibrated, "make")
-    assert Ledger.from_json(calibrated["ledger"]).text() == both
-    assert calibrated["epsilon"] == calibrated["claim"]["epsilon"] == 6.0
-    assert calibrated["epsilon_exact"] == pytest.approx(6.0)
+    # The first round is an ordinary collection: who has the reports of one has spent its budget once.
+    once = read_meta(perturb_graph(NAME, "pm", 3.0, data=data, seeds=params.draws, root=params.seed), "make")
+    assert ledger_from_meta([once, answers]).text() == both
+    for meta in (answers, calibrated):
+        assert Ledger.from_json(meta["ledger"]).text() == both
+        assert meta["epsilon"] == meta["claim"]["epsilon"] == 6.0
+        assert meta["epsilon_exact"] == pytest.approx(6.0)
+        assert meta["rounds"] == dataclasses.asdict(Rounds(score_by="fda"))
     runs = read_meta(train(NAME, "togl-fda", None, 6.0, data=data, params=params), "make")
     assert Ledger.from_json(runs["ledger"]).once().total().epsilon == 6.0
-    assert Ledger.from_json(runs["ledger"]).total().epsilon == 6.0 * (params.seeds + params.search.seeds)
+    assert Ledger.from_json(runs["ledger"]).total().epsilon == 6.0 * draws
     assert runs["epsilon"] == 6.0
     assert runs["epsilon_exact"] == pytest.approx(6.0)
     assert runs["rounds"] == dataclasses.asdict(Rounds(score_by="fda"))
 
 
+@pytest.mark.parametrize("change", [{"score_by": "sma"}, {"rho": 1.0}, {"score_steps": 1}])
+def test_second_rounds_that_are_directed_otherwise_are_other_releases(change: dict[str, Any]) -> None:
+    """Whose second rounds two rows have used, she has answered both; the first one's reports are the same."""
+    metas = [rounds_of(small_graph(), 6.0, **one).meta("hash", [0]) for one in ({}, change)]
+    assert ledger_from_meta(metas).total().epsilon == 3.0 + 2 * 3.0
+    again = rounds_of(small_graph(), 6.0, reuse=True).meta("hash", [0])
+    assert ledger_from_meta([metas[0], again]).total().epsilon == 6.0
+
+
 def test_the_rounds_are_drawn_independently() -> None:
     # With nothing directed both rounds have one mechanism and one budget: one stream would give one report twice.
     both = rounds_of(small_graph(), 8.0, rho=0.0)
-    one, two = both.reports(0)
-    assert both.device.m == both.last.m > 1
+    one, two = sent(both, 0)
+    assert both.device.m == both.m > 1
     assert not np.array_equal(np.asarray(one.index), np.asarray(two.index))
     matches = (np.asarray(one.index) == np.asarray(two.index)).mean()
     assert matches < 0.3
@@ -172,13 +157,13 @@ def test_the_rounds_are_drawn_independently() -> None:
 @pytest.mark.parametrize("method", ["togl-fda", "togl-sma"])
 def test_selection_reads_the_labels_of_its_own_training_nodes_alone(method: str) -> None:
     graph = telling_graph()
-    rounds = methods.method(method).rounds
-    assert rounds is not None
+    rounds = methods.method(method).asking
+    assert isinstance(rounds, Rounds)
     split = split_of(graph, Params(), 0)
 
     def drawn(labels: np.ndarray) -> Reports:
         changed = dataclasses.replace(graph, labels=labels.astype(np.int32))
-        return TwoRounds.of(changed, rounds, "pm", 40.0, Params()).reports(0)[1]
+        return sent(TwoRounds.of(changed, rounds, "pm", 40.0, Params()), 0)[1]
 
     hidden, shown = graph.labels.copy(), graph.labels.copy()
     others = np.concatenate([split.validation, split.test])
@@ -192,23 +177,22 @@ def test_selection_reads_the_labels_of_its_own_training_nodes_alone(method: str)
 
 
 def test_each_seed_has_the_ranking_of_its_own_split(data: Path) -> None:
-    files = stages(data, small_params(seeds=3), epsilon=20.0)
-    rankings = read_meta(files.second, "make")["options"]["rankings"]
-    assert set(rankings) == {"0", "1", "2", "-1", "-2"}
-    assert len({tuple(ranking) for ranking in rankings.values()}) == 5
-    file = ReportsFile(files.second, "make")
-    for seed in (2, -1):
-        reports = file.load(seed)
-        assert reports.meta["options"]["ranking"] == rankings[str(seed)]
+    answers, _ = stages(data, small_params(seeds=3), epsilon=20.0)
+    file, rankings = AnswersFile(answers, "make"), set()
+    for seed in (0, 1, 2, -1, -2):
+        reports = file.questions(seed)[1].answers
+        ranking = reports.meta["options"]["ranking"]
+        rankings.add(tuple(ranking))
         # Everybody reports the ranked features.
-        assert all((np.asarray(reports.index) == j).any(axis=1).all() for j in rankings[str(seed)])
+        assert all((np.asarray(reports.index) == j).any(axis=1).all() for j in ranking)
+    assert len(rankings) == 5
 
 
 @pytest.mark.parametrize("score_by", ["fda", "sma", "mi", "chi-square"])
 def test_the_few_features_that_matter_are_found_where_the_budget_is_large(score_by: str) -> None:
     graph = telling_graph()
     both = rounds_of(graph, 60.0, score_by=score_by, score_steps=1)
-    first, second = both.reports(0)
+    first, second = sent(both, 0)
     assert both.device.m == 12
     assert set(both.scores(first, 0).top(3)) == set(INFORMATIVE)
     assert len(second.meta["options"]["ranking"]) == 6
@@ -218,8 +202,8 @@ def test_the_few_features_that_matter_are_found_where_the_budget_is_large(score_
 
 def test_with_one_feature_a_round_nothing_is_directed(data: Path) -> None:
     both = rounds_of(read_graph(graph_dir(data, NAME)), 2.0)
-    assert both.last.m == 1
-    _, second = both.reports(0)
+    assert both.m == 1
+    _, second = sent(both, 0)
     assert second.meta["options"]["ranking"] == []
     assert len(np.unique(np.asarray(second.index))) > 12
     params = small_params(seeds=2, steps=(1,), points=2)
@@ -228,8 +212,8 @@ def test_with_one_feature_a_round_nothing_is_directed(data: Path) -> None:
     assert np.isfinite(row.accuracy).all()
     # All of the second round can be directed: everybody then reports the best feature alone.
     whole = rounds_of(read_graph(graph_dir(data, NAME)), 2.0, rho=1.0)
-    (best,) = whole.reports(0)[1].meta["options"]["ranking"]
-    assert (np.asarray(whole.reports(0)[1].index) == best).all()
+    (best,) = sent(whole, 0)[1].meta["options"]["ranking"]
+    assert (np.asarray(sent(whole, 0)[1].index) == best).all()
 
 
 # The estimate.
@@ -244,7 +228,7 @@ def test_the_estimate_is_unbiased_for_a_given_ranking(reuse: bool, mechanism: st
     graph = dataclasses.replace(small_graph(dimensions=d), features=sp.csr_array(np.zeros((90, d), np.float32)))
     both = rounds_of(graph, 14.0, mechanism)
     directed = both.second((5, 2, 0, 7, 1))
-    assert 0 < directed.fixed_count() < both.last.m < d
+    assert 0 < directed.fixed_count() < both.m < d
     rng = np.random.default_rng(3)
     pair = both.device.perturb(rows, rng), directed.perturb(rows, rng)
     estimate = joined(*pair, rounds=Rounds(score_by="fda", reuse=reuse)).dense()
@@ -259,7 +243,7 @@ def test_the_printed_rectification_inflates_what_everybody_reports_and_shrinks_t
     both = rounds_of(small_graph(dimensions=d), 14.0, rectification="paper")
     directed, rng = both.second((5, 2, 0, 7, 1)), np.random.default_rng(4)
     pair = both.device.perturb(rows, rng), directed.perturb(rows, rng)
-    fill, m = directed.device.fill_value, both.last.m
+    fill, m = directed.device.fill_value, both.m
     away = joined(*pair, rounds=both.rounds).dense().mean(axis=0) - fill
     right = joined(*pair, rounds=Rounds(score_by="fda")).dense().mean(axis=0) - fill
     np.testing.assert_allclose(right, 1.0 - fill, atol=0.03)
@@ -275,7 +259,7 @@ def test_a_ranking_flatters_the_round_that_it_was_made_from_and_no_other() -> No
     both = rounds_of(graph, 20.0, score_steps=0)
     gaps: dict[bool, list[float]] = {False: [], True: []}
     for seed in range(40):
-        first, second = both.reports(seed)
+        first, second = sent(both, seed)
         train_nodes = split_of(graph, Params(), seed).train
         best = both.scores(first, seed).top(1)[0]
         label = graph.labels[train_nodes]
@@ -315,10 +299,10 @@ def test_a_reused_round_lowers_the_variance_of_every_feature() -> None:
 def test_other_mechanisms_take_both_rounds(mechanism: str, reuse: bool, data: Path) -> None:
     graph = read_graph(graph_dir(data, NAME))
     both = rounds_of(graph, 8.0, mechanism, reuse=reuse)
-    first, second = both.reports(0)
+    first, second = sent(both, 0)
     if first.level is not None:
         np.testing.assert_array_equal(first.level, np.asarray(second.level))
-    estimate = both.estimate(0, methods.method("togl-fda").calibration(1, both.device, 4.0))
+    estimate = both.estimate(both.questions(0), methods.method("togl-fda").calibration(1, both.device, 4.0))
     assert len(set(np.diff(estimate.matrix.indptr))) == 1
     assert np.isfinite(estimate.matrix.data).all()
     params = small_params(seeds=2, steps=(1,), points=2, epochs=5)
@@ -351,51 +335,44 @@ def test_the_files_and_memory_give_the_same(method: str, mechanism: str, changes
     assert row.epsilon == 8.0
 
 
-def test_public_levels_take_both_rounds_from_files(data: Path) -> None:
+def test_public_levels_are_kept_in_both_rounds(data: Path) -> None:
     levels = data / "levels.parquet"
-    nodes = small_graph().nodes
-    pq.write_table(
-        pa.table({"node": [str(k) for k in range(nodes)], "level": [1 + k % 5 for k in range(nodes)]}), levels
-    )
-    files = stages(
+    given = [1 + k % 5 for k in range(small_graph().nodes)]
+    pq.write_table(pa.table({"node": [str(k) for k in range(len(given))], "level": given}), levels)
+    answers, calibrated = stages(
         data, small_params(), mechanism="ppm-public", epsilon=4.0, levels=levels, reuse=True, filter="flexprop"
     )
-    file = CalibratedFile(files.calibrated, "make")
-    np.testing.assert_array_equal(file.load(0).weights, [1 + k % 5 for k in range(nodes)])
+    for question in AnswersFile(answers, "make").questions(0):
+        np.testing.assert_array_equal(question.answers.level, given)
+    file = CalibratedFile(calibrated, "make")
+    np.testing.assert_array_equal(file.load(0).weights, given)
     spent = Ledger.from_json(file.meta["ledger"]).once().total()
     assert (spent.epsilon, spent.max) == (4.0, 64.0)
-    with pytest.raises(OptionError, match="give both --levels FILE"):
-        perturb_graph(NAME, "ppm-public", 2.0, data=data, seeds=[0], extras=Extras(directed=files.scores))
-    other = data / "other.parquet"
-    pq.write_table(pa.table({"node": [str(k) for k in range(nodes)], "level": [1] * nodes}), other)
-    extras = Extras(levels=other, directed=files.scores)
-    perturb_graph(NAME, "ppm-public", 2.0, data=data, seeds=[0], extras=extras)
-    with pytest.raises(ArtifactError, match="other privacy levels"):
-        denoise(NAME, "togl-fda", "ppm-public", 4.0, data=data, steps=(1,))
 
 
-def test_a_kept_model_knows_its_own_second_round(data: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("changes", [{}, {"reuse": True}, {"rectification": "paper"}])
+def test_a_kept_model_is_given_both_rounds(changes: dict[str, Any], data: Path, tmp_path: Path) -> None:
     params = small_params(seeds=2, steps=(1,))
-    files = stages(data, params, epsilon=8.0)
+    answers, _ = stages(data, params, epsilon=8.0, **changes)
     train(NAME, "togl-fda", None, 8.0, data=data, params=params, models=tmp_path / "model")
     kept = load_model(tmp_path / "model")
     assert kept.spent.once().total().epsilon == 8.0
     assert kept.spent.total().epsilon == 8.0 * (params.seeds + params.search.seeds)
-    predictions = predict_reports(tmp_path / "model", files.second, data=data, output=tmp_path / "p.parquet")
-    # Its own second round is a draw that it has counted already.
+    predictions = predict_reports(tmp_path / "model", answers, data=data, output=tmp_path / "p.parquet")
+    # Its own answers are draws that it has counted already.
     assert Ledger.from_json(read_meta(predictions, "make")["ledger"]) == kept.spent
     guess = read_table(predictions, "make").column("class").to_numpy()
     graph = read_graph(graph_dir(data, NAME))
     test = split_of(graph, params, int(kept.about["seed"])).test
     assert float((guess[test] == graph.labels[test]).mean()) == pytest.approx(kept.about["test_accuracy"])
-
-
-def test_a_model_of_both_rounds_is_not_kept(data: Path, tmp_path: Path) -> None:
-    params = small_params(seeds=2, steps=(1,), points=2)
-    stages(data, params, reuse=True)
-    with pytest.raises(OptionError, match="a model of both rounds"):
-        train(NAME, "togl-fda", None, 8.0, data=data, params=params, models=tmp_path / "model")
-    assert not (tmp_path / "model").exists()
+    others = perturb_method(
+        NAME, "togl-fda", None, 8.0, data=data, settings=params, changes={"rho": 0.25}, output=tmp_path / "o.parquet"
+    )
+    with pytest.raises(ArtifactError, match=r"was asked with rho 0\.25, and the method means 0\.5"):
+        predict_reports(tmp_path / "model", others, data=data, output=tmp_path / "q.parquet")
+    once = perturb_graph(NAME, "pm", 8.0, data=data, seeds=[0])
+    with pytest.raises(ArtifactError, match="holds answers to one question, and the model was trained on another way"):
+        predict_reports(tmp_path / "model", once, data=data, output=tmp_path / "q.parquet")
 
 
 # What does not fit.
@@ -413,7 +390,7 @@ def test_a_model_of_both_rounds_is_not_kept(data: Path, tmp_path: Path) -> None:
         ({"m_from": "half"}, "m_from must be one of round, total; got 'half'"),
         ({"rectification": "none"}, "rectification must be one of inclusion, paper; got 'none'"),
         ({"rectification": "paper", "reuse": True}, "leave one of them out"),
-        ({"before": 0.5}, "no one threshold fits both"),
+        ({"before": 0.5}, "no one threshold fits all"),
         ({"tau": 0.5}, "togl-fda' has none; say before"),
         ({"steps": 3}, "--steps, or search.steps"),
     ],
@@ -427,7 +404,7 @@ def test_a_wrong_part_is_one_line(changes: dict[str, Any], message: str, data: P
 @pytest.mark.parametrize(
     ("mechanism", "epsilon", "options", "message"),
     [
-        ("pm", 4.0, {"rho": 0.3}, "rho is a part of the method: --set denoise.rho=0.3"),
+        ("pm", 4.0, {"rho": 0.3}, "rho is a part of the method: --set method.rho=0.3"),
         ("pm", 4.0, {"epsilon": 3}, "epsilon is no further option of pm"),
         ("pm", 0.0, {}, "two rounds need a finite budget above 0, got 0"),
         ("ppm", 4.0, {}, "ppm cannot be directed: users of a known level do not choose dimensions alike"),
@@ -447,89 +424,54 @@ def test_what_cannot_have_two_rounds_is_one_line(
 def test_only_methods_of_two_rounds_have_their_options() -> None:
     with pytest.raises(OptionError, match="filter kprop has no option 'rho'"):
         methods.method("lpgnn").but({"rho": 0.5}).calibration(1, rounds_of(small_graph(), 4.0).device, 4.0)
-    with pytest.raises(OptionError, match="no one threshold fits both"):
-        Method(name="x", summary="", mechanism="pm", rounds=Rounds(score_by="fda"), after=0.5)
 
 
 def test_m_from_the_total_reports_more_features(data: Path) -> None:
     graph = read_graph(graph_dir(data, NAME))
     own, total = rounds_of(graph, 10.0), rounds_of(graph, 10.0, m_from="total")
-    assert own.device.m == own.last.m == 2
-    assert total.device.m == total.last.m == 4
+    assert own.device.m == own.m == 2
+    assert total.device.m == total.m == 4
     assert total.device.privacy_loss() + total.second(range(24)).privacy_loss() == pytest.approx(10.0)
 
 
-def edit(files: Files, data: Path, params: Params, **changes: Any) -> Callable[[], Any]:
-    values = {"first": files.first, "steps": params.search.steps, "data": data, **changes}
-    epsilon = values.pop("epsilon", 8.0)
-    return lambda: denoise(NAME, values.pop("method", "togl-fda"), "pm", epsilon, **values)
-
-
-def test_rounds_that_do_not_fit_are_refused(data: Path, tmp_path: Path) -> None:
+def test_answers_that_do_not_fit_are_refused(data: Path, tmp_path: Path) -> None:
     params = small_params()
-    files = stages(data, params)
-    files.calibrated.unlink()
-    strange = perturb_graph(NAME, "pm", 4.0, data=data, seeds=[0], root=7, output=tmp_path / "strange.parquet")
-    third = perturb_graph(NAME, "pm", 3.0, data=data, seeds=[0], output=tmp_path / "third.parquet")
+    answers, calibrated = stages(data, params)
+    calibrated.unlink()
+    once = perturb_graph(NAME, "pm", 8.0, data=data, seeds=[0], output=tmp_path / "once.parquet")
     cases: list[tuple[dict[str, Any], str]] = [
-        ({"first": strange}, "was directed by other reports than"),
-        ({"first": third}, "has spent epsilon 3.0, where this round's share of 8.0 is 4.0"),
-        ({"first": files.second}, "is directed: it is the other round"),
-        ({"reports": files.first}, "is not directed: it is the other round"),
-        ({"changes": {"rho": 0.25}}, "directed with rho 0.5, and the method means 0.25; say --set denoise.rho=0.5"),
-        ({"changes": {"score_steps": 1}}, "directed with score_steps 2"),
-        ({"changes": {"score_by": "mi"}}, "there is no|does not exist"),
-        ({"changes": {"m_from": "total"}}, "was drawn with m_from round, and the method means total"),
-        ({"changes": {"first": 0.25}, "reports": files.second}, "this round's share of 8.0 is 2.0"),
-        ({"method": "lpgnn", "epsilon": 4.0}, "'lpgnn' has one round: leave --first out"),
+        ({"reports": once}, "has kind 'reports' where 'answers' was asked for; .* `ldp perturb .* --method togl-fda"),
+        ({"epsilon": 4.0, "reports": answers}, "has epsilon 8.0 where 4.0 was asked for"),
+        ({"method": "togl-sma", "reports": answers}, "has method 'togl-fda' where 'togl-sma'"),
+        ({"method": "lpgnn", "reports": answers}, "has kind 'answers' where 'reports' was asked for"),
+        ({"changes": {"rho": 0.25}}, "asked with rho 0.5, and the method means 0.25; say --set method.rho=0.5"),
+        ({"changes": {"score_steps": 1}}, "asked with score_steps 2"),
+        ({"changes": {"m_from": "total"}}, "asked with m_from round, and the method means total"),
+        ({"changes": {"first": 0.25}}, "asked with first 0.5"),
     ]
     for changes, message in cases:
+        given = {"method": "togl-fda", "epsilon": 8.0, **changes}
         with pytest.raises(GraphLDPError, match=message) as error:
-            edit(files, data, params, **changes)()
+            denoise(
+                NAME, given.pop("method"), "pm", given.pop("epsilon"), data=data, steps=params.search.steps, **given
+            )
         assert "\n" not in str(error.value)
-    assert not files.calibrated.exists()
-    with pytest.raises(OptionError, match="ranking"):
-        denoise(NAME, "lpgnn", "pm", 4.0, data=data, steps=(1,), reports=files.second)
+    assert not calibrated.exists()
+    # What comes after the answers can still be chosen.
+    denoise(NAME, "togl-fda", "pm", 8.0, data=data, steps=(1,), changes={"reuse": True})
+    assert read_meta(calibrated, "make")["rounds"]["reuse"] is True
 
 
 def test_the_ranking_of_other_labels_than_training_s_is_refused(data: Path, tmp_path: Path) -> None:
     params = small_params(seeds=2)
-    files = stages(data, params)
+    answers, _ = stages(data, params)
     fewer = dataclasses.replace(params, train=dataclasses.replace(params.train, train_fraction=0.1))
     with pytest.raises(ArtifactError, match=r"other splits: train_fraction was 0.5, and is 0.1 now"):
         train(NAME, "togl-fda", None, 8.0, data=data, params=fewer)
     with pytest.raises(ArtifactError, match="other splits: root was 0, and is 3 now"):
         train(NAME, "togl-fda", None, 8.0, data=data, params=dataclasses.replace(params, seed=3))
-    with pytest.raises(ArtifactError, match="directed by scores already"):
-        select(files.second, data=data, params=params, output=tmp_path / "again.parquet")
-
-
-def test_scores_that_do_not_fit_are_refused(data: Path, tmp_path: Path) -> None:
-    params = small_params(seeds=2)
-    files = stages(data, params)
-    one = select(files.first, data=data, params=params, output=tmp_path / "one.parquet")
-    with pytest.raises(ArtifactError, match=r"for the seeds \[0\], not 1: .* `ldp select --all-seeds`"):
-        perturb_graph(NAME, "pm", 4.0, data=data, seeds=[0, 1], extras=Extras(directed=one))
-    with pytest.raises(DataError, match="holds the scores of several seeds"):
-        perturb_graph(NAME, "featurerr", 4.0, data=data, seeds=[0], extras=Extras(scores=files.scores))
-    with pytest.raises(OptionError, match="give one of them"):
-        perturb_graph(NAME, "pm", 4.0, data=data, seeds=[0], extras=Extras(scores=one, directed=one))
-    with pytest.raises(ArtifactError, match="has kind 'reports' where 'scores' was asked for"):
-        perturb_graph(NAME, "pm", 4.0, data=data, seeds=[0], extras=Extras(directed=files.first))
-    with pytest.raises(OptionError, match="--directed goes with --dataset"):
-        perturb_file(
-            tmp_path / "own.csv",
-            "pm",
-            4.0,
-            low=0,
-            high=1,
-            name="own",
-            data=data,
-            seeds=[0],
-            extras=Extras(directed=one),
-        )
-    with pytest.raises(OptionError, match="rho"):
-        perturb_graph(NAME, "pm", 4.0, data=data, seeds=[0], options={"rho": 2}, extras=Extras(directed=one))
+    with pytest.raises(ArtifactError, match="holds answers to several questions, of method togl-fda"):
+        select(answers, data=data, params=params, output=tmp_path / "again.parquet")
 
 
 def test_one_round_s_files_are_as_they_were(data: Path) -> None:

@@ -17,30 +17,45 @@ from graphldp.client.vote import Vote
 from graphldp.errors import DataError, GraphLDPError, OptionError
 from graphldp.experiment.addresses import source_of
 from graphldp.experiment.cell import _Cell, learn_cell
-from graphldp.experiment.devices import device_for, reports_meta
+from graphldp.experiment.conversation import Once, Question
+from graphldp.experiment.devices import device_for
 from graphldp.experiment.parts import split_of
 from graphldp.experiment.plan import Devices, plan_of
 from graphldp.experiment.resources import Resources
 from graphldp.experiment.space import Row
-from graphldp.experiment.survey import Question, Surveys
+from graphldp.experiment.survey import Survey, Surveys
 from graphldp.graph import Graph
 from graphldp.jsonable import plain
 from graphldp.ledger import ledger_from_meta
-from graphldp.methods import Survey
-from graphldp.server import rectify
-from graphldp.stages.answers import SurveyFile
+from graphldp.server import kprop, rectify
+from graphldp.server.voting import Surveyed
+from graphldp.stages.answers import AnswersFile
 from graphldp.stages.artifacts import file_hash, read_meta, read_table
 from graphldp.stages.denoise import denoise
 from graphldp.stages.graphs import graph_hash
-from graphldp.stages.survey import survey
+from graphldp.stages.params import Params
+from graphldp.stages.perturb import perturb_method
 from graphldp.stages.train import train
 
+KPROP = kprop(0)  # whatever the filter, it has no part in votes
 NARROW: dict[str, Any] = {"narrowed": 2, "features": 10, "last": 5}
 PLANTED: dict[str, Any] = {"nodes": 1500, "dimensions": 60, "words": 12.0, "structure": 0.05, "features": 0.9}
 
 
 def surveys(graph: Graph, epsilon: float = 3.0, mechanism: str = "privset", **options: Any) -> Surveys:
     return Surveys.of(graph, Survey(**NARROW), mechanism, epsilon, small_params(), options)
+
+
+def ask(dataset: str, method: str, mechanism: str | None, epsilon: float, *, params: Params, **given: Any) -> Path:
+    """Write what everybody answers."""
+    return perturb_method(dataset, method, mechanism, epsilon, settings=params, **given)
+
+
+def votes_of(asking: Surveys, seed: int) -> Surveyed:
+    """Ask everybody, and return the votes."""
+    found = asking.estimate(asking.questions(seed), KPROP)
+    assert isinstance(found, Surveyed)
+    return found
 
 
 def asked(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, float, int, int]]:
@@ -67,7 +82,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, float, int, int]]:
 @pytest.mark.parametrize("mechanism", ["privset", "subset", "mb", "pm"])
 def test_everybody_answers_once_with_the_whole_budget(mechanism: str, monkeypatch: pytest.MonkeyPatch) -> None:
     graph, calls = small_graph(), asked(monkeypatch)
-    found = surveys(graph, 2.0, mechanism).estimate(0, None)  # type: ignore[arg-type]
+    found = votes_of(surveys(graph, 2.0, mechanism), 0)
     assert [(what, epsilon) for what, epsilon, _, _ in calls] == [(mechanism, 2.0)] * 3 + [("vote", 2.0)]
     assert sum(people for _, _, people, _ in calls) == graph.nodes
     assert [dimensions for *_, dimensions in calls] == [24, 10, 5, 24]
@@ -83,12 +98,12 @@ def test_features_of_one_person_reach_the_server_through_her_answer_alone(monkey
         VectorMechanism, "perturb", lambda s, x, *a: (rows.append(len(x.indptr) - 1), inner(s, x, *a))[1]
     )
     monkeypatch.setattr(Vote, "perturb", lambda s, x, *a: (rows.append(len(x.indptr) - 1), vote(s, x, *a))[1])
-    one = surveys(graph).estimate(0, None)  # type: ignore[arg-type]
+    one = votes_of(surveys(graph), 0)
     split = split_of(graph, small_params(), 0)
     hidden = np.ones(graph.nodes, dtype=bool)
     hidden[split.train] = False
     wrong = dataclasses.replace(graph, labels=np.where(hidden, (graph.labels + 1) % 3, graph.labels).astype(np.int32))
-    two = surveys(wrong).estimate(0, None)  # type: ignore[arg-type]
+    two = votes_of(surveys(wrong), 0)
     np.testing.assert_array_equal(one.votes, two.votes)
     assert sum(rows[:4]) == graph.nodes == len(marked)
     assert not one.matrix.nnz
@@ -118,7 +133,7 @@ def test_nobodys_question_follows_from_her_own_features(epsilon: float) -> None:
 def test_a_survey_is_a_function_of_its_address() -> None:
     graph = small_graph()
     votes = {
-        key: surveys(graph, epsilon).estimate(seed, None).votes  # type: ignore[arg-type]
+        key: votes_of(surveys(graph, epsilon), seed).votes
         for key, epsilon, seed in (("a", 3.0, 0), ("b", 3.0, 0), ("seed", 3.0, 1), ("budget", 3.1, 0))
     }
     np.testing.assert_array_equal(votes["a"], votes["b"])
@@ -161,7 +176,7 @@ def test_a_training_graph_of_one_person_has_nobody_to_teach() -> None:
 def test_without_a_second_question_all_teachers_are_asked_about_everything(monkeypatch: pytest.MonkeyPatch) -> None:
     calls = asked(monkeypatch)
     whole = Surveys.of(small_graph(), Survey(first=1.0), "privset", 3.0, small_params())
-    whole.estimate(0, None)  # type: ignore[arg-type]
+    votes_of(whole, 0)
     assert [what for what, *_ in calls] == ["privset", "vote"]
 
 
@@ -198,7 +213,7 @@ def test_surveys_that_differ_are_different_releases_and_say_how_their_draws_are_
     fewer = dataclasses.replace(params, train=dataclasses.replace(params.train, train_fraction=0.2))
     device = device_for(graph, "privset", 2.0, {})
     metas = [
-        reports_meta(graph, graph_hash(folder), device, seeds=[0], root=0),
+        Once(graph=graph, device=device, settings=params).meta(graph_hash(folder), [0]),
         surveys(graph, 2.0).meta(graph_hash(folder), [0]),
         Surveys.of(graph, Survey(**NARROW, teachers=0.3), "privset", 2.0, params).meta(graph_hash(folder), [0]),
         Surveys.of(graph, Survey(**NARROW), "privset", 2.0, fewer).meta(graph_hash(folder), [0]),
@@ -222,8 +237,8 @@ def test_surveys_that_differ_are_different_releases_and_say_how_their_draws_are_
 def test_what_everybody_said_is_in_the_file(mechanism: str, tmp_path: Path) -> None:
     """Each question comes back as it was asked and answered, whatever the mechanism sends."""
     graph, params = store(tmp_path), small_params(seeds=2, search_seeds=1)
-    path = survey(NAME, "votes", mechanism, 0.8, data=tmp_path, params=params, changes=NARROW)
-    asking, file = surveys(graph, 0.8, mechanism), SurveyFile(path, "ldp survey")
+    path = ask(NAME, "votes", mechanism, 0.8, data=tmp_path, params=params, changes=NARROW)
+    asking, file = surveys(graph, 0.8, mechanism), AnswersFile(path, "ldp perturb")
     for seed in (0, 1, -1):
         told, found = asking.questions(seed), file.questions(seed)
         assert [one.name for one in found] == ["first", "narrowed 1", "narrowed 2", "vote"]
@@ -239,76 +254,76 @@ def test_what_everybody_said_is_in_the_file(mechanism: str, tmp_path: Path) -> N
             assert plain(dict(one.answers.meta)) == plain(dict(other.answers.meta))
         for one, other in zip(told[:-1], found[:-1], strict=True):
             np.testing.assert_array_equal(rectify(one.answers).dense(), rectify(other.answers).dense())
-        whole, stored = asking.estimate(seed, None), file.load(seed)  # type: ignore[arg-type]
+        whole, stored = votes_of(asking, seed), asking.estimate(file.questions(seed), KPROP)
         np.testing.assert_array_equal(whole.votes, stored.votes)
         assert (whole.present, whole.absent) == (stored.present, stored.absent)
 
 
 def test_reported_features_have_their_number_in_the_graph(tmp_path: Path) -> None:
     store(tmp_path)
-    path = survey(NAME, "votes", "mb", 2.0, data=tmp_path, params=small_params(), changes={"features": 3})
+    path = ask(NAME, "votes", "mb", 2.0, data=tmp_path, params=small_params(), changes={"features": 3})
     asked = read_meta(path, "x")["questions"]["0"]["narrowed 1"]["features"]
     rows = [row for row in read_table(path, "x").to_pylist() if (row["seed"], row["question"]) == (0, "narrowed 1")]
     reported = {feature for row in rows for feature in row["index"]}
     assert reported == set(asked)
     assert len(asked) == 3
-    assert all(row["named"] is None for row in rows)
+    named = [row for row in read_table(path, "x").to_pylist() if (row["seed"], row["question"]) == (0, "vote")]
+    assert all(row["index"] is None and 1 <= len(row["value_int16"]) <= 2 for row in named)
 
 
 def test_everybody_has_spent_epsilon_once(tmp_path: Path) -> None:
     store(tmp_path)
     params = small_params(seeds=2, points=1, epochs=2)
-    path = survey(NAME, "frontier", None, 2.0, data=tmp_path, params=params)
+    path = ask(NAME, "frontier", None, 2.0, data=tmp_path, params=params)
     runs = train(NAME, "frontier", None, 2.0, data=tmp_path, params=params)
     for meta in (read_meta(path, "x"), read_meta(runs, "x")):
         assert [spend["epsilon"] for spend in meta["ledger"]] == [2.0]
         assert meta["rounds"] == {"teachers": 0.5, "first": 0.4, "narrowed": 3, "features": 400, "last": 40}
-    assert read_meta(runs, "x")["survey"] == file_hash(path)
+    assert read_meta(runs, "x")["answers"] == file_hash(path)
 
 
 def test_a_survey_is_the_same_file_again(tmp_path: Path) -> None:
     store(tmp_path)
-    ask = (NAME, "votes", None, 2.0)
-    one = survey(*ask, data=tmp_path, params=small_params())
-    two = survey(*ask, data=tmp_path, params=small_params(), output=tmp_path / "again.parquet")
+    cell = (NAME, "votes", None, 2.0)
+    one = ask(*cell, data=tmp_path, params=small_params())
+    two = ask(*cell, data=tmp_path, params=small_params(), output=tmp_path / "again.parquet")
     assert one.read_bytes() == two.read_bytes()
 
 
 def test_surveys_that_do_not_fit_are_refused(tmp_path: Path) -> None:
     store(tmp_path)
     params = small_params()
-    path = survey(NAME, "votes", None, 2.0, data=tmp_path, params=params)
+    path = ask(NAME, "votes", None, 2.0, data=tmp_path, params=params)
     other = dataclasses.replace(params, train=dataclasses.replace(params.train, train_fraction=0.1))
     numbers = dataclasses.replace(params, train=dataclasses.replace(params.train, task="regression"))
     apart = dataclasses.replace(params, train=dataclasses.replace(params.train, split="inductive"))
     cell = (NAME, "votes", None, 2.0)
-    searched = dataclasses.replace(params.search, options={"denoise.teachers": (0.3, 0.5)})
+    searched = dataclasses.replace(params.search, options={"method.teachers": (0.3, 0.5)})
     cases: list[tuple[Any, str]] = [
-        (lambda: train(*cell, data=tmp_path, params=other), "train_fraction was 0.5, and is 0.1 now.*`ldp survey` on"),
+        (lambda: train(*cell, data=tmp_path, params=other), "train_fraction was 0.5, and is 0.1 now.*`ldp perturb` on"),
         (lambda: train(*cell, data=tmp_path, params=dataclasses.replace(params, seed=1)), "root was 0, and is 1 now"),
-        (lambda: train(*cell, data=tmp_path, params=dataclasses.replace(params, seeds=4)), "ask again with --seeds 4"),
+        (lambda: train(*cell, data=tmp_path, params=dataclasses.replace(params, seeds=4)), "again with --seeds 4"),
         (
             lambda: train(*cell, data=tmp_path, params=dataclasses.replace(params, search=searched)),
-            "has its denoise.teachers behind it",
+            "was made with its method.teachers",
         ),
-        (lambda: train(NAME, "votes", None, 3.0, data=tmp_path, params=params), "`ldp survey --dataset"),
-        (lambda: train(NAME, "votes", None, 3.0, data=tmp_path, params=params, survey=path), "has epsilon 2.0"),
+        (lambda: train(NAME, "votes", None, 3.0, data=tmp_path, params=params), "`ldp perturb .* --method votes"),
+        (lambda: train(NAME, "votes", None, 3.0, data=tmp_path, params=params, answers=path), "has epsilon 2.0"),
         (
             lambda: train(*cell, data=tmp_path, params=params, calibrated=path),
-            "give it with --survey, not --calibrated",
+            "give them with --answers, not --calibrated",
         ),
-        (lambda: train(NAME, "lpgnn", "mb", 2.0, data=tmp_path, params=params, survey=path), "leave --survey out"),
-        (lambda: survey(NAME, "lpgnn", None, 2.0, data=tmp_path, params=params), "asks nobody in turn"),
-        (lambda: survey(NAME, "frontier", None, 2.0, data=tmp_path, params=numbers), "has no classes to learn"),
+        (lambda: train(NAME, "lpgnn", "mb", 2.0, data=tmp_path, params=params, answers=path), "leave --answers out"),
+        (lambda: ask(NAME, "frontier", None, 2.0, data=tmp_path, params=numbers), "has no classes to learn"),
         (lambda: train(*cell, data=tmp_path, params=apart), "split was random, and is inductive now"),
-        (lambda: SurveyFile(tmp_path / "graphs" / NAME / "labels.parquet", "x"), "kind"),
+        (lambda: AnswersFile(tmp_path / "graphs" / NAME / "labels.parquet", "x"), "kind"),
     ]
     for action, message in cases:
         with pytest.raises(GraphLDPError, match=message) as error:
             action()
         assert "\n" not in str(error.value)
     assert not (tmp_path / "runs").exists()
-    assert [one.name for one in (tmp_path / "surveyed" / NAME).iterdir()] == ["votes"]
+    assert [one.name for one in (tmp_path / "perturbed" / NAME).iterdir()] == ["votes"]
 
 
 def test_a_row_prints_how_many_features_its_people_report_whoever_learns(
@@ -387,7 +402,7 @@ def test_the_question_is_narrowed_by_the_same_factor(survey: Survey, dimensions:
 
 def test_parts_of_the_survey_are_options_of_the_method() -> None:
     recipe = methods.method("votes").but({"features": 50, "kind": "all"})
-    assert recipe.rounds == Survey(features=50)
+    assert recipe.asking == Survey(features=50)
     assert dict(recipe.options) == {"kind": "all"}
     with pytest.raises(OptionError, match="no option"):
         methods.method("votes").but({"steps": 2})
@@ -398,7 +413,7 @@ def test_parts_of_the_survey_are_options_of_the_method() -> None:
     [
         ("identity", {}, "cannot be surveyed"),
         ("ppm-public", {}, "cannot be surveyed"),
-        ("privset", {"teachers": 0.3}, "is a part of the method: --set denoise.teachers=0.3"),
+        ("privset", {"teachers": 0.3}, "is a part of the method: --set method.teachers=0.3"),
         ("privset", {"pad": 0}, "pad must be a whole number"),
     ],
 )
@@ -413,14 +428,14 @@ def test_numbers_as_features_need_another_mechanism(tmp_path: Path) -> None:
     numbers = sp.csr_array(graph.features * 0.5)
     halved = dataclasses.replace(graph, features=numbers)
     with pytest.raises(DataError, match="use pm or mb for numbers"):
-        surveys(halved).estimate(0, None)  # type: ignore[arg-type]
-    assert surveys(halved, mechanism="pm").estimate(0, None).votes.shape[0] == graph.nodes  # type: ignore[arg-type]
+        votes_of(surveys(halved), 0)
+    assert votes_of(surveys(halved, mechanism="pm"), 0).votes.shape[0] == graph.nodes
 
 
 @pytest.mark.parametrize("method", ["votes", "frontier"])
 def test_there_is_nothing_to_denoise(method: str, tmp_path: Path) -> None:
     store(tmp_path)
-    with pytest.raises(OptionError, match=f"`ldp survey --method {method}`"):
+    with pytest.raises(OptionError, match=f"learns from answers as they are, .*`ldp perturb --method {method}`"):
         denoise(NAME, method, None, 1.0, data=tmp_path, steps=(0,))
 
 
@@ -439,15 +454,15 @@ def test_points_that_ask_alike_share_their_answers() -> None:
         graph=small_graph(), recipe=methods.method("votes"), mechanism="privset", epsilon=2.0, options={},
         params=small_params(),
     )  # fmt: skip
-    keys = {cell.setup({"denoise.kind": kind}).key for kind in ("fused", "all")}
+    keys = {cell.setup({"method.kind": kind}).key for kind in ("fused", "all")}
     assert len(keys) == 1
-    assert cell.setup({"denoise.teachers": 0.3}).key not in keys
+    assert cell.setup({"method.teachers": 0.3}).key not in keys
 
 
 def test_what_frontier_asks_is_what_its_votes_learner_asks(tmp_path: Path) -> None:
     """Changed in the choice, changed in the learner that asks people; the floor's learners stay as they are."""
     recipe = methods.method("frontier").but({"teachers": 0.3, "features": 10})
-    assert recipe.survey == Survey(teachers=0.3, features=10)
+    assert recipe.asking == Survey(teachers=0.3, features=10)
     assert recipe.learner("votes") == methods.method("votes").but({"teachers": 0.3, "features": 10})
     assert recipe.learner("coin") == methods.method("coin")
     params = small_params(points=1, search_seeds=1)
@@ -459,7 +474,7 @@ def test_what_frontier_asks_is_what_its_votes_learner_asks(tmp_path: Path) -> No
     folder = tmp_path / "graphs" / NAME
     assert setup.meta(graph_hash(folder), [0]) == asking.meta(graph_hash(folder), [0])
     votes = setup.estimate(0).votes  # type: ignore[attr-defined]
-    np.testing.assert_array_equal(votes, asking.estimate(0, None).votes)  # type: ignore[arg-type]
+    np.testing.assert_array_equal(votes, votes_of(asking, 0).votes)
     assert (votes[:, 0] >= 0).sum() == 63  # of 90
 
 
@@ -467,8 +482,8 @@ def test_what_is_not_asked_is_not_changed_in_a_choice_and_not_searched() -> None
     with pytest.raises(OptionError, match="to change gate, run one of them"):
         methods.method("frontier").but({"teachers": 0.3, "gate": 3.0})
     row = Row(recipe=methods.method("frontier"), mechanism="privset")
-    assert not row.has("denoise.teachers", {})
-    assert not row.has("denoise.filter", {})
+    assert not row.has("method.teachers", {})
+    assert not row.has("method.filter", {})
 
 
 # votes or the floor ---------------------------------------------------------------------------------------------------

@@ -1,0 +1,152 @@
+"""A stage of the pipeline over a whole grid on one graph: what is missing, or was made of something else, is made.
+
+One process works through the rows. Beside each artifact stands a stamp: a hash of all that it was made of (parameters,
+code, what it was read from). An artifact whose stamp is the one that is due stays as it is.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from graphldp import __version__, methods
+from graphldp.errors import OptionError
+from graphldp.experiment.options import split_facts
+from graphldp.jsonable import plain
+from graphldp.ledger import epsilon_text
+from graphldp.stages.artifacts import write_json
+from graphldp.stages.code import code_hash
+from graphldp.stages.denoise import denoise
+from graphldp.stages.experiment import plan as plan_cells
+from graphldp.stages.experiment import run_cells
+from graphldp.stages.graphs import graph_hash
+from graphldp.stages.params import Cell, Params
+from graphldp.stages.paths import answers_of, calibrated_of, graph_dir
+from graphldp.stages.perturb import perturb_method
+
+__all__ = ["Made", "denoise_grid", "perturb_grid", "train_grid"]
+
+Progress = Callable[[int, int, str], None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Made:
+    """What a stage has done: the artifacts that the grid needs on a graph, and which of them were there."""
+
+    paths: tuple[Path, ...]
+    there: tuple[Path, ...]
+
+    @property
+    def text(self) -> str:
+        """One line for people."""
+        new = len(self.paths) - len(self.there)
+        return f"{len(self.paths)} artifacts: {new} made, {len(self.there)} there already"
+
+
+def perturb_grid(params: Params, dataset: str, data: Path, progress: Progress | None = None) -> Made:
+    """Write what people send for every row of a grid; rows that are sent the same share it."""
+    todo = {answers_of(data, cell): cell for cell in _cells(params, dataset)}
+
+    def make(cell: Cell, path: Path) -> None:
+        perturb_method(
+            dataset, cell.method, cell.mechanism, cell.epsilon, data=data, settings=params.of(cell),
+            options=cell.options, changes=cell.changes, output=path,
+        )  # fmt: skip
+
+    return _make(todo, lambda cell: _asked(params, cell, data), make, progress)
+
+
+def denoise_grid(params: Params, dataset: str, data: Path, progress: Progress | None = None) -> Made:
+    """Write what the server makes of the answers, for every row that calibrates them."""
+    todo = {calibrated_of(data, cell): cell for cell in _cells(params, dataset) if _recipe(cell).calibrates}
+
+    def due(cell: Cell) -> Any:
+        steps = params.of(cell).search.steps
+        return [_asked(params, cell, data), cell.method, cell.changes, steps, code_hash("denoise")]
+
+    def make(cell: Cell, path: Path) -> None:
+        denoise(
+            dataset, cell.method, cell.mechanism, cell.epsilon, data=data, steps=params.of(cell).search.steps,
+            changes=cell.changes, reports=answers_of(data, cell), output=path,
+        )  # fmt: skip
+
+    return _make(todo, due, make, progress)
+
+
+def train_grid(
+    params: Params,
+    dataset: str,
+    data: Path,
+    *,
+    device: str = "auto",
+    jobs: int = 1,
+    progress: Progress | None = None,
+) -> Made:
+    """Search, choose and train every row of a grid, from what `denoise_grid` and `perturb_grid` have written."""
+    what = plan_cells(dataclasses.replace(params, datasets=(dataset,)), data, fetch=False, artifacts=True)
+    run_cells(what, data, device, progress, jobs=jobs)
+    there = tuple(path for path, done in zip(what.paths, what.done, strict=True) if done)
+    return Made(paths=what.paths, there=there)
+
+
+def _recipe(cell: Cell) -> methods.Method:
+    return methods.method(cell.method).but(cell.changes)
+
+
+def _cells(params: Params, dataset: str) -> list[Cell]:
+    """Return the cells of a data set for which people are asked."""
+    if dataset not in params.datasets:
+        raise OptionError(f"{dataset!r} is no data set of this grid: {', '.join(params.datasets)}")
+    cells = [cell for cell in params.cells() if cell.dataset == dataset and methods.method(cell.method).model]
+    other = next((cell for cell in cells if cell.data), None)
+    if other is not None:
+        raise OptionError(f"data: {other.graph} is drawn for an experiment; run it with `ldp experiment`")
+    return cells
+
+
+def _asked(params: Params, cell: Cell, data: Path) -> Any:
+    """Return all that decides what people answer for a cell."""
+    own, asking = params.of(cell), _recipe(cell).asking
+    directed = None if asking is None else [cell.method, plain(asking.shaping()), split_facts(own)]
+    return [
+        *(cell.mechanism, plain(cell.epsilon), dict(cell.options), directed, own.seed, own.draws),
+        *(graph_hash(graph_dir(data, cell.graph)), code_hash("perturb"), __version__),
+    ]
+
+
+def _make(
+    todo: dict[Path, Cell],
+    due: Callable[[Cell], Any],
+    make: Callable[[Cell, Path], None],
+    progress: Progress | None,
+) -> Made:
+    """Make what has not the stamp that is due."""
+    there = []
+    for count, (path, cell) in enumerate(todo.items(), start=1):
+        mark = hashlib.sha256(json.dumps(plain(due(cell)), sort_keys=True, default=str).encode()).hexdigest()
+        if _stamped(path, mark):
+            there.append(path)
+        else:
+            make(cell, path)
+            write_json(_stamp(path), {"made_of": mark, "bytes": path.stat().st_size})
+        if progress is not None:
+            progress(count, len(todo), f"{cell.name} at epsilon {epsilon_text(cell.epsilon)}")
+    return Made(paths=tuple(todo), there=tuple(there))
+
+
+def _stamp(path: Path) -> Path:
+    return path.with_suffix(".stamp.json")
+
+
+def _stamped(path: Path, mark: str) -> bool:
+    """Return whether an artifact is there, whole, and made of what is due."""
+    try:
+        facts = json.loads(_stamp(path).read_bytes())
+        return bool(facts == {"made_of": mark, "bytes": path.stat().st_size})
+    except (OSError, ValueError):
+        return False
