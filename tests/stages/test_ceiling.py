@@ -83,10 +83,10 @@ def test_each_stands_there_at_one_scale(name: str) -> None:
         )
         for one in (name, f"{name}+features", "features")
     )
-    assert np.array_equal(both.dense(), np.hstack([own.dense(), features.dense()]))
-    width = own.deviations.shape[1]
-    for part in (both.dense()[:, :width], both.dense()[:, width:]):
-        assert np.square(part, dtype=np.float64).mean() == pytest.approx(1, rel=1e-3)
+    # What is dense comes first; here that are the words before a coin's reports.
+    pair = [part.dense() for part in ((features, own) if name == "coin" else (own, features))]
+    assert np.array_equal(both.dense(), np.hstack(pair))
+    assert [np.square(part, dtype=np.float64).mean() for part in pair] == pytest.approx([1, 1], rel=1e-3)
     assert both.filtered == (name != "coin")
 
 
@@ -102,7 +102,7 @@ def test_a_constant_beside_something_else_is_written_out() -> None:
 
 
 def test_one_learner_is_tried_with_votes_beside_it_the_floors_best() -> None:
-    graph, params = small_graph(), small_params(points=1, seeds=2, epochs=8)
+    graph, params = small_graph(), small_params(points=1, seeds=2, search_seeds=1, epochs=4)
     result = learned(graph, params, "frontier")
     names = [json.loads(row["options"])["learner"] for row in result.rows]
     (follower,) = {name for name in names if "+" in name}
@@ -151,7 +151,7 @@ def test_the_floor_stays_where_nothing_with_more_is_clearly_ahead(name: str, mor
 def strong() -> dict[str, CellResult]:
     """Rows of a graph whose neighbours differ: who sums over them loses what the links say, and words help a bit."""
     graph = small_graph(nodes=160, structure=-0.9, features=0.3, degree=10.0)
-    params, memo = small_params(seeds=4, points=2, epochs=80), InMemory()
+    params, memo = small_params(seeds=4, search_seeds=1, points=1, epochs=60), InMemory()
     return {name: learned(graph, params, name, memo) for name in ("structure", "features", "nonpriv")}
 
 

