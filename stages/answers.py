@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from graphldp.client import Reports, from_meta
 from graphldp.errors import ArtifactError
-from graphldp.experiment.conversation import Conversation, Once, Question, ask, conversation_of
+from graphldp.experiment.conversation import Conversation, Once, Question, ask, conversation_of, most_of
 from graphldp.experiment.options import Settings, split_facts
 from graphldp.graph import Graph
 from graphldp.jsonable import plain
@@ -114,8 +114,9 @@ def write_answers(
     words = f"{meta['mechanism']} at epsilon {epsilon_text(float(meta['epsilon']))}"
 
     def asked() -> Iterator[tuple[int, tuple[Question, ...]]]:
+        most = most_of(conversation)
         for count, seed in enumerate(meta["seeds"], start=1):
-            yield seed, ask(conversation, seed)
+            yield seed, ask(conversation, seed, most)
             if progress:
                 progress(count, len(meta["seeds"]), words)
 

@@ -89,7 +89,7 @@ def perturb_method(
             dataset, mechanism, epsilon, data=data, seeds=seeds, root=settings.seed, options=options, extras=extras,
             output=output, progress=progress,
         )  # fmt: skip
-    if extras.scores is not None:
+    if extras.scores is not None or extras.scores_epsilon is not None:
         raise OptionError(f"--scores shares a budget out by feature, which featurerr does; {method} does not")
     check_classes(recipe, settings.train)
     folder = graph_dir(data, dataset)

@@ -38,6 +38,7 @@ __all__ = [
     "conversation_of",
     "is_number",
     "meta_of",
+    "most_of",
 ]
 
 
@@ -257,14 +258,18 @@ def meta_of(
     }
 
 
-def ask(conversation: Conversation, seed: int) -> tuple[Question, ...]:
-    """Ask everybody, and make sure that nobody has answered for more than the ledger says."""
+def most_of(conversation: Conversation) -> float:
+    """Return what the ledger says that a person spends at most, each time that everybody is asked."""
+    return float(ledger_from_meta([conversation.meta("", [0])]).total().max or 0.0)
+
+
+def ask(conversation: Conversation, seed: int, most: float) -> tuple[Question, ...]:
+    """Ask everybody, and make sure that nobody has answered for more than `most`, what the ledger says."""
     questions = conversation.questions(seed)
-    most = ledger_from_meta([conversation.meta("", [seed])]).total().max
     people = np.concatenate([one.people for one in questions])
     spent = np.concatenate([np.full(len(one.people), float(one.answers.meta["claim"]["epsilon"])) for one in questions])
     worst = float(np.bincount(people, weights=spent).max(initial=0.0))
-    if worst > float(most or 0.0) * (1 + 1e-9):
+    if worst > most * (1 + 1e-9):
         raise OptionError(
             f"the questions ({', '.join(one.name for one in questions)}) cost somebody epsilon {worst:g}, and their "
             f"ledger says at most {most:g}: ask nobody twice in a turn, or declare a further turn"

@@ -15,7 +15,7 @@ from typing import Any, Protocol
 from graphldp.client import VectorMechanism
 from graphldp.errors import OptionError
 from graphldp.experiment.addresses import addressed
-from graphldp.experiment.conversation import ask, conversation_of
+from graphldp.experiment.conversation import ask, conversation_of, most_of
 from graphldp.experiment.estimates import calibration_of
 from graphldp.experiment.options import INDUCTIVE, SearchParams, Settings, TrainParams
 from graphldp.experiment.parts import check_task, learners_of, task_of
@@ -367,8 +367,12 @@ class Devices:
         # What comes before the filter is the same at every depth.
         first = calibration(recipe.steps(params.search.steps)[0])
 
+        @cache
+        def most() -> float:
+            return most_of(conversation)
+
         def estimate(seed: int) -> Estimate:
-            return conversation.estimate(ask(conversation, seed), first)
+            return conversation.estimate(ask(conversation, seed, most()), first)
 
         patience = patience_of(params.train, training)
         return Setup(

@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
@@ -101,7 +102,7 @@ def heard(questions: Sequence[Question], nodes: int, dimensions: int) -> Surveye
     return Surveyed(matrix=nobody, fill=0.0, votes=votes, present=present, absent=absent)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class Surveys:
     """The survey of each seed: the devices' side and, between the questions, the server's.
 
@@ -178,8 +179,9 @@ class Surveys:
         """Return what voters run."""
         return Vote.of(self.epsilon, weights, offsets, self.graph.low, self.graph.high)
 
-    def privacy_loss(self) -> float:
-        """Return the largest exact loss of anybody's answer, whichever question she is asked.
+    @cached_property
+    def loss(self) -> float:
+        """The largest exact loss of anybody's answer, whichever question she is asked.
 
         How far a narrowed question pads sets is known once it is asked. No padding makes the loss of a set larger than
         epsilon, and that of a vote is epsilon.
@@ -269,7 +271,7 @@ class Surveys:
         return meta_of(
             self.graph,
             content,
-            (Turn(device=self.device, facts=facts, loss=self.privacy_loss()),),
+            (Turn(device=self.device, facts=facts, loss=self.loss),),
             self.survey,
             seeds=seeds,
             root=self.params.seed,

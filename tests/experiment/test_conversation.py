@@ -13,7 +13,17 @@ from cell_factory import NAME, small_graph, small_params, store
 from graphldp import methods
 from graphldp.client import from_meta
 from graphldp.errors import OptionError
-from graphldp.experiment.conversation import Asking, Conversation, Once, Question, Turn, ask, conversation_of, meta_of
+from graphldp.experiment.conversation import (
+    Asking,
+    Conversation,
+    Once,
+    Question,
+    Turn,
+    ask,
+    conversation_of,
+    meta_of,
+    most_of,
+)
 from graphldp.experiment.devices import device_for
 from graphldp.experiment.estimates import calibration_of
 from graphldp.graph import Graph
@@ -169,12 +179,12 @@ def test_nobody_answers_for_more_than_the_ledger_says(questions: int, turns: int
     way = Twice(questions=questions, turns=turns).conversation(small_graph(), "mb", 2.0, PARAMS, {})
     target = tmp_path / "answers.parquet"
     if fits:
-        assert len(ask(way, 0)) == questions
+        assert len(ask(way, 0, most_of(way))) == questions
         meta = read_meta(write_answers(target, way, "hash", [0], {"method": "x"}), "x")
         assert Ledger.from_json(meta["ledger"]).total().epsilon == pytest.approx(2.0)
         return
     with pytest.raises(OptionError, match=rf"question 0, question 1.* cost somebody epsilon {2 / turns * questions:g}"):
-        ask(way, 0)
+        ask(way, 0, most_of(way))
     with pytest.raises(OptionError, match="ask nobody twice in a turn"):
         write_answers(target, way, "hash", [0], {"method": "x"})
     assert not target.exists()

@@ -244,7 +244,9 @@ def test_what_is_behind_the_estimates_is_not_searched_from_artifacts(name: str, 
     store(tmp_path)
     params = params_of({name: [1, 2] if name == "m" else [0.1, 0.2]})
     calibrate(tmp_path, params)
-    with pytest.raises(OptionError, match=rf"has its {name} behind it.*`ldp run` perturbs, denoises and searches"):
+    with pytest.raises(
+        OptionError, match=rf"was made with its {name}, so that cannot.*`ldp run` perturbs, denoises and searches"
+    ):
         train(NAME, "lpgnn", None, 1.0, data=tmp_path, params=params)
 
 

@@ -34,7 +34,7 @@ def test_what_is_unusual_is_said() -> None:
     more = {"strategy": "grid", "space": "paper", "options": {"m": [1], "method.after": [0.1]}}
     assert spoken(more) == (
         "the whole grid; each method in the space that its paper names, where it names one; "
-        "also searched: method.after, m"
+        "also searched: m, method.after"
     )
 
 
