@@ -62,7 +62,7 @@ def denoise(
         show(made, as_json=as_json)
         return
     if epsilon is None:
-        raise OptionError("--epsilon is missing: the budget of the reports, for example --epsilon 1")
+        raise OptionError("Missing option '--epsilon': the budget of the reports, for example --epsilon 1")
     mechanism_options, changes = parts(parse(settings))
     mechanism = mechanism_of(mechanism_options, mechanism)
     if mechanism_options:

@@ -128,7 +128,7 @@ def perturb(
         _grid(ctx, grid, dataset, data, as_json=as_json)
         return
     if epsilon is None:
-        raise OptionError("--epsilon is missing: how much a person may spend, for example --epsilon 1")
+        raise OptionError("Missing option '--epsilon': how much a person may spend, for example --epsilon 1")
     from graphldp.stages import perturb as stage
     from graphldp.stages.extras import Extras
 

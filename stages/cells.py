@@ -158,10 +158,12 @@ class Cells:
             return
         claim = self._folder / f"{mark}.claim"
         with _lock(claim, wait=True):
-            yield
-            # Who waits for it finds the cell there, so that it may hold a claim whose file is gone.
-            with contextlib.suppress(OSError):
-                claim.unlink()
+            try:
+                yield
+            finally:
+                # Who waits for it may hold a claim whose file is gone, and looks first whether the cell is there.
+                with contextlib.suppress(OSError):
+                    claim.unlink()
 
 
 @contextlib.contextmanager

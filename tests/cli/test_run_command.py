@@ -84,7 +84,7 @@ def _experiment(here: Path) -> Path:
     text = (here / "small.yaml").read_text(encoding="utf-8").replace("seeds: 5\n", "seeds: 3\n")
     arm = "{name: lpgnn, method: lpgnn, mechanism: mb}"
     path = here / "one.yaml"
-    path.write_text(f"title: one\ndatasets: [{NAME}]\nepsilons: [1]\narms:\n  - {arm}\n{text}", encoding="utf-8")
+    path.write_text(f"title: one\ndatasets: [{NAME}]\nepsilons: [1]\nrows:\n  - {arm}\n{text}", encoding="utf-8")
     return path
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -80,8 +81,10 @@ def test_a_limit_of_memory_splits_the_runs_and_says_so(ldp) -> None:
     given = (*GIVEN, "--hidden", 64)
     ldp(*given)
     whole = accuracies(MADE)
+    shutil.rmtree("data/cells")  # what is there is not trained again
     answer = ldp(*given, "--max-memory", 0.1)
     assert (answer.code, answer.err) == (0, "")
+    shutil.rmtree("data/cells")
     answer = ldp(*given, "--max-memory", 0.001)
     assert answer.err == "search: 4 runs in 2 waves of at most 3, to stay within 0.001 GB\n"
     assert read_meta(MADE, "x")["record"]["waves"] == [3]

@@ -331,13 +331,13 @@ def test_a_row_prints_how_many_features_its_people_report_whoever_learns(
 ) -> None:
     store(tmp_path)
     found = {}
-    for place in (0, -1):  # the coin, and votes
+    for place in (0, -1):  # the coin, and votes beside it
         monkeypatch.setattr("graphldp.experiment.cell._Cell.winner", lambda self, best, place=place: place)
         params = small_params(seeds=2, points=1, epochs=2)
         asked = {"data": tmp_path, "params": params, "options": {"m": 5}, "references": False}
         (row,) = run(NAME, "frontier", "mb", 3.0, **asked)
         found[row.chosen["options"]["learner"]] = row.m
-    assert found == {"coin": 5, "votes": 5}
+    assert found == {"coin": 5, "coin+votes": 5}
 
 
 # what it is worth -----------------------------------------------------------------------------------------------------
@@ -469,7 +469,9 @@ def test_what_frontier_asks_is_what_its_votes_learner_asks(tmp_path: Path) -> No
     cell = Devices(
         graph=store(tmp_path), recipe=recipe, mechanism="privset", epsilon=2.0, options={}, params=params
     )  # fmt: skip
-    setup = plan_of(cell, params).setups[-1]
+    plan = plan_of(cell, params)
+    (place,) = (one.start for one in plan.learners if one.name == "votes")
+    setup = plan.setups[place]
     asking = Surveys.of(cell.graph, Survey(teachers=0.3, features=10), "privset", 2.0, params)
     folder = tmp_path / "graphs" / NAME
     assert setup.meta(graph_hash(folder), [0]) == asking.meta(graph_hash(folder), [0])

@@ -195,7 +195,7 @@ def test_a_part_keeps_its_floor_and_ceiling(data: Path) -> None:
     assert left("dataset=synthetic") == left()
     for only, words in (
         (("rows=lpgnn",), "unknown key of --only 'rows'; did you mean 'row'?"),
-        (("row=togll",), "unknown arm 'togll'; did you mean 'togl'?"),
+        (("row=togll",), "unknown row 'togll'; did you mean 'togl'?"),
         (("epsilon=2",), "unknown epsilon '2'. Valid: 1, 3"),
         (("arm",), "--only takes KEY=VALUE, got 'arm'"),
         (("row=lpgnn", "row=togl"), "leaves no arm"),

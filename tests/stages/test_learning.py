@@ -17,7 +17,7 @@ from graphldp.experiment import cell as learning
 from graphldp.experiment.cell import learn_cell, learn_majority
 from graphldp.experiment.parts import split_of
 from graphldp.experiment.plan import Devices, Plan, plan_of
-from graphldp.experiment.result import CellResult, Checkpoint
+from graphldp.experiment.result import CellResult, Checkpoint, fingerprint
 from graphldp.graph import Graph
 from graphldp.randomness import generator
 from graphldp.server import Estimate, rectify
@@ -320,6 +320,6 @@ def test_an_interruption_without_a_keeper_is_an_interruption() -> None:
 
 def test_a_fingerprint_is_of_everything_it_is_given() -> None:
     base = ("a", {"x": 1, "y": (0.5, None)})
-    assert learning.fingerprint(*base) == learning.fingerprint("a", {"y": [0.5, None], "x": 1})
+    assert fingerprint(*base) == fingerprint("a", {"y": [0.5, None], "x": 1})
     for other in (("b", base[1]), ("a", {"x": 1, "y": (0.5,)}), ("a", {"x": 2, "y": (0.5, None)}), (*base, "")):
-        assert learning.fingerprint(*other) != learning.fingerprint(*base)
+        assert fingerprint(*other) != fingerprint(*base)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from pathlib import Path
 
 import pytest
-import yaml
 
 from graphldp.stages import paths
+from graphldp.stages.params import Cell
 
 ROOT = Path(__file__).parents[2]
 DATA = Path("data")
@@ -33,30 +34,14 @@ def test_every_kind_has_a_folder_of_its_own() -> None:
     assert paths.reports_path(DATA, "cora", "mb", 1.0) == Path("data/perturbed/cora/mb/eps=1.parquet")
     assert paths.calibrated_path(DATA, "cora", "lpgnn-pm", 0.1) == Path("data/denoised/cora/lpgnn-pm/eps=0.1.parquet")
     assert paths.runs_path(DATA, "cora", "nonpriv", math.inf) == Path("data/runs/cora/nonpriv/eps=inf.parquet")
-    assert paths.resume_path(DATA, "cora", "base", 3) == Path("data/resume/cora/base/eps=3.safetensors")
 
 
-def test_the_pipeline_writes_where_the_commands_would() -> None:
-    stages = yaml.safe_load((ROOT / "dvc.yaml").read_text(encoding="utf-8"))["stages"]
-    item = {"dataset": "D", "mechanism": "M", "epsilon": "1", "row": {"mechanism": "M", "name": "N", "epsilon": "1"}}
-
-    def out(name: str) -> Path:
-        (text,) = stages[name]["outs"]
-        for key, value in item.items():
-            if isinstance(value, dict):
-                for part, word in value.items():
-                    text = text.replace(f"${{item.{key}.{part}}}", word)
-            else:
-                text = text.replace(f"${{item.{key}}}", value)
-        return Path(text)
-
-    # Of references there may be several with one mechanism and one budget.
-    assert out("perturb") == paths.reports_path(DATA, "D", "M", 1)
-    for suffix in ("-rounds", "-surveys"):
-        assert out(f"perturb{suffix}") == paths.answers_path(DATA, "D", "N", 1)
-    for suffix in ("", "-reference", "-rounds"):
-        assert out(f"denoise{suffix}") == paths.calibrated_path(DATA, "D", "N", 1)
-    for suffix in ("", "-reference", "-rounds", "-surveys"):
-        assert out(f"train{suffix}") == paths.runs_path(DATA, "D", "N", 1)
-    (majority,) = stages["majority"]["do"]["outs"]
-    assert Path(majority.replace("${item}", "D")) == paths.runs_path(DATA, "D", "majority", 0)
+def test_a_cell_has_one_place_for_each_of_its_artifacts() -> None:
+    one = Cell(dataset="cora", name="row", method="lpgnn", mechanism="pm", epsilon=1.0)
+    assert paths.answers_of(DATA, one) == paths.reports_path(DATA, "cora", "pm", 1.0)  # shared with other rows
+    assert paths.calibrated_of(DATA, one) == paths.calibrated_path(DATA, "cora", "row", 1.0)
+    assert paths.cell_path(DATA, one) == paths.runs_path(DATA, "cora", "row", 1.0)
+    directed = dataclasses.replace(one, method="togl-fda")
+    assert paths.answers_of(DATA, directed) == paths.answers_path(DATA, "cora", "row", 1.0)
+    other = dataclasses.replace(one, options={"m": 3}, axes=(("mechanism.m", 3),))
+    assert paths.answers_of(DATA, other) == Path("data/perturbed/cora/row/mechanism.m=3,eps=1.parquet")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import math
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -20,7 +21,7 @@ from graphldp.errors import ArtifactError, DataError, OptionError
 from graphldp.experiment.parts import split_of
 from graphldp.stages.artifacts import file_hash, read_meta
 from graphldp.stages.graphs import graph_hash, write_graph
-from graphldp.stages.paths import calibrated_path, graph_dir, resume_path, runs_path
+from graphldp.stages.paths import calibrated_path, graph_dir, runs_path
 from graphldp.stages.runs import runs_schema
 from graphldp.stages.train import make_command, train
 
@@ -171,6 +172,17 @@ def test_test_labels_change_the_test_accuracy_alone(tmp_path: Path) -> None:
 # interruptions --------------------------------------------------------------------------------------------------------
 
 
+def forget(data: Path) -> None:
+    """Remove the cells that were computed, so that the next command trains."""
+    shutil.rmtree(data / "cells", ignore_errors=True)
+
+
+def state_of(data: Path) -> Path:
+    """Return where an interrupted cell has left its state."""
+    (state,) = (data / "cells").glob("*.resume.safetensors")
+    return state
+
+
 def pressing(phase: str, call: int) -> Callable[[int, int, str], None]:
     left = [call]
 
@@ -188,22 +200,23 @@ def pressing(phase: str, call: int) -> Callable[[int, int, str], None]:
 )
 def test_resumed_is_uninterrupted_byte_for_byte(presses: list[tuple[str, int]], ready: Path, tmp_path: Path) -> None:
     whole = run(ready, output=tmp_path / "whole.parquet").read_bytes()
+    forget(ready)
     before = files(ready)
     path = runs_path(ready, NAME, "lpgnn", 1.0)
-    state = resume_path(ready, NAME, "lpgnn", 1.0)
     for press in presses:
         with pytest.raises(KeyboardInterrupt):
             run(ready, progress=pressing(*press))
         assert not path.exists()
+        state = state_of(ready)
         left = [str(file.relative_to(ready)) for file in (state.with_suffix(".json"), state)]
         assert files(ready) == sorted(before + left)
     epochs: list[int] = []
     run(ready, progress=lambda done, total, text: epochs.append(done))
     assert epochs[0] > 0  # it did go on, and did not begin anew
     assert path.read_bytes() == whole
-    assert files(ready) == sorted(
-        [*before, *(str(p.relative_to(ready)) for p in (path, path.with_suffix(".time.json")))]
-    )
+    (cell,) = (ready / "cells").iterdir()
+    made = (path, path.with_suffix(".time.json"), cell)
+    assert files(ready) == sorted([*before, *(str(one.relative_to(ready)) for one in made)])
 
 
 @pytest.mark.parametrize(
@@ -218,10 +231,10 @@ def test_a_checkpoint_of_other_parameters_is_not_taken_up(change: dict[str, Any]
     }
     other = dataclasses.replace(PARAMS, **parts)
     whole = run(ready, other, output=tmp_path / "whole.parquet").read_bytes()
+    forget(ready)
     with pytest.raises(KeyboardInterrupt):
         run(ready, progress=pressing("final", 2))
     assert run(ready, other).read_bytes() == whole
-    assert list((ready / "resume").rglob("*.*")) == []
 
 
 def test_a_checkpoint_of_another_graph_is_not_taken_up(ready: Path, tmp_path: Path) -> None:
@@ -230,6 +243,7 @@ def test_a_checkpoint_of_another_graph_is_not_taken_up(ready: Path, tmp_path: Pa
     graph = small_graph()
     write_graph(dataclasses.replace(graph, labels=np.roll(graph.labels, 1)), graph_dir(ready, NAME))
     path = run(ready)
+    forget(ready)
     assert path.read_bytes() == run(ready, output=tmp_path / "whole.parquet").read_bytes()
 
 
@@ -238,6 +252,7 @@ def test_a_checkpoint_of_other_reports_is_not_taken_up(ready: Path, tmp_path: Pa
         run(ready, progress=pressing("final", 2))
     calibrate(ready, dataclasses.replace(PARAMS, seed=5))
     path = run(ready)
+    forget(ready)
     assert path.read_bytes() == run(ready, output=tmp_path / "whole.parquet").read_bytes()
 
 
@@ -247,6 +262,7 @@ def test_an_infinite_loss_survives_an_interruption(data: Path, tmp_path: Path) -
     calibrate(data, params)
     whole = run(data, params, output=tmp_path / "whole.parquet")
     assert any(math.isinf(row["validation_loss"]) for row in rows(whole))
+    forget(data)
     with pytest.raises(KeyboardInterrupt):
         run(data, params, progress=pressing("final", 2))
     assert run(data, params).read_bytes() == whole.read_bytes()
@@ -265,7 +281,7 @@ def damaged_facts(state: Path) -> None:
 def test_a_damaged_checkpoint_is_one_line(damage: Callable[[Path], None], ready: Path) -> None:
     with pytest.raises(KeyboardInterrupt):
         run(ready, progress=pressing("final", 2))
-    state = resume_path(ready, NAME, "lpgnn", 1.0)
+    state = state_of(ready)
     damage(state)
     with pytest.raises(ArtifactError) as error:
         run(ready)
@@ -279,12 +295,14 @@ def test_a_damaged_checkpoint_is_one_line(damage: Callable[[Path], None], ready:
 def test_a_checkpoint_counts_only_with_its_own_state(ready: Path, tmp_path: Path) -> None:
     """A kill between the writing of the state and of its facts leaves no checkpoint, not a wrong one."""
     whole = run(ready, output=tmp_path / "whole.parquet").read_bytes()
+    forget(ready)
     with pytest.raises(KeyboardInterrupt):
         run(ready, progress=pressing("search", 2))
-    state = resume_path(ready, NAME, "lpgnn", 1.0)
+    state = state_of(ready)
     for lost in (state, state.with_suffix(".json")):
         lost.unlink()
         assert run(ready, output=tmp_path / "again.parquet").read_bytes() == whole
+        forget(ready)
         with pytest.raises(KeyboardInterrupt):
             run(ready, progress=pressing("search", 2))
 
