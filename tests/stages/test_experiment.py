@@ -198,7 +198,7 @@ def test_a_part_keeps_its_floor_and_ceiling(data: Path) -> None:
         (("row=togll",), "unknown row 'togll'; did you mean 'togl'?"),
         (("epsilon=2",), "unknown epsilon '2'. Valid: 1, 3"),
         (("arm",), "--only takes KEY=VALUE, got 'arm'"),
-        (("row=lpgnn", "row=togl"), "leaves no arm"),
+        (("row=lpgnn", "row=togl"), "leaves no row"),
     ):
         with pytest.raises(OptionError) as error:
             plan(experiment, data, only)
