@@ -31,6 +31,7 @@ $(STAMP): pyproject.toml constraints.txt
 	@touch $@
 
 demo: $(STAMP) ## run the default pipeline, print its table and the path of the report page
+	@echo "a table of Cora and CiteSeer; its page will be $(CURDIR)/results/report.html, and each stage says how far it is"
 	@dvc repro < /dev/null
 	@ldp tables
 	@echo
