@@ -117,7 +117,8 @@ def measure(
             done += 1
             if progress is not None:
                 progress(done, len(cells), f"{cell.name} at epsilon {epsilon_text(cell.epsilon)}")
-        sections.append(_section(dataset, setting, runs, bootstrap, printed))
+        section = _section(dataset, setting, runs, bootstrap, printed)
+        sections.append(replace(section, labelled=_labelled(params, dataset)))
     notes = []
     if printed.missing:
         notes.append(f"No folder {papers.name!r} of papers was found, so no paper's number stands beside ours.")
@@ -238,10 +239,7 @@ def _section(dataset: str, setting: Axes, runs: list[_Runs], bootstrap: Bootstra
     by_method = {one.cell.method: one for one in runs}
     missing = [method for method in (MAJORITY, STRUCTURE, NONPRIV) if method not in by_method]
     if missing:
-        raise DataError(
-            f"a table of {dataset} needs its floor and ceiling, and lacks {', '.join(missing)}; "
-            "add it to references in params.yaml"
-        )
+        raise DataError(f"a table of {dataset} needs its floor and ceiling, and lacks {', '.join(missing)}")
     floor, ceiling = by_method[STRUCTURE], by_method[NONPRIV]
     for one in runs:
         _check_paired(one, floor)
@@ -264,6 +262,12 @@ def _section(dataset: str, setting: Axes, runs: list[_Runs], bootstrap: Bootstra
         sizes=(train, validation, test),
     )
     return told_apart(section, [one.values for one in runs])
+
+
+def _labelled(params: Params, dataset: str) -> str:
+    """Return in words which share of a data set's labels is learned from, where only this one has that share."""
+    share = params.overrides.get(dataset, {}).get("train.train_fraction")
+    return "" if share is None else f"{100 * share:g} % of the labels"
 
 
 def told_apart(section: Section, runs: Sequence[Hashable]) -> Section:

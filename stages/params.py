@@ -185,15 +185,15 @@ class Params(Settings):
     def _cells(self) -> Iterator[Cell]:
         shared = _product({name: values for name, values in self.vary.items() if _part(name) in _SHARED})
         own = {name: values for name, values in self.vary.items() if _part(name) in _OWN}
-        for dataset, varied in itertools.product(self.datasets, shared):
-            setting = (*self._overridden(dataset), *varied)
+        for dataset, setting in itertools.product(self.datasets, shared):
             start = Cell(
                 dataset=dataset,
                 name="majority",
                 method="majority",
                 mechanism="none",
                 epsilon=0.0,
-                places={name: value for name, value in setting if _part(name) == "train"},
+                places=dict(self.overrides.get(dataset, {}))
+                | {name: value for name, value in setting if _part(name) == "train"},
                 axes=setting,
                 setting=setting,
                 data={**self._data_of(dataset), **{_key(k): value for k, value in setting if _part(k) == "data"}},
@@ -205,12 +205,6 @@ class Params(Settings):
                 axes = {name: values for name, values in own.items() if row.vary is None or name in row.vary}
                 for values, epsilon in itertools.product(_product(axes), row.budgets(self.epsilons)):
                     yield _with(start, row, epsilon, values)
-
-    def _overridden(self, dataset: str) -> Axes:
-        """Return what any data set has of its own: of this one, its value or everybody's."""
-        places = dict.fromkeys(place for own in self.overrides.values() for place in own)
-        mine = self.overrides.get(dataset, {})
-        return tuple((place, mine.get(place, getattr(self.train, _key(place)))) for place in places)
 
     def _data_of(self, dataset: str) -> dict[str, Any]:
         """Return the options of a data set, without its name."""

@@ -175,6 +175,7 @@ class Section:
         search: what is unusual in the search, in words.
         learner: which of the learners that know the structure alone was the best by validation: the floor.
         ceiling: which learner was the best by validation with everybody's true features beside what the floor knows.
+        labelled: which share of the labels is learned from, where that is this data set's own.
         learners: the floor's, where the people of each part are a graph of their own; else empty.
     """
 
@@ -190,6 +191,7 @@ class Section:
     learner: str = ""
     ceiling: str = ""
     learners: tuple[str, ...] = ()
+    labelled: str = ""
 
     @property
     def inductive(self) -> bool:
@@ -205,7 +207,8 @@ class Section:
     def title(self) -> str:
         """The dataset, and what is set for all of its rows: 'cora, train_fraction 0.05'."""
         task = [] if self.measures.task == DEFAULT_TASK else [self.measures.title]
-        return ", ".join([self.dataset, *task, *(f"{short(name)} {value}" for name, value in self.setting)])
+        own = [self.labelled] if self.labelled else []
+        return ", ".join([self.dataset, *task, *own, *(f"{short(name)} {value}" for name, value in self.setting)])
 
     @property
     def slug(self) -> str:
