@@ -36,7 +36,8 @@ __all__ = [
 ]
 
 _PLAIN_WIDTH = 160  # where there is no terminal to fit: wide enough that a table's line stays one line
-_PLAIN_SECONDS = 10.0  # between two lines of progress where there is no terminal
+# Between two lines of progress where there is no terminal.
+_PLAIN_SECONDS = float(os.environ.get("LDP_PROGRESS_SECONDS", "10"))
 
 
 @dataclass(slots=True)

@@ -11,6 +11,7 @@ import pytest
 ROOT = Path(__file__).resolve().parent.parent
 # Where several processes run the tests, each has one thread: the processors are busy as it is. Said before numpy or
 # torch is imported, and to the programs that tests start.
+os.environ["LDP_PROGRESS_SECONDS"] = "86400"  # what a command prints must not depend on how busy a machine is
 if "PYTEST_XDIST_WORKER" in os.environ:
     os.environ.setdefault("OMP_NUM_THREADS", "1")
     os.environ.pop("COLUMNS", None)  # of the terminal that the results are printed in, which is no test's

@@ -183,6 +183,7 @@ def test_same_runs_same_bytes_and_nothing_half_written(tmp_path: Path) -> None:
         "metrics.json",
         "plots/accuracy.csv",
         "report.html",
+        "tables/made.json",
         "tables/main.csv",
         "tables/main.md",
         "tables/main.tex",

@@ -92,7 +92,7 @@ def test_every_text_is_about_the_headline(tmp_path: Path) -> None:
     names = [str(path.relative_to(tmp_path / "out")) for path in write(result, tmp_path / "out")]
     assert names == [
         *("tables/main.csv", "tables/main.md", "tables/main.tex", "plots/mae.csv"),
-        *("figures/mae-cora-regression.svg", "report.html", "metrics.json"),
+        *("figures/mae-cora-regression.svg", "report.html", "tables/made.json", "metrics.json"),
     ]
     rows = read_csv((tmp_path / "out/tables/main.csv").read_text(encoding="utf-8"))
     (row,) = [row for row in rows if row["row"] == "lpgnn"]
