@@ -18,6 +18,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     """The time, as a list of one number."""
     now = [100.0]
     monkeypatch.setattr(console.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(console, "_PLAIN_SECONDS", 10.0)
     return now
 
 
