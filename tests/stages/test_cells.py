@@ -33,9 +33,8 @@ GRID = Params(
 def mark(data: Path, params: Any = PARAMS, **changes: Any) -> str:
     folder = graph_dir(data, NAME)
     given = {"recipe": method("lpgnn"), "mechanism": "mb", "epsilon": 1.0, "options": {}, **changes}
-    return cell_mark(
-        plan_of(Devices(graph=graph, params=params, **given), params), params, graph_hash(graph_dir(data, NAME))
-    )
+    devices = Devices(graph=read_graph(folder), params=params, **given)
+    return cell_mark(plan_of(devices, params), params, graph_hash(folder))
 
 
 def test_a_cell_is_known_by_all_that_decides_its_numbers(tmp_path: Path) -> None:
