@@ -119,10 +119,7 @@ class Cells:
 
     def free(self, mark: str) -> bool:
         """Return whether nobody is computing a cell."""
-        claim = self._folder / f"{mark}.claim"
-        if not claim.exists():
-            return True
-        with _lock(claim, wait=False) as mine:
+        with _lock(self._folder / f"{mark}.claim", wait=False) as mine:
             return mine
 
     def _path(self, mark: str) -> Path:
