@@ -72,7 +72,7 @@ def experiment(
         raise OptionError("which experiment? `ldp experiment --list` says which there are")
     grid = load(find(name))
     with console.progress("download", None, "bytes") as bar:
-        what = stage.plan(grid, data, only or (), progress=bar, fetch=not dry)
+        what = stage.plan(grid, data, only or (), progress=bar, fetch=not dry, device=device)
     if dry:
         _say_plan(what, as_json=as_json)
         return

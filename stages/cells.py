@@ -1,6 +1,6 @@
 """Cells of tables, computed once: found by all that decides their numbers, or computed and kept.
 
-`ldp train`, `ldp run`, `ldp experiment` and the pipeline look here first. A cell is claimed while it is computed, so
+`ldp train`, `ldp experiment` and the pipeline look here first. A cell is claimed while it is computed, so
 that two processes on one folder share the work; a claim ends with its process, and another one goes on from where an
 interrupted cell was.
 """
@@ -28,6 +28,7 @@ from graphldp.experiment.resources import Resources
 from graphldp.experiment.result import CellResult, Checkpoint
 from graphldp.graph import Graph
 from graphldp.jsonable import plain
+from graphldp.learn import resolve_device
 from graphldp.stages.artifacts import read_meta, read_table, write_table
 from graphldp.stages.code import code_hash
 from graphldp.stages.keeper import Keeper
@@ -38,10 +39,11 @@ __all__ = ["Cells", "cell_mark", "mark_of", "taken_up"]
 Progress = Callable[[int, int, str], None]
 
 
-def cell_mark(plan: Plan, settings: Settings, content: str) -> str:
-    """Return a hash of all that decides a cell's numbers: reports, points, settings, the graph, the library's code.
+def cell_mark(plan: Plan, settings: Settings, content: str, device: str = "auto", max_memory: int | None = None) -> str:
+    """Return a hash of all that decides a cell's numbers: reports, points, settings, graph, code, kind of device.
 
-    `content` is the hash of the graph. What a row is called is no part of it.
+    `content` is the hash of the graph. A limit of memory may make batches of nodes, which are other updates. What a row
+    is called is no part of it.
     """
     whole = {id(setup): setup.facts(content, settings) for setup in plan.setups}
     facts = [
@@ -49,6 +51,7 @@ def cell_mark(plan: Plan, settings: Settings, content: str) -> str:
         [dataclasses.asdict(learner) for learner in plan.learners],
         {"seed": settings.seed, "seeds": settings.seeds},
         {part: dataclasses.asdict(getattr(settings, part)) for part in ("search", "train")},
+        [resolve_device(device).type, max_memory],
     ]
     return mark_of(facts, content)
 
@@ -90,7 +93,7 @@ class Cells:
             whole: whether the final models are wanted, which are not kept.
         """
         resources = resources or Resources()
-        mark = cell_mark(plan, settings, content)
+        mark = cell_mark(plan, settings, content, device, resources.max_memory)
         with self._claimed(mark, resources):
             if not whole and _agreed(self._path(mark).exists(), resources):
                 found = self._get(mark, plan)
@@ -112,10 +115,6 @@ class Cells:
                 self._put(mark, result, settings.train.task)
                 keeper.clear()
         return result
-
-    def has(self, mark: str) -> bool:
-        """Return whether a cell is there."""
-        return self._path(mark).exists()
 
     def free(self, mark: str) -> bool:
         """Return whether nobody is computing a cell."""

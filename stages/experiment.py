@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from graphldp import methods
 from graphldp.errors import ArtifactError, OptionError, unknown_name
@@ -24,7 +24,6 @@ from graphldp.experiment.plan import Plan as Points
 from graphldp.experiment.resources import Resources
 from graphldp.graph import Graph
 from graphldp.ledger import epsilon_text
-from graphldp.stages.answers import AnswersFile
 from graphldp.stages.artifacts import read_meta, write_json
 from graphldp.stages.backgrounds import backgrounds_of
 from graphldp.stages.cells import Cells, cell_mark, mark_of
@@ -33,14 +32,14 @@ from graphldp.stages.evaluate import measure, write
 from graphldp.stages.floors import Floors
 from graphldp.stages.graphs import graph_hash, read_graph, read_graph_meta
 from graphldp.stages.params import Cell, Params, value_text
-from graphldp.stages.paths import answers_of, calibrated_of, cell_path, graph_dir
-from graphldp.stages.reports import CalibratedFile
+from graphldp.stages.paths import cell_path, graph_dir
 from graphldp.stages.runs import found_meta, runs_meta, write_runs
-from graphldp.stages.stored import Answered, Stored
 from graphldp.stages.tables import Result
 
 __all__ = [
+    "InMemory",
     "Plan",
+    "Sources",
     "Spent",
     "cell_title",
     "choose",
@@ -56,18 +55,41 @@ Progress = Callable[[int, int, str], None]
 _LOOK_SECONDS = 0.5  # how often a process that has nothing left to claim looks whether the others are done
 
 
+class Sources(Protocol):
+    """Where the rows of a grid learn from."""
+
+    def of(self, graph: Graph, recipe: methods.Method, cell: Cell, params: Params) -> Source:
+        """Return a cell's source, for a method as the cell has it."""
+        ...
+
+
+class InMemory:
+    """Devices that report in memory."""
+
+    def of(self, graph: Graph, recipe: methods.Method, cell: Cell, params: Params) -> Source:
+        """Return the devices of a cell."""
+        return Devices(
+            graph=graph,
+            recipe=recipe,
+            mechanism=cell.mechanism,
+            epsilon=cell.epsilon,
+            options=cell.options,
+            params=params,
+        )
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
     """What is to be done: every chosen cell, where its runs are to stand, and whether they are there.
 
-    `artifacts` says whether rows are learned from what `ldp perturb` and `ldp denoise` have written, or in memory.
+    `sources` says where rows learn from.
     """
 
     experiment: Params
     cells: tuple[Cell, ...]
     paths: tuple[Path, ...]
     done: tuple[bool, ...]
-    artifacts: bool = False
+    sources: Sources
 
     @property
     def todo(self) -> tuple[Cell, ...]:
@@ -133,12 +155,11 @@ def plan(
     progress: Progress | None = None,
     *,
     fetch: bool = True,
-    artifacts: bool = False,
+    sources: Sources | None = None,
+    device: str = "auto",
 ) -> Plan:
-    """Return what is to be done. With `fetch`, graphs that are not there are downloaded first.
-
-    With `artifacts`, rows are learned from what `ldp perturb` and `ldp denoise` have written, else in memory.
-    """
+    """Return what is to be done. With `fetch`, graphs that are not there are downloaded first."""
+    sources = sources or InMemory()
     cells = choose(experiment, only)
     folder = home(data, experiment)
     if fetch:
@@ -146,13 +167,13 @@ def plan(
             if cell.data or not graph_dir(data, cell.graph).exists():
                 name = cell.graph if cell.data else None
                 obtain(cell.dataset, data, settings=cell.data, name=name, progress=progress)
-    work = _Work(experiment, data, artifacts)
+    work = _Work(experiment, data, sources, device)
     paths = [cell_path(folder, cell) for cell in cells]
     done = [
         graph_dir(data, cell.graph).exists() and _is_there(path, work.mark(cell))
         for cell, path in zip(cells, paths, strict=True)
     ]
-    return Plan(experiment=experiment, cells=cells, paths=tuple(paths), done=tuple(done), artifacts=artifacts)
+    return Plan(experiment=experiment, cells=cells, paths=tuple(paths), done=tuple(done), sources=sources)
 
 
 def _is_there(path: Path, mark: str) -> bool:
@@ -168,10 +189,10 @@ def _is_there(path: Path, mark: str) -> bool:
 class _Work:
     """The cells of a grid, with the graph of the last one and what its floor's learners have made of it."""
 
-    def __init__(self, experiment: Params, data: Path, artifacts: bool) -> None:
-        self.experiment, self.data, self.artifacts = experiment, data, artifacts
+    def __init__(self, experiment: Params, data: Path, sources: Sources, device: str) -> None:
+        self.experiment, self.data, self.sources, self.device = experiment, data, sources, device
         self._graph: tuple[str, Graph, str, Resources] | None = None
-        self._marks: dict[str, str] = {}
+        self._claims: dict[str, str] = {}
 
     def graph(self, cell: Cell) -> tuple[Graph, str, Resources]:
         """Return a cell's graph, its hash, and what was computed on it."""
@@ -186,42 +207,26 @@ class _Work:
         if not recipe.model:
             return None
         params, graph = self.experiment.of(cell), self.graph(cell)[0]
-        source: Source
-        if self.artifacts and recipe.calibrates:
-            make = f"ldp denoise --grid FILE --dataset {cell.dataset}"
-            source = Stored(graph=graph, file=CalibratedFile(calibrated_of(self.data, cell), make), params=params)
-        elif self.artifacts:
-            make = f"ldp perturb --grid FILE --dataset {cell.dataset}"
-            source = Answered(graph=graph, file=AnswersFile(answers_of(self.data, cell), make), params=params)
-        else:
-            source = Devices(
-                graph=graph,
-                recipe=recipe,
-                mechanism=cell.mechanism,
-                epsilon=cell.epsilon,
-                options=cell.options,
-                params=params,
-            )
         try:
-            return plan_of(source, params)
+            return plan_of(self.sources.of(graph, recipe, cell, params), params)
         except OptionError as error:
             raise OptionError(f"{self.experiment.name}: {cell_title(cell)}: {error}") from None
 
-    def mark(self, cell: Cell) -> str:
-        """Return a hash of all that decides a cell's numbers and its name."""
+    def claim(self, cell: Cell) -> str:
+        """Return a hash of all that decides a cell's numbers; empty for one of which nothing is learned."""
         key = repr(cell)
-        if key not in self._marks:
-            self._marks[key] = self._marked(cell)
-        return self._marks[key]
+        if key not in self._claims:
+            points, content = self.points(cell), self.graph(cell)[1]
+            self._claims[key] = (points and cell_mark(points, self.experiment.of(cell), content, self.device)) or ""
+        return self._claims[key]
 
-    def _marked(self, cell: Cell) -> str:
-        points, params = self.points(cell), self.experiment.of(cell)
-        content = self.graph(cell)[1]
-        if points is None:
-            return mark_of([cell.name, params.seed, params.seeds, dataclasses.asdict(params.train)], content)
-        return mark_of([cell.name, list(cell.axes), cell_mark(points, params, content)], content)
+    def mark(self, cell: Cell) -> str:
+        """Return the same together with its name."""
+        params, claim = self.experiment.of(cell), self.claim(cell)
+        own = claim or [params.seed, params.seeds, dataclasses.asdict(params.train)]
+        return mark_of([cell.name, list(cell.axes), own], self.graph(cell)[1])
 
-    def compute(self, cell: Cell, path: Path, device: str, progress: Progress | None) -> None:
+    def compute(self, cell: Cell, path: Path, progress: Progress | None) -> None:
         """Write a cell's runs."""
         folder, params = graph_dir(self.data, cell.graph), self.experiment.of(cell)
         start, cpu = time.perf_counter(), time.process_time()
@@ -232,7 +237,7 @@ class _Work:
             meta = runs_meta(graph, folder, own, "none", 0.0, cell.name, params)
         else:
             result = Cells(self.data).learn(
-                graph, points, params, content, device=device, resources=resources, progress=progress
+                graph, points, params, content, device=self.device, resources=resources, progress=progress
             )
             assert result.setup is not None
             reports = result.setup.meta(content, params.draws)
@@ -246,7 +251,7 @@ class _Work:
             "fingerprint": self.mark(cell),
         }
         write_runs(path, result, meta)
-        facts = {"seconds": round(time.perf_counter() - start, 3), "device": device, "threads": 1}
+        facts = {"seconds": round(time.perf_counter() - start, 3), "device": self.device, "threads": 1}
         write_json(path.with_suffix(".time.json"), facts | {"cpu_seconds": round(time.process_time() - cpu, 3)})
 
 
@@ -255,7 +260,7 @@ def run_cells(what: Plan, data: Path, device: str = "auto", progress: Progress |
 
     Progress is counted in runs' epochs, weighted by the size of the graph, so that the time left is a fair guess.
     """
-    work = _Work(what.experiment, data, what.artifacts)
+    work = _Work(what.experiment, data, what.sources, device)
     for cell in what.todo:  # whatever is wrong with a cell shows before the first one is trained
         work.points(cell)
     if jobs < 1:
@@ -267,7 +272,7 @@ def run_cells(what: Plan, data: Path, device: str = "auto", progress: Progress |
     for one in others:
         one.start()
     try:
-        _share(what, work, data, device, progress)
+        _share(what, work, data, progress)
         for one in others:
             one.join()
     finally:
@@ -287,44 +292,58 @@ def _helper(what: Plan, data: Path, device: str) -> None:
 
     signal.signal(signal.SIGTERM, stop)
     with contextlib.suppress(KeyboardInterrupt, Exception):
-        _share(what, _Work(what.experiment, data, what.artifacts), data, device, None)
+        _share(what, _Work(what.experiment, data, what.sources, device), data, None)
 
 
-def _share(what: Plan, work: _Work, data: Path, device: str, progress: Progress | None) -> None:
+def _share(what: Plan, work: _Work, data: Path, progress: Progress | None) -> None:
     """Compute the cells that nobody else has claimed, until all are there."""
     import torch
 
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     try:
-        _work_through(what, work, data, device, progress)
+        _work_through(what, work, data, progress)
     finally:
         torch.set_num_threads(threads)
 
 
-def _work_through(what: Plan, work: _Work, data: Path, device: str, progress: Progress | None) -> None:
+def _work_through(what: Plan, work: _Work, data: Path, progress: Progress | None) -> None:
     folder, cells = home(data, what.experiment), Cells(data)
     weights = {cell_path(folder, cell): _weight(data, cell) for cell in what.todo}
     total = sum(weights.values())
-    left = [(cell, cell_path(folder, cell), work.mark(cell)) for cell in what.todo]
+    left = [(cell, cell_path(folder, cell)) for cell in sorted(what.todo, key=_order(what.todo))]
     count = done = 0
     while left:
         claimed = []
-        for cell, path, mark in left:
-            points = work.points(cell)
-            if points is not None and not cells.free(cell_mark(points, what.experiment.of(cell), work.graph(cell)[1])):
-                claimed.append((cell, path, mark))  # by another process: it may be done when the others are
+        for cell, path in left:
+            claim = work.claim(cell)
+            if claim and not cells.free(claim):
+                claimed.append((cell, path))  # by another process: it may be done when the others are
                 continue
             count += 1
             words = f"{count} of {len(what.todo)}: {cell_title(cell)}"
-            if not _is_there(path, mark):
-                work.compute(cell, path, device, _part(progress, done, weights[path], total, words))
+            if not _is_there(path, work.mark(cell)):
+                work.compute(cell, path, _part(progress, done, weights[path], total, words))
             done += weights[path]
             if progress is not None:
                 progress(done, total, words)
         if len(claimed) == len(left):
             time.sleep(_LOOK_SECONDS)
         left = claimed
+
+
+def _order(cells: Sequence[Cell]) -> Callable[[Cell], tuple[int, int]]:
+    """Return the order to work in: of each graph the floor first, and last the rows that choose among its learners.
+
+    So that what one process finds out of the floor is there when another one needs it.
+    """
+    graphs = list(dict.fromkeys((cell.graph, cell.setting) for cell in cells))
+
+    def key(cell: Cell) -> tuple[int, int]:
+        last = 2 if methods.method(cell.method).learners else 1
+        return graphs.index((cell.graph, cell.setting)), 0 if cell.method == "structure" else last
+
+    return key
 
 
 def _weight(data: Path, cell: Cell) -> int:

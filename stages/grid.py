@@ -15,11 +15,14 @@ from pathlib import Path
 from typing import Any
 
 from graphldp import __version__, methods
-from graphldp.errors import OptionError
+from graphldp.errors import ArtifactError, OptionError
 from graphldp.experiment.options import split_facts
+from graphldp.experiment.plan import Source
+from graphldp.graph import Graph
 from graphldp.jsonable import plain
 from graphldp.ledger import epsilon_text
-from graphldp.stages.artifacts import write_json
+from graphldp.stages.answers import AnswersFile
+from graphldp.stages.artifacts import file_hash, write_json
 from graphldp.stages.code import code_hash
 from graphldp.stages.denoise import denoise
 from graphldp.stages.experiment import plan as plan_cells
@@ -28,8 +31,10 @@ from graphldp.stages.graphs import graph_hash
 from graphldp.stages.params import Cell, Params
 from graphldp.stages.paths import answers_of, calibrated_of, graph_dir
 from graphldp.stages.perturb import perturb_method
+from graphldp.stages.reports import CalibratedFile
+from graphldp.stages.stored import Answered, Stored
 
-__all__ = ["Made", "denoise_grid", "perturb_grid", "train_grid"]
+__all__ = ["Artifacts", "Made", "denoise_grid", "perturb_grid", "train_grid"]
 
 Progress = Callable[[int, int, str], None]
 
@@ -65,17 +70,33 @@ def denoise_grid(params: Params, dataset: str, data: Path, progress: Progress | 
     """Write what the server makes of the answers, for every row that calibrates them."""
     todo = {calibrated_of(data, cell): cell for cell in _cells(params, dataset) if _recipe(cell).calibrates}
 
-    def due(cell: Cell) -> Any:
-        steps = params.of(cell).search.steps
-        return [_asked(params, cell, data), cell.method, cell.changes, steps, code_hash("denoise")]
-
     def make(cell: Cell, path: Path) -> None:
         denoise(
             dataset, cell.method, cell.mechanism, cell.epsilon, data=data, steps=params.of(cell).search.steps,
             changes=cell.changes, reports=answers_of(data, cell), output=path,
         )  # fmt: skip
 
-    return _make(todo, due, make, progress)
+    return _make(todo, lambda cell: _calibrated(params, cell, data), make, progress)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Artifacts:
+    """What `perturb_grid` and `denoise_grid` have written, where it is what they would write now."""
+
+    params: Params
+    data: Path
+
+    def of(self, graph: Graph, recipe: methods.Method, cell: Cell, params: Params) -> Source:
+        """Return the artifact that a cell learns from; one that other code or parameters made is refused."""
+        kind = "denoise" if recipe.calibrates else "perturb"
+        path = calibrated_of(self.data, cell) if recipe.calibrates else answers_of(self.data, cell)
+        make = f"ldp {kind} --grid FILE --dataset {cell.dataset}"
+        due = (_calibrated if recipe.calibrates else _asked)(self.params, cell, self.data)
+        if path.exists() and not _stamped(path, _mark(due)):
+            raise ArtifactError(f"{path} is not what this grid and this code make; make it again with `{make}`")
+        if recipe.calibrates:
+            return Stored(graph=graph, file=CalibratedFile(path, make), params=params, made=True)
+        return Answered(graph=graph, file=AnswersFile(path, make), params=params, made=True)
 
 
 def train_grid(
@@ -88,7 +109,8 @@ def train_grid(
     progress: Progress | None = None,
 ) -> Made:
     """Search, choose and train every row of a grid, from what `denoise_grid` and `perturb_grid` have written."""
-    what = plan_cells(dataclasses.replace(params, datasets=(dataset,)), data, fetch=False, artifacts=True)
+    own = dataclasses.replace(params, datasets=(dataset,))
+    what = plan_cells(own, data, fetch=False, sources=Artifacts(params=own, data=data), device=device)
     run_cells(what, data, device, progress, jobs=jobs)
     there = tuple(path for path, done in zip(what.paths, what.done, strict=True) if done)
     return Made(paths=what.paths, there=there)
@@ -119,6 +141,16 @@ def _asked(params: Params, cell: Cell, data: Path) -> Any:
     ]
 
 
+def _calibrated(params: Params, cell: Cell, data: Path) -> Any:
+    """Return all that decides what is made of the answers for a cell."""
+    steps = params.of(cell).search.steps
+    return [_asked(params, cell, data), cell.method, cell.changes, steps, code_hash("denoise")]
+
+
+def _mark(due: Any) -> str:
+    return hashlib.sha256(json.dumps(plain(due), sort_keys=True, default=str).encode()).hexdigest()
+
+
 def _make(
     todo: dict[Path, Cell],
     due: Callable[[Cell], Any],
@@ -128,12 +160,12 @@ def _make(
     """Make what has not the stamp that is due."""
     there = []
     for count, (path, cell) in enumerate(todo.items(), start=1):
-        mark = hashlib.sha256(json.dumps(plain(due(cell)), sort_keys=True, default=str).encode()).hexdigest()
+        mark = _mark(due(cell))
         if _stamped(path, mark):
             there.append(path)
         else:
             make(cell, path)
-            write_json(_stamp(path), {"made_of": mark, "bytes": path.stat().st_size})
+            write_json(_stamp(path), {"made_of": mark, "sha256": file_hash(path)})
         if progress is not None:
             progress(count, len(todo), f"{cell.name} at epsilon {epsilon_text(cell.epsilon)}")
     return Made(paths=tuple(todo), there=tuple(there))
@@ -147,6 +179,6 @@ def _stamped(path: Path, mark: str) -> bool:
     """Return whether an artifact is there, whole, and made of what is due."""
     try:
         facts = json.loads(_stamp(path).read_bytes())
-        return bool(facts == {"made_of": mark, "bytes": path.stat().st_size})
+        return bool(facts == {"made_of": mark, "sha256": file_hash(path)})
     except (OSError, ValueError):
         return False

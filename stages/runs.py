@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import math
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -12,10 +11,11 @@ import pyarrow as pa
 
 from graphldp import __version__, methods
 from graphldp.experiment.options import Settings
+from graphldp.experiment.parts import given_away
 from graphldp.experiment.plan import Plan
 from graphldp.experiment.result import CellResult
 from graphldp.graph import Graph
-from graphldp.ledger import Ledger, Spend, ledger_from_meta
+from graphldp.ledger import ledger_from_meta
 from graphldp.measures import measures_of
 from graphldp.stages.artifacts import write_table
 from graphldp.stages.code import code_hash
@@ -25,7 +25,6 @@ __all__ = ["CARRIED", "found_meta", "runs_meta", "runs_schema", "write_runs"]
 
 _FLOATS = ("learning_rate", "weight_decay", "dropout")
 _PARTS = ("train", "validation", "test")
-_GIVERS = "person of the training and validation part"  # whose number to learn is known as it is
 
 # What runs say of the reports that they were learned from.
 CARRIED = ("options", "epsilon_exact", "delta", "claim", "m", "ledger", "random")
@@ -77,9 +76,7 @@ def runs_meta(
         "library": __version__,
         "code": code_hash("train"),
     }
-    target = measures_of(params.train.task).target
-    given = Spend(what=target, epsilon=math.inf, per=_GIVERS, source=f"{target} of {meta['input']}") if target else None
-    others = Ledger(spends=(given,) if given else ()).as_json()
+    others = given_away(params.train, str(meta["input"])).as_json()
     meta["ledger"] = others
     if reports is not None:
         meta |= {key: reports[key] for key in CARRIED if key != "ledger"}

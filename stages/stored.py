@@ -19,6 +19,7 @@ from graphldp.graph import Graph
 from graphldp.methods import PREFIX, Method, method
 from graphldp.server import Calibration, Estimate
 from graphldp.stages.answers import AnswersFile, conversation_in
+from graphldp.stages.artifacts import file_hash
 from graphldp.stages.reports import CalibratedFile
 
 __all__ = ["Answered", "Stored"]
@@ -33,12 +34,14 @@ class _Artifact(ABC):
         file: the artifact.
         params: where a coin's draws come from, and what is learned with unless a point says otherwise.
         other: the method, where it is not the artifact's.
+        made: whether it is known to be what this code makes of its seeds; else its bytes decide what comes of it.
     """
 
     graph: Graph
     file: CalibratedFile | AnswersFile
     params: Settings
     other: Method | None = None
+    made: bool = False
 
     @property
     def recipe(self) -> Method:
@@ -67,14 +70,14 @@ class _Artifact(ABC):
         def calibration(steps: int) -> Calibration:
             return self._calibration(recipe, steps, changed=bool(changes))
 
-        steps = recipe.steps(self.params.search.steps)[0]
+        steps, random = recipe.steps(self.params.search.steps)[0], self.file.meta["random"]
         patience = patience_of(self.params.train, training)
         return Setup(
             recipe=recipe,
             device=self._device,
             m=int(self.file.meta["m"]),
             key=str(self.file.path),
-            drawn=drawn(self._device, self.file.meta["random"], str(self.file.meta.get("reports", ""))),
+            drawn=drawn(self._device, random, "" if self.made and random["reproducible"] else self._hash),
             estimate=self._estimates(lambda: calibration(steps)),
             calibration=calibration,
             backbone=backbone_of(recipe, self.params.train, training),
@@ -82,6 +85,10 @@ class _Artifact(ABC):
             meta=lambda content, seeds: dict(self.file.meta),
             evidence=evidence_of(recipe, calibration, steps),
         )
+
+    @cached_property
+    def _hash(self) -> str:
+        return str(file_hash(self.file.path))
 
     @property
     @abstractmethod

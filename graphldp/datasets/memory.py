@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -15,13 +16,14 @@ from graphldp.graph import Graph
 __all__ = ["as_graph", "graph_of_arrays"]
 
 
-def as_graph(value: Any, *, name: str = "graph", low: float = 0.0, high: float = 1.0) -> Graph:
+def as_graph(value: Any, *, name: str = "", low: float = 0.0, high: float = 1.0) -> Graph:
     """Return a Graph from a Graph, a torch_geometric `Data`, or a triple (features, edges, labels).
 
     Args:
         value: a Graph is returned as it is. Of a `Data`, `x`, `edge_index` and `y` are read; masks are not, since every
             seed draws a split of its own.
-        name: what to call it; splits and noise are drawn for a name.
+        name: what to call it; splits and noise are drawn for a name. Left out, it follows from what the graph holds, so
+            that no two graphs share noise.
         low: the declared public lower bound of a feature value.
         high: the declared public upper bound of a feature value.
     """
@@ -38,7 +40,8 @@ def as_graph(value: Any, *, name: str = "graph", low: float = 0.0, high: float =
             f"a graph is a graphldp Graph, a torch_geometric Data, a data set's name, or (features, edges, labels); "
             f"got {type(value).__name__}"
         )
-    return graph_of_arrays(features, edges, labels, name=name, low=low, high=high)
+    graph = graph_of_arrays(features, edges, labels, name=name or "graph", low=low, high=high)
+    return graph if name else replace(graph, name=f"graph-{graph.content_hash().partition(':')[2][:12]}")
 
 
 def graph_of_arrays(

@@ -8,6 +8,7 @@ backbone) has to take them from there.
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -41,6 +42,7 @@ from graphldp.learn import (
     score_values,
     task,
 )
+from graphldp.ledger import Ledger, Spend
 from graphldp.measures import measures_of
 from graphldp.methods import Method, method
 from graphldp.randomness import generator
@@ -55,6 +57,7 @@ __all__ = [
     "check_task",
     "final_scores",
     "fits",
+    "given_away",
     "learners_of",
     "part_of",
     "problem_of",
@@ -65,6 +68,7 @@ __all__ = [
 
 Scores = dict[str, float]
 _NUMBERS = ("regression", "multi-task")
+_GIVERS = "person of the training and validation part"  # whose number to learn is known as it is
 
 
 def task_of(train: TrainParams) -> Task:
@@ -119,6 +123,16 @@ def target_of(graph: Graph) -> NDArray[np.float64]:
     """
     squares = graph.features.multiply(graph.features).sum(axis=1)
     return np.sqrt(np.asarray(squares, dtype=np.float64).ravel())
+
+
+def given_away(train: TrainParams, content: str) -> Ledger:
+    """Return what people of the training and validation part have given away to be learned from, beside labels.
+
+    A number that is made of their features is known as it is. `content` is the hash of the graph.
+    """
+    target = measures_of(train.task).target
+    given = Spend(what=target, epsilon=math.inf, per=_GIVERS, source=f"{target} of {content}") if target else None
+    return Ledger(spends=(given,) if given else ())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

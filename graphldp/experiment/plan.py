@@ -91,7 +91,7 @@ class Setup:
     def facts(self, content: str, settings: Settings) -> dict[str, Any]:
         """Return all that decides what is learned from, and with what; `content` is the hash of the graph."""
         return {
-            "reports": [self.device.meta(), self.meta(content, settings.draws)["ledger"]],
+            "reports": [self.drawn, self.meta(content, settings.draws)["ledger"]],
             "recipe": repr(self.recipe),
             "evidence": repr(self.evidence),
             "backbone": repr(self.backbone),
@@ -323,10 +323,9 @@ def evidence_of(recipe: Method, calibration: Callable[[int], Calibration], steps
     return make_evidence(recipe.evidence, **dict(recipe.options))
 
 
-def drawn(device: VectorMechanism, random: Mapping[str, Any], reports: str = "") -> str:
-    """Return what decides the reports of these devices: of seeded draws their root, of others the hash of them."""
-    unique = "" if random["reproducible"] else reports
-    return json.dumps([device.meta(), random, unique], sort_keys=True, default=str)
+def drawn(device: VectorMechanism, random: Mapping[str, Any], artifact: str = "") -> str:
+    """Return what decides the estimates: the devices and their randomness, or the hash of an `artifact` of them."""
+    return json.dumps([device.meta(), random, artifact], sort_keys=True, default=str)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -18,6 +18,7 @@ from graphldp.errors import OptionError, unknown_name
 from graphldp.evaluation import Bootstrap, Interval
 from graphldp.experiment.cell import learn_cell, learn_majority
 from graphldp.experiment.options import SearchParams, Settings, TrainParams, check_settings
+from graphldp.experiment.parts import given_away
 from graphldp.experiment.plan import Devices, Plan, plan_of
 from graphldp.experiment.resources import InMemory, Resources
 from graphldp.experiment.result import CellResult
@@ -131,7 +132,7 @@ class RunResult:
         assert cell.problem is not None
         assert cell.outcome is not None
         assert cell.setup is not None
-        ledger = ledger_from_meta([cell.setup.meta(self.graph.content_hash(), self.settings.draws)])
+        ledger = _spent(cell, self.graph.content_hash(), self.settings)
         return trained(cell.problem, cell.runs[place], cell.outcome, place, cell.setup.backbone, spent=ledger)
 
     def predict(self) -> Predicted:
@@ -212,7 +213,7 @@ def run(
     references: bool = True,
     device: str = "auto",
     confidence: float = 0.95,
-    name: str = "graph",
+    name: str = "",
     low: float = 0.0,
     high: float = 1.0,
     progress: Progress | None = None,
@@ -231,7 +232,8 @@ def run(
         references: whether the floor and the ceiling are run as well.
         device: where to compute.
         confidence: of the intervals.
-        name: of a graph that has none; splits and noise are drawn for a name.
+        name: of a graph that has none; splits and noise are drawn for a name. Left out, it follows from what the graph
+            holds, so that no two graphs share noise.
         low: the declared public lower bound of the features of a graph that has none.
         high: the declared public upper bound of them.
         progress: is told (done, total, text).
@@ -362,7 +364,7 @@ def _rows(
                 scores=own,
                 measured=measured(own, lower, upper, measures, bootstrap, graph.name, name, epsilon),
                 search={} if plan is None else {**asdict(settings.search), **plan.facts(result.learners)},
-                spent=_spent(result, content, settings),
+                spent=_spent(result, content, settings).once(),
                 cell=result,
             )
         )
@@ -370,10 +372,12 @@ def _rows(
 
 
 def _spent(result: CellResult, content: str, settings: Settings) -> Ledger:
-    """Return what the people of one run spend."""
+    """Return what people have spent on all runs of a cell: their answers, and numbers that they gave away."""
+    given = given_away(settings.train, content)
     if result.setup is None:
-        return Ledger()
-    return ledger_from_meta([result.setup.meta(content, settings.draws)]).once()
+        return given
+    answers = ledger_from_meta([result.setup.meta(content, settings.draws)])
+    return Ledger(spends=(*answers.spends, *given.spends))
 
 
 def _scores(result: CellResult, measures: Sequence[str]) -> dict[str, NDArray[np.float64]]:
