@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from graphldp import methods
-from graphldp.errors import OptionError
+from graphldp.errors import ArtifactError, OptionError
 from graphldp.experiment.cell import learn_majority
 from graphldp.experiment.conversation import check_classes
 from graphldp.experiment.plan import plan_of
@@ -16,7 +16,8 @@ from graphldp.experiment.resources import Resources
 from graphldp.ledger import epsilon_text
 from graphldp.stages.answers import AnswersFile, check_selection, open_answers
 from graphldp.stages.answers import make_command as ask_command
-from graphldp.stages.artifacts import expect, file_hash, write_json
+from graphldp.stages.artifacts import expect, file_hash, is_real, write_json
+from graphldp.stages.belong import asked_for, check_graph
 from graphldp.stages.cards import floor_of
 from graphldp.stages.cells import Cells
 from graphldp.stages.denoise import make_command as denoise_command
@@ -24,7 +25,6 @@ from graphldp.stages.graphs import graph_hash, read_graph
 from graphldp.stages.models import save_model
 from graphldp.stages.params import Params
 from graphldp.stages.paths import calibrated_path, graph_dir, runs_path
-from graphldp.stages.perturb import check_nodes
 from graphldp.stages.reports import CalibratedFile
 from graphldp.stages.runs import found_meta, runs_meta, write_runs
 from graphldp.stages.stored import Answered, Stored
@@ -65,7 +65,7 @@ def train(
     mechanism = recipe.choose(mechanism)
     resources = resources or Resources()
     folder = graph_dir(data, dataset)
-    graph = read_graph(folder)
+    graph = read_graph(folder, features=False)
     if not recipe.model:
         if models is not None:
             raise OptionError(f"method {method!r} learns nothing, so there is no model to save")
@@ -81,7 +81,8 @@ def train(
     source = _source(recipe, dataset, mechanism, epsilon, data, calibrated, answers, name)
     remedy = f"make them again with `{ask_command(dataset, recipe, mechanism, epsilon)}`"
     remedy += f", then `{source.make}`" if recipe.calibrates else ""
-    check_nodes(source.path, source.meta, graph, remedy)
+    check_graph(source.path, source.meta, graph, data, remedy)
+    _check_seeds(source, params, remedy)
     if "selection" in source.meta:
         check_selection(source.path, source.meta["selection"], params)
     stored: Stored | Answered
@@ -131,6 +132,22 @@ def train(
     return target
 
 
+def _check_seeds(source: CalibratedFile | AnswersFile, params: Params, remedy: str) -> None:
+    """Refuse an artifact that lacks draws, and name at once how many of each kind are needed."""
+    meta = source.meta
+    if meta["deterministic"] or is_real(meta) or set(params.draws) <= set(meta["seeds"]):
+        return  # one draw serves every run
+    had = [seed for seed in meta["seeds"] if seed >= 0], [seed for seed in meta["seeds"] if seed < 0]
+    finals, searches = max(params.seeds, len(had[0])), max(params.search.seeds, len(had[1]))
+    options = f" --seeds {finals} --search-seeds {searches}`"
+    many = remedy.replace("`", options, 2).replace(options, "`", 1)  # behind the first command, `ldp perturb`
+    many = remedy.replace("`", options, 2).replace(options, "`", 1)  # behind the first command, `ldp perturb`
+    raise ArtifactError(
+        f"{source.path} has {len(had[0])} draws for final runs and {len(had[1])} for the search, where "
+        f"{params.seeds} and {params.search.seeds} are needed; {many}"
+    )
+
+
 def _source(
     recipe: methods.Method,
     dataset: str,
@@ -156,5 +173,8 @@ def _source(
     command = denoise_command(dataset, recipe.name, mechanism, epsilon)
     source = CalibratedFile(calibrated or calibrated_path(data, dataset, name, epsilon), command)
     wanted = {"dataset": dataset, "method": recipe.name, "mechanism": mechanism, "epsilon": float(epsilon)}
+    expect(source.meta, source.path, command, method=recipe.name)
+    if calibrated is not None or is_real(source.meta):
+        asked_for(source.meta, source.path, wanted)
     expect(source.meta, source.path, command, **wanted)
     return source
