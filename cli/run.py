@@ -30,6 +30,7 @@ from graphldp.cli.options import (
 from graphldp.cli.processes import joined, machine
 from graphldp.cli.settings import Search, Settings, axes, mechanism_of, parse, parts
 from graphldp.cli.train import ParamsFile, choose_params
+from graphldp.errors import OptionError
 
 if TYPE_CHECKING:
     from graphldp.experiment.running import RunResult
@@ -76,7 +77,7 @@ def run(
     is downloaded first where it is not there, and what the floor's learners have come to, for the next time.
     """
     from graphldp import methods
-    from graphldp.evaluation import Bootstrap
+    from graphldp.evaluation import Confidence
     from graphldp.experiment.running import run_rows
     from graphldp.stages.graphs import read_graph
     from graphldp.stages.paths import graph_dir
@@ -95,13 +96,13 @@ def run(
         options, changes = parts(parse(settings))
         mechanism = mechanism_of(options, mechanism)
         recipe = methods.method(method).but(changes)
+        if recipe.mechanisms == ("null",) and epsilon != 0:
+            raise OptionError(f"method {method!r} asks nobody for anything and spends nothing: say --epsilon 0")
         with console.progress(f"run {dataset} {method}", None, "epochs") as bar:
             found = run_rows(
                 read_graph(graph_dir(data, dataset)), recipe, recipe.choose(mechanism), epsilon, chosen, device=device,
                 resources=resources, options=options, references=references, progress=bar,
-                bootstrap=Bootstrap(
-                    resamples=chosen.evaluate.resamples, confidence=chosen.evaluate.confidence, seed=chosen.seed
-                ),
+                confidence=Confidence(level=chosen.evaluate.confidence),
             )  # fmt: skip
         if resources.leads:
             _show(found, chosen, as_json=as_json)
@@ -130,6 +131,8 @@ def _show(found: RunResult, params: Params, *, as_json: bool) -> None:
 def _table(found: RunResult, params: Params) -> None:
     from rich.table import Table
 
+    from graphldp.evaluation import FEW
+    from graphldp.experiment.parts import few_tested
     from graphldp.ledger import epsilon_text
     from graphldp.measures import measures_of
 
@@ -159,11 +162,22 @@ def _table(found: RunResult, params: Params) -> None:
             console.note(f"{row.name} chose {chosen}")
         if row.search.get("left_out"):
             console.note(f"{row.name} has no {', '.join(row.search['left_out'])}: searched without")
+    few = few_tested(found.graph, params)
+    if few:
+        console.note(f"warning: {few}")
+    if params.seeds < FEW:
+        console.note(f"warning: {params.seeds} runs each: from {FEW} on an interval says which method is better")
     searched = next(row.search for row in found.rows if row.search)
     console.note(
-        f"{params.seeds} runs each; {searched['points']} points searched on {params.search.seeds} other seeds"
+        f"{params.seeds} runs each; {_many(searched['points'], 'point')} searched on "
+        f"{_many(params.search.seeds, 'other seed')}"
         f"{_unusual(searched)}; the budget is of one person's features; {task.public} are public"
     )
+
+
+def _many(count: int, what: str) -> str:
+    """Return '1 point' or '4 points'."""
+    return f"{count} {what}{'s' * (count != 1)}"
 
 
 def _unusual(search: Mapping[str, Any]) -> str:
