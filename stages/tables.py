@@ -264,8 +264,8 @@ class Section:
             f"features, by validation: {self.ceiling}."
             * bool(self.ceiling)
             + (
-                f" {self.told}, in every row but the ceiling, which has what is true; that is spent beside the epsilon of "
-                "features, and `spent` has the sum. No true label chooses anything."
+                f" {self.told}, in every row but the ceiling, which has what is true; that is spent beside the epsilon "
+                "of features, and `spent` has the sum. No true label chooses anything."
             )
             * bool(self.told)
         )
