@@ -24,7 +24,7 @@ from __future__ import annotations
 from typing import Any
 
 # Importing a mechanism's module registers it: this is the list of all of them.
-from graphldp.client import links_blink, links_rr
+from graphldp.client import links_blink, links_dprr, links_laplace, links_rr
 from graphldp.client.links_base import (
     MOST_LINKS,
     REPORTS,
@@ -46,6 +46,8 @@ __all__ = [
     "link_mechanism_of",
     "link_names",
     "links_blink",
+    "links_dprr",
+    "links_laplace",
     "links_rr",
     "lookup_link",
 ]

@@ -137,6 +137,24 @@ def _reported(reports: LinkReports, mechanism: LinkMechanism, max_memory: float)
     )
 
 
+def _top_k(reports: LinkReports, mechanism: LinkMechanism, max_memory: float) -> LinkEstimate:
+    nodes, values = reports.nodes, reports.value
+    assert values is not None
+    _fits(len(values), nodes, max_memory, "top-k")
+    owner, other = reports.owners[reports.rows()].astype(np.int64), reports.indices.astype(np.int64)
+    codes = np.maximum(owner, other) * nodes + np.minimum(owner, other)
+    scores = values.astype(np.float64)
+    if mechanism.report == "both":
+        order = np.argsort(codes, kind="stable")
+        codes, scores = codes[order][::2], (scores[order][::2] + scores[order][1::2]) / 2
+    wanted = int(np.clip(np.rint(scores.sum()), 0, len(scores)))
+    chosen = np.sort(np.argpartition(-scores, wanted - 1)[:wanted]) if wanted else np.empty(0, np.int64)
+    pairs = np.sort(codes[chosen])
+    return LinkEstimate(
+        adjacency=symmetric(pairs, np.ones(wanted), nodes), facts={"estimator": "top-k", "links": wanted}
+    )
+
+
 # The posterior ------------------------------------------------------------------------------------------------
 
 
@@ -296,11 +314,14 @@ def _fits(pairs: int, nodes: int, max_memory: float, name: str, instead: str = "
 
 _ESTIMATORS: dict[str, Callable[[LinkReports, LinkMechanism, float], LinkEstimate]] = {
     "reported": _reported,
+    "top-k": _top_k,
     "hard": _hard,
     "soft": _soft,
     "hybrid": _hybrid,
 }
 _OF: dict[str, tuple[str, ...]] = {
     "blink": ("hybrid", "hard", "soft", "reported"),
+    "dprr": ("reported",),
+    "laplace-bits": ("top-k",),
     "rr": ("reported", "hard", "hybrid", "soft"),
 }
