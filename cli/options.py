@@ -158,6 +158,23 @@ Epsilons: TypeAlias = Annotated[
         show_default=False,
     ),
 ]
+Labels: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        "--labels",
+        help="How people report their labels: krr. Left out, labels are public.",
+        autocompletion=_complete(lambda: ("krr",)),
+        show_default=False,
+    ),
+]
+EpsilonLabels: TypeAlias = Annotated[
+    float | None,
+    typer.Option(
+        "--epsilon-labels",
+        help="With --labels: the privacy budget of a label, beside that of --epsilon.",
+        show_default=False,
+    ),
+]
 Seeds: TypeAlias = Annotated[int, typer.Option("--seeds", help="How many independent repetitions.", min=1)]
 Seed: TypeAlias = Annotated[int, typer.Option("--seed", help="The root of all randomness of an experiment.", min=0)]
 Data: TypeAlias = Annotated[

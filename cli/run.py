@@ -17,7 +17,9 @@ from graphldp.cli.options import (
     Dataset,
     Device,
     Epsilon,
+    EpsilonLabels,
     Eta,
+    Labels,
     MaxMemory,
     Method,
     Processes,
@@ -28,7 +30,7 @@ from graphldp.cli.options import (
     Task,
 )
 from graphldp.cli.processes import joined, machine
-from graphldp.cli.settings import Search, Settings, axes, mechanism_of, parse, parts
+from graphldp.cli.settings import Search, Settings, axes, further_of, mechanism_of, parse, parts
 from graphldp.cli.train import ParamsFile, choose_params
 
 if TYPE_CHECKING:
@@ -59,6 +61,8 @@ def run(
     seed: Annotated[int | None, typer.Option("--seed", help="The root of all randomness.", min=0)] = None,
     model: Annotated[str | None, typer.Option("--model", help="The backbone; the method's own if left out.")] = None,
     settings: Settings = None,
+    labels: Labels = None,
+    epsilon_labels: EpsilonLabels = None,
     references: Annotated[
         bool, typer.Option("--references/--no-references", help="Also train the floor and the ceiling.")
     ] = True,
@@ -87,6 +91,7 @@ def run(
             search_strategy=search_strategy, search_space=search_space, search_eta=eta, search_rungs=rungs,
             search=axes(search),
             epochs=epochs, batch_size=batch_size, model=model, task=task, split=split,
+            further=further_of(labels=labels, epsilon_labels=epsilon_labels),
         )  # fmt: skip
         resources = machine(max_memory, team, data)
         if resources.leads:
@@ -162,8 +167,12 @@ def _table(found: RunResult, params: Params) -> None:
     searched = next(row.search for row in found.rows if row.search)
     console.note(
         f"{params.seeds} runs each; {searched['points']} points searched on {params.search.seeds} other seeds"
-        f"{_unusual(searched)}; the budget is of one person's features; {task.public} are public"
+        f"{_unusual(searched)}; the budget is of one person's features; "
+        + (f"{task.public} are public" if not params.further.asked else f"in all {found.row.spent.text()}")
     )
+    if params.further.asked:
+        told = ", ".join(f"{name} {value}" for name, value in params.further.facts().items())
+        console.note(f"{told}: in every row but the ceiling, which has what is true; no true label chooses anything")
 
 
 def _unusual(search: Mapping[str, Any]) -> str:

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from typing import Annotated, Any, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import typer
 
 from graphldp.errors import OptionError
 
-__all__ = ["Search", "Settings", "axes", "mechanism_of", "parse", "parts"]
+if TYPE_CHECKING:
+    from graphldp.experiment.options import Further
+
+__all__ = ["Search", "Settings", "axes", "further_of", "mechanism_of", "parse", "parts"]
 
 Settings: TypeAlias = Annotated[
     list[str] | None,
@@ -48,6 +51,17 @@ def mechanism_of(settings: dict[str, Any], given: str | None) -> str | None:
     if given is not None:
         raise OptionError(f"the mechanism is given twice, as --mechanism {given} and with --set; leave one out")
     return str(found)
+
+
+def further_of(**given: str | float | None) -> Further:
+    """Return what people are asked for beside features, from options by the names in which it is written everywhere."""
+    from graphldp.experiment.options import Further
+
+    for name in ("labels",):
+        if given[name] is not None and given[f"epsilon_{name}"] is None:
+            raise OptionError(f"--{name} {given[name]} needs --epsilon-{name}: how much may be spent on {name}")
+    facts: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
+    return Further(**facts)
 
 
 def axes(pairs: Sequence[str] | None) -> dict[str, list[Any]]:

@@ -186,8 +186,9 @@ ERRATA = (
     Erratum(
         "E23", "TOGL 3.2", "the guarantee covers the whole pipeline",
         "phase II reads raw labels, and its result is broadcast",
-        "the labels of training nodes alone are read, and they are public here: no budget is spent on them",
-        by=("graphldp.server.attributes:score_attributes",),
+        "the labels of training nodes alone are read: public ones, or with `--labels krr` what people have sent, whose "
+        "budget the ledger adds; [labels](labels.md)",
+        by=("graphldp.server.attributes:score_attributes", "graphldp.experiment.told:Told"),
     ),
     Erratum(
         "E24", "TOGL D.5", "rows CLDP and PLDP", "no metric, alpha or set of levels is given: not reproducible",

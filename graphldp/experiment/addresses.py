@@ -16,6 +16,7 @@ import numpy as np
 
 from graphldp.client import VectorMechanism, protocol
 from graphldp.client.directed import DirectedMechanism
+from graphldp.client.krr import LabelQuestion
 from graphldp.client.vote import Vote
 from graphldp.datasets.registry import names, spec
 from graphldp.errors import OptionError
@@ -30,7 +31,7 @@ _SAID = ("claim", "budgets", "epsilon_mean", "epsilon_max")
 def source_of(
     root: int,
     dataset: str,
-    device: VectorMechanism | DirectedMechanism | Vote,
+    device: VectorMechanism | DirectedMechanism | Vote | LabelQuestion,
     seed: int,
     level: Any = None,
     **asked: Any,
