@@ -28,6 +28,7 @@ COMMANDS = {
         "run",
         "search",
         "experiment",
+        "reproduce",
         "predict",
         "import",
         "list",
