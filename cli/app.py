@@ -29,6 +29,8 @@ COMMANDS = {
         "search",
         "experiment",
         "reproduce",
+        "claims",
+        "results",
         "predict",
         "import",
         "list",

@@ -53,7 +53,7 @@ def reproduce(
     jobs: Jobs = None,
     data: Data = DATA,
     results: Annotated[
-        Path, typer.Option("--results", help="Everything goes to its folder reproduce/PAPER-TARGET.", file_okay=False)
+        Path, typer.Option("--results", help="Everything goes to its folder reproduce/PAPER-TARGET/PROFILE.", file_okay=False)
     ] = Path("results"),
     papers: PapersFolder = _PAPERS,
     as_json: AsJson = False,
@@ -138,8 +138,7 @@ def _say(orders: list[Order], data: Path, *, as_json: bool) -> None:
         return
     for one in orders:
         for name, reason in one.missing.items():
-            if reason != "not asked for":
-                console.note(f"{one.target.key}: without {name}: {reason}")
+            console.note(f"{one.target.key}: without {name}: {reason}")
     cells, todo = sum(one.cells for one in orders), sum(one.todo for one in orders)
     rest = f"; the others will take {estimate(orders, data).text}" if todo else ""
     console.note(f"{len(orders)} to make again, {cells} cells, {cells - todo} of them there{rest}")

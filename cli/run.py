@@ -21,6 +21,7 @@ from graphldp.cli.options import (
     MaxMemory,
     Method,
     Processes,
+    ProtocolName,
     Rungs,
     Space,
     Split,
@@ -29,7 +30,7 @@ from graphldp.cli.options import (
 )
 from graphldp.cli.processes import joined, machine
 from graphldp.cli.settings import Search, Settings, axes, mechanism_of, parse, parts
-from graphldp.cli.train import ParamsFile, choose_params
+from graphldp.cli.train import ParamsFile, asked_under, choose_params
 
 if TYPE_CHECKING:
     from graphldp.experiment.running import RunResult
@@ -59,6 +60,7 @@ def run(
     seed: Annotated[int | None, typer.Option("--seed", help="The root of all randomness.", min=0)] = None,
     model: Annotated[str | None, typer.Option("--model", help="The backbone; the method's own if left out.")] = None,
     settings: Settings = None,
+    protocol: ProtocolName = None,
     references: Annotated[
         bool, typer.Option("--references/--no-references", help="Also train the floor and the ceiling.")
     ] = True,
@@ -82,18 +84,19 @@ def run(
     from graphldp.stages.paths import graph_dir
 
     with joined(processes, device) as team:
+        options, changes = parts(parse(settings))
+        mechanism = mechanism_of(options, mechanism)
+        under, axes_of = asked_under(protocol, method, mechanism, options, changes, axes(search))
         chosen = choose_params(
             params, dataset, seeds=seeds, seed=seed, search_points=search_points, search_seeds=search_seeds,
             search_strategy=search_strategy, search_space=search_space, search_eta=eta, search_rungs=rungs,
-            search=axes(search),
+            search=axes_of, protocol=under,
             epochs=epochs, batch_size=batch_size, model=model, task=task, split=split,
         )  # fmt: skip
         resources = machine(max_memory, team, data)
         if resources.leads:
             fetch(dataset, data)
         resources.meet()
-        options, changes = parts(parse(settings))
-        mechanism = mechanism_of(options, mechanism)
         recipe = methods.method(method).but(changes)
         with console.progress(f"run {dataset} {method}", None, "epochs") as bar:
             found = run_rows(

@@ -20,6 +20,7 @@ from graphldp.cli.options import (
     MaxMemory,
     Method,
     Processes,
+    ProtocolName,
     Rungs,
     Space,
     Split,
@@ -29,7 +30,7 @@ from graphldp.cli.options import (
 from graphldp.cli.processes import joined, machine
 from graphldp.cli.run import fetch
 from graphldp.cli.settings import Search, Settings, axes, mechanism_of, parse, parts
-from graphldp.cli.train import ParamsFile, choose_params
+from graphldp.cli.train import ParamsFile, asked_under, choose_params
 
 __all__ = ["register"]
 
@@ -62,6 +63,7 @@ def search(
     seed: Annotated[int | None, typer.Option("--seed", help="The root of all randomness.", min=0)] = None,
     model: Annotated[str | None, typer.Option("--model", help="The backbone; the method's own if left out.")] = None,
     settings: Settings = None,
+    protocol: ProtocolName = None,
     device: Device = "auto",
     batch_size: BatchSize = None,
     max_memory: MaxMemory = None,
@@ -83,17 +85,18 @@ def search(
     from graphldp.stages import trials as stage
 
     with joined(processes, device) as team:
+        options, changes = parts(parse(settings))
+        mechanism = mechanism_of(options, mechanism)
+        under, axes_of = asked_under(protocol, method, mechanism, options, changes, axes(search))
         chosen = choose_params(
             params, dataset, seed=seed, search_points=points, search_seeds=seeds, search_strategy=strategy,
-            search_space=space, search_eta=eta, search_rungs=rungs, search=axes(search), epochs=epochs, model=model,
+            search_space=space, search_eta=eta, search_rungs=rungs, search=axes_of, protocol=under, epochs=epochs, model=model,
             task=task, split=split, seeds=finals, batch_size=batch_size,
         )  # fmt: skip
         resources = machine(max_memory, team, data)
         if resources.leads:
             fetch(dataset, data)
         resources.meet()
-        options, changes = parts(parse(settings))
-        mechanism = mechanism_of(options, mechanism)
         with console.progress(f"search {dataset} {method}", None, "epochs") as bar:
             path = stage.search(
                 dataset, method, mechanism, epsilon, data=data, params=chosen, device=device, resources=resources,

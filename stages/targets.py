@@ -46,13 +46,13 @@ class Profile:
         """One line for people."""
         if self.name == "paper":
             return "the papers' protocols whole; ours with 8 points on 2 seeds and 10 runs"
-        return f"{self.seeds} runs, searched with the budget of {self.points} points on {self.search_seeds} seed"
+        return f"{self.seeds} runs, {self.points} points of each search on {self.search_seeds} seed"
 
 
 PROFILES = {
     one.name: one
     for one in (
-        Profile(name="quick", seeds=5, points=4, search_seeds=1, strategy="halving", largest=10_000),
+        Profile(name="quick", seeds=5, points=8, search_seeds=1, strategy="random", largest=10_000),
         Profile(name="paper", seeds=10, points=8, search_seeds=2, strategy="", largest=float("inf")),
     )
 }
