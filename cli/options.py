@@ -31,6 +31,7 @@ __all__ = [
     "Method",
     "OneEpsilon",
     "Processes",
+    "ProtocolName",
     "Rungs",
     "Seed",
     "Seeds",
@@ -85,6 +86,12 @@ def _tasks() -> Iterable[str]:
     from graphldp.measures import tasks
 
     return tasks()
+
+
+def _protocols() -> Iterable[str]:
+    from graphldp.stages.protocols import protocol_names
+
+    return protocol_names(Path("papers"))
 
 
 def _device(value: str) -> str:
@@ -261,6 +268,16 @@ Space: TypeAlias = Annotated[
         "--search-space",
         help="shared: every method the same; paper: what its paper searched, where it says so.",
         autocompletion=_complete(lambda: ("shared", "paper")),
+    ),
+]
+ProtocolName: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        "--protocol",
+        help="Train, search and ask as a paper does: ldpge, ppgnn, togl or upgnet, by the folder papers. What is said "
+        "beside it counts more.",
+        autocompletion=_complete(_protocols),
+        show_default=False,
     ),
 ]
 Jobs: TypeAlias = Annotated[

@@ -23,6 +23,7 @@ from graphldp.cli.options import (
     MaxMemory,
     Method,
     Processes,
+    ProtocolName,
     Rungs,
     Space,
     Split,
@@ -31,7 +32,7 @@ from graphldp.cli.options import (
 )
 from graphldp.cli.processes import joined, machine
 from graphldp.cli.settings import Search, Settings, axes, further_of, mechanism_of, parse, parts
-from graphldp.cli.train import ParamsFile, choose_params
+from graphldp.cli.train import ParamsFile, asked_under, choose_params
 
 if TYPE_CHECKING:
     from graphldp.experiment.running import RunResult
@@ -63,6 +64,7 @@ def run(
     settings: Settings = None,
     labels: Labels = None,
     epsilon_labels: EpsilonLabels = None,
+    protocol: ProtocolName = None,
     references: Annotated[
         bool, typer.Option("--references/--no-references", help="Also train the floor and the ceiling.")
     ] = True,
@@ -86,10 +88,13 @@ def run(
     from graphldp.stages.paths import graph_dir
 
     with joined(processes, device) as team:
+        options, changes = parts(parse(settings))
+        mechanism = mechanism_of(options, mechanism)
+        under, axes_of = asked_under(protocol, method, mechanism, options, changes, axes(search))
         chosen = choose_params(
             params, dataset, seeds=seeds, seed=seed, search_points=search_points, search_seeds=search_seeds,
             search_strategy=search_strategy, search_space=search_space, search_eta=eta, search_rungs=rungs,
-            search=axes(search),
+            search=axes_of, protocol=under,
             epochs=epochs, batch_size=batch_size, model=model, task=task, split=split,
             further=further_of(labels=labels, epsilon_labels=epsilon_labels),
         )  # fmt: skip
@@ -97,8 +102,6 @@ def run(
         if resources.leads:
             fetch(dataset, data)
         resources.meet()
-        options, changes = parts(parse(settings))
-        mechanism = mechanism_of(options, mechanism)
         recipe = methods.method(method).but(changes)
         with console.progress(f"run {dataset} {method}", None, "epochs") as bar:
             found = run_rows(

@@ -22,6 +22,7 @@ from graphldp.cli.options import (
     MaxMemory,
     Method,
     Processes,
+    ProtocolName,
     Rungs,
     Space,
     Split,
@@ -31,7 +32,7 @@ from graphldp.cli.options import (
 from graphldp.cli.processes import joined, machine
 from graphldp.cli.run import fetch
 from graphldp.cli.settings import Search, Settings, axes, further_of, mechanism_of, parse, parts
-from graphldp.cli.train import ParamsFile, choose_params
+from graphldp.cli.train import ParamsFile, asked_under, choose_params
 
 __all__ = ["register"]
 
@@ -66,6 +67,7 @@ def search(
     settings: Settings = None,
     labels: Labels = None,
     epsilon_labels: EpsilonLabels = None,
+    protocol: ProtocolName = None,
     device: Device = "auto",
     batch_size: BatchSize = None,
     max_memory: MaxMemory = None,
@@ -87,18 +89,19 @@ def search(
     from graphldp.stages import trials as stage
 
     with joined(processes, device) as team:
+        options, changes = parts(parse(settings))
+        mechanism = mechanism_of(options, mechanism)
+        under, axes_of = asked_under(protocol, method, mechanism, options, changes, axes(search))
         chosen = choose_params(
             params, dataset, seed=seed, search_points=points, search_seeds=seeds, search_strategy=strategy,
-            search_space=space, search_eta=eta, search_rungs=rungs, search=axes(search), epochs=epochs, model=model,
-            task=task, split=split, seeds=finals, batch_size=batch_size,
+            search_space=space, search_eta=eta, search_rungs=rungs, search=axes_of, protocol=under, epochs=epochs,
+            model=model, task=task, split=split, seeds=finals, batch_size=batch_size,
             further=further_of(labels=labels, epsilon_labels=epsilon_labels),
         )  # fmt: skip
         resources = machine(max_memory, team, data)
         if resources.leads:
             fetch(dataset, data)
         resources.meet()
-        options, changes = parts(parse(settings))
-        mechanism = mechanism_of(options, mechanism)
         with console.progress(f"search {dataset} {method}", None, "epochs") as bar:
             path = stage.search(
                 dataset, method, mechanism, epsilon, data=data, params=chosen, device=device, resources=resources,
