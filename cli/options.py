@@ -30,6 +30,7 @@ __all__ = [
     "Mechanisms",
     "Method",
     "OneEpsilon",
+    "ParquetOut",
     "Processes",
     "ProtocolName",
     "Rungs",
@@ -40,10 +41,12 @@ __all__ = [
     "Strategy",
     "Task",
     "graph_names",
+    "parquet_file",
     "workers",
 ]
 
 DATA = Path("data")  # the default of `Data`: where the pipeline keeps its artifacts
+_OTHER_FORMATS = (".csv", ".tsv", ".txt", ".json", ".yaml", ".yml", ".xlsx", ".npz", ".arrow", ".feather")
 _DEVICES = ("auto", "cpu", "cuda", "mps")
 
 
@@ -68,6 +71,13 @@ def graph_names(ctx: typer.Context, incomplete: str) -> list[str]:
 
     known = {*names(), *stored_graphs(ctx.params.get("data") or DATA)}
     return [name for name in sorted(known) if name.startswith(incomplete)]
+
+
+def parquet_file(value: Path | None) -> Path | None:
+    """Refuse another format's ending for an artifact, which is Parquet with its facts beside the columns."""
+    if value is not None and value.suffix.lower() in _OTHER_FORMATS:
+        raise typer.BadParameter(f"{value} is an artifact, which is Parquet: name it {value.with_suffix('.parquet')}")
+    return value
 
 
 def _mechanisms() -> Iterable[str]:
@@ -184,6 +194,17 @@ EpsilonLabels: TypeAlias = Annotated[
 ]
 Seeds: TypeAlias = Annotated[int, typer.Option("--seeds", help="How many independent repetitions.", min=1)]
 Seed: TypeAlias = Annotated[int, typer.Option("--seed", help="The root of all randomness of an experiment.", min=0)]
+ParquetOut: TypeAlias = Annotated[
+    Path | None,
+    typer.Option(
+        "--output",
+        "-o",
+        help="Where to write it, as Parquet; its usual place below --data if left out.",
+        dir_okay=False,
+        callback=parquet_file,
+        show_default=False,
+    ),
+]
 Data: TypeAlias = Annotated[
     Path,
     typer.Option("--data", help="Folder of the artifacts.", file_okay=False),

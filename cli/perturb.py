@@ -19,6 +19,7 @@ from graphldp.cli.options import (
     Labels,
     Mechanism,
     OneEpsilon,
+    ParquetOut,
     graph_names,
 )
 from graphldp.cli.settings import Settings, further_of, parse, parts
@@ -114,9 +115,7 @@ def perturb(
     ] = False,
     grid: Grid = None,
     data: Data = DATA,
-    output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="Where to write the reports.", dir_okay=False)
-    ] = None,
+    output: ParquetOut = None,
     as_json: AsJson = False,
 ) -> None:
     """Perturb features under local differential privacy, and write exactly what would have left the devices.

@@ -21,6 +21,7 @@ from graphldp.cli.options import (
     Labels,
     MaxMemory,
     Method,
+    ParquetOut,
     Processes,
     ProtocolName,
     Rungs,
@@ -75,9 +76,7 @@ def search(
     show: Annotated[int, typer.Option("--show", help="How many trials are printed; 0 prints all.", min=0)] = _MOST,
     params: ParamsFile = Path("params.yaml"),
     data: Data = DATA,
-    output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="Where to write the trials.", dir_okay=False)
-    ] = None,
+    output: ParquetOut = None,
     as_json: AsJson = False,
 ) -> None:
     """Perturb, denoise and search one cell in memory, write every trial, and print them, the best first.

@@ -23,6 +23,7 @@ from graphldp.cli.options import (
     Labels,
     MaxMemory,
     Method,
+    ParquetOut,
     Processes,
     Rungs,
     Space,
@@ -177,9 +178,7 @@ def train(
     grid: Grid = None,
     jobs: Jobs = None,
     data: Data = DATA,
-    output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="Where to write the runs.", dir_okay=False)
-    ] = None,
+    output: ParquetOut = None,
     as_json: AsJson = False,
 ) -> None:
     """Search, choose by validation loss, train the final runs, and write what became of every one.
