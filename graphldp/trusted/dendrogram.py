@@ -137,13 +137,13 @@ def random_dendrogram(neighbours: Neighbours, private: NDArray[np.bool_], rng: S
         first, last, node = waiting.pop()
         middle = (first + last) // 2
         children = []
-        for start, stop in ((first, middle), (middle, last)):
-            if stop - start == 1:
-                children.append(int(place[start]))
+        for begin, stop in ((first, middle), (middle, last)):
+            if stop - begin == 1:
+                children.append(int(place[begin]))
             else:
                 ahead += 1
                 children.append(ahead)
-                waiting.append((start, stop, ahead))
+                waiting.append((begin, stop, ahead))
         left[node - people], right[node - people] = children
         parent[children] = node
         leaves[node], inside[node] = last - first, private[place[first:last]].sum()
