@@ -18,8 +18,11 @@ from graphldp.cli.options import (
     Device,
     Epsilon,
     EpsilonLabels,
+    EpsilonLinks,
     Eta,
     Labels,
+    LinkOption,
+    Links,
     MaxMemory,
     Method,
     Processes,
@@ -63,6 +66,9 @@ def run(
     settings: Settings = None,
     labels: Labels = None,
     epsilon_labels: EpsilonLabels = None,
+    links: Links = None,
+    epsilon_links: EpsilonLinks = None,
+    link_option: LinkOption = None,
     references: Annotated[
         bool, typer.Option("--references/--no-references", help="Also train the floor and the ceiling.")
     ] = True,
@@ -82,6 +88,7 @@ def run(
     from graphldp import methods
     from graphldp.evaluation import Bootstrap
     from graphldp.experiment.running import run_rows
+    from graphldp.experiment.told import told_of
     from graphldp.stages.graphs import read_graph
     from graphldp.stages.paths import graph_dir
 
@@ -91,7 +98,9 @@ def run(
             search_strategy=search_strategy, search_space=search_space, search_eta=eta, search_rungs=rungs,
             search=axes(search),
             epochs=epochs, batch_size=batch_size, model=model, task=task, split=split,
-            further=further_of(labels=labels, epsilon_labels=epsilon_labels),
+            further=further_of(
+                link_option, labels=labels, epsilon_labels=epsilon_labels, links=links, epsilon_links=epsilon_links
+            ),
         )  # fmt: skip
         resources = machine(max_memory, team, data)
         if resources.leads:
@@ -100,9 +109,13 @@ def run(
         options, changes = parts(parse(settings))
         mechanism = mechanism_of(options, mechanism)
         recipe = methods.method(method).but(changes)
+        graph = read_graph(graph_dir(data, dataset))
+        said = told_of(graph, chosen, recipe).forecast()
+        if resources.leads and said:
+            console.note(said)
         with console.progress(f"run {dataset} {method}", None, "epochs") as bar:
             found = run_rows(
-                read_graph(graph_dir(data, dataset)), recipe, recipe.choose(mechanism), epsilon, chosen, device=device,
+                graph, recipe, recipe.choose(mechanism), epsilon, chosen, device=device,
                 resources=resources, options=options, references=references, progress=bar,
                 bootstrap=Bootstrap(
                     resamples=chosen.evaluate.resamples, confidence=chosen.evaluate.confidence, seed=chosen.seed
@@ -171,7 +184,8 @@ def _table(found: RunResult, params: Params) -> None:
         + (f"{task.public} are public" if not params.further.asked else f"in all {found.row.spent.text()}")
     )
     if params.further.asked:
-        told = ", ".join(f"{name} {value}" for name, value in params.further.facts().items())
+        facts = params.further.facts()
+        told = ", ".join(f"{name} {value}" for name, value in facts.items() if name != "link_options")
         console.note(f"{told}: in every row but the ceiling, which has what is true; no true label chooses anything")
 
 
