@@ -95,6 +95,7 @@ class Project:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
+        self._kept = folder.with_name(f"{folder.name}-kept")
 
     def run(self, *command: str, code: int = 0) -> str:
         done = subprocess.run(
@@ -135,12 +136,14 @@ class Project:
         found = sorted((self.folder / "data").glob("*/synthetic/*/*.parquet"))
         return {str(path.relative_to(self.folder)): (path.stat().st_mtime_ns, path.stat().st_size) for path in found}
 
+    def keep(self) -> None:
+        """Keep what is there beside the project, for `restore`."""
+        shutil.copytree(self.folder, self._kept, symlinks=True)
+
     def restore(self) -> None:
-        """Go back to what was committed."""
-        self.run("git", "checkout", "--quiet", "--", ".")
-        for left in (self.folder / "data").rglob("eps=3.*"):
-            left.unlink()
-        self.repro()
+        """Go back to what was kept."""
+        shutil.rmtree(self.folder)
+        shutil.copytree(self._kept, self.folder, symlinks=True)
 
     def forget(self) -> None:
         """Remove everything that a fresh clone does not have."""
@@ -155,6 +158,7 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Project:
     one.set()
     assert set(one.repro()) == EVERYTHING
     one.commit()
+    one.keep()
     return one
 
 
