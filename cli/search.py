@@ -16,7 +16,12 @@ from graphldp.cli.options import (
     Dataset,
     Device,
     Epsilon,
+    EpsilonLabels,
+    EpsilonLinks,
     Eta,
+    Labels,
+    LinkOption,
+    Links,
     MaxMemory,
     Method,
     Processes,
@@ -28,7 +33,7 @@ from graphldp.cli.options import (
 )
 from graphldp.cli.processes import joined, machine
 from graphldp.cli.run import fetch
-from graphldp.cli.settings import Search, Settings, axes, mechanism_of, parse, parts
+from graphldp.cli.settings import Search, Settings, axes, further_of, mechanism_of, parse, parts
 from graphldp.cli.train import ParamsFile, choose_params
 
 __all__ = ["register"]
@@ -62,6 +67,11 @@ def search(
     seed: Annotated[int | None, typer.Option("--seed", help="The root of all randomness.", min=0)] = None,
     model: Annotated[str | None, typer.Option("--model", help="The backbone; the method's own if left out.")] = None,
     settings: Settings = None,
+    labels: Labels = None,
+    epsilon_labels: EpsilonLabels = None,
+    links: Links = None,
+    epsilon_links: EpsilonLinks = None,
+    link_option: LinkOption = None,
     device: Device = "auto",
     batch_size: BatchSize = None,
     max_memory: MaxMemory = None,
@@ -87,6 +97,9 @@ def search(
             params, dataset, seed=seed, search_points=points, search_seeds=seeds, search_strategy=strategy,
             search_space=space, search_eta=eta, search_rungs=rungs, search=axes(search), epochs=epochs, model=model,
             task=task, split=split, seeds=finals, batch_size=batch_size,
+            further=further_of(
+                link_option, labels=labels, epsilon_labels=epsilon_labels, links=links, epsilon_links=epsilon_links
+            ),
         )  # fmt: skip
         resources = machine(max_memory, team, data)
         if resources.leads:

@@ -15,7 +15,8 @@ from graphldp.errors import ArtifactError, OptionError
 from graphldp.experiment.addresses import addressed, source_of
 from graphldp.experiment.conversation import Once, check_classes, conversation_of
 from graphldp.experiment.devices import device_for, nodes_hash, release_meta
-from graphldp.experiment.options import Settings
+from graphldp.experiment.options import Further, Settings
+from graphldp.experiment.told import Told, told_of
 from graphldp.graph import Graph
 from graphldp.ledger import epsilon_text
 from graphldp.randomness import SecureSource, Source
@@ -24,10 +25,10 @@ from graphldp.stages.artifacts import file_hash, read_meta
 from graphldp.stages.extras import Extras, read_levels, read_scores
 from graphldp.stages.graphs import graph_hash, read_graph
 from graphldp.stages.own import read_features, read_vocabulary
-from graphldp.stages.paths import answers_path, graph_dir, reports_path
+from graphldp.stages.paths import PUBLIC, answers_path, graph_dir, reports_path
 from graphldp.stages.reports import write_reports
 
-__all__ = ["addressed", "check_nodes", "perturb_file", "perturb_graph", "perturb_method", "source_of"]
+__all__ = ["addressed", "check_nodes", "forecast", "perturb_file", "perturb_graph", "perturb_method", "source_of"]
 
 Progress = Callable[[int, int, str], None]
 Say = Callable[[str], None]
@@ -37,6 +38,11 @@ def check_nodes(path: Path, meta: Mapping[str, Any], graph: Graph, remedy: str) 
     """Refuse an artifact whose reports are of other nodes than the graph has."""
     if meta["nodes_hash"] != nodes_hash(graph):
         raise ArtifactError(f"{path} holds reports of other nodes than the graph {graph.name} has; {remedy}")
+
+
+def forecast(dataset: str, further: Further, data: Path) -> str:
+    """Return how many links a data set's people will report, in words, before anybody is asked."""
+    return Told(graph=read_graph(graph_dir(data, dataset)), further=further, root=0).forecast()
 
 
 def perturb_graph(
@@ -49,15 +55,18 @@ def perturb_graph(
     root: int = 0,
     options: Mapping[str, Any] | None = None,
     extras: Extras | None = None,
+    further: Further = PUBLIC,
     output: Path | None = None,
     progress: Progress | None = None,
 ) -> Path:
-    """Perturb a data set's features once for each seed, and write the Reports artifact."""
+    """Perturb a data set's features once for each seed, with what people are asked for beside them, and write it."""
     folder = graph_dir(data, dataset)
-    asked = _once(read_graph(folder), mechanism, epsilon, Settings(seed=root), options or {}, extras or Extras())
-    path = output or reports_path(data, dataset, mechanism, asked.device.epsilon)
+    graph, settings = read_graph(folder), Settings(seed=root, further=further)
+    asked = _once(graph, mechanism, epsilon, settings, options or {}, extras or Extras())
+    path = output or answers_path(data, dataset, mechanism, asked.device.epsilon, further)
     _keep_real(path)
-    return write_answers(path, asked, graph_hash(folder), seeds, progress=progress)
+    whole = told_of(graph, settings).beside(asked)
+    return write_answers(path, whole, graph_hash(folder), seeds, progress=progress)
 
 
 def perturb_method(
@@ -87,7 +96,7 @@ def perturb_method(
     if recipe.asking is None:
         return perturb_graph(
             dataset, mechanism, epsilon, data=data, seeds=seeds, root=settings.seed, options=options, extras=extras,
-            output=output, progress=progress,
+            further=settings.further, output=output, progress=progress,
         )  # fmt: skip
     if extras.scores is not None or extras.scores_epsilon is not None:
         raise OptionError(f"--scores shares a budget out by feature, which featurerr does; {method} does not")
@@ -98,9 +107,10 @@ def perturb_method(
     asked = conversation_of(graph, recipe, mechanism, epsilon, settings, options, level)
     facts: dict[str, Any] = {"method": method, "name": recipe.cell_name(mechanism)}
     facts |= {"changes": dict(changes)} if changes else {}
-    path = output or answers_path(data, dataset, recipe.cell_name(mechanism), epsilon)
+    path = output or answers_path(data, dataset, recipe.cell_name(mechanism), epsilon, settings.further)
     _keep_real(path)
-    return write_answers(path, asked, graph_hash(folder), seeds, facts, progress)
+    whole = told_of(graph, settings).beside(asked)
+    return write_answers(path, whole, graph_hash(folder), seeds, facts, progress)
 
 
 def _once(

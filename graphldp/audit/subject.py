@@ -20,6 +20,7 @@ from graphldp.client import Randomiser, Reports, lookup, mechanism, names, proto
 from graphldp.client.directed import DirectedMechanism, first_round, second_round
 from graphldp.client.featurerr import FeatureResponse
 from graphldp.client.links import link_mechanism
+from graphldp.client.registry import NO_FEATURE
 from graphldp.client.sets import SetValued
 from graphldp.client.vote import Vote
 from graphldp.errors import OptionError, unknown_name
@@ -29,7 +30,7 @@ __all__ = ["FEW", "LEVELS", "Piece", "Setting", "Subject", "small_directed", "su
 
 Floats: TypeAlias = NDArray[np.float64]
 
-LEVELS = 5  # of a randomiser of privacy levels
+LEVELS = 5  # of a randomiser of privacy levels, or of labels
 CLASSES = 4  # of a vote
 FEW = 4  # dimensions of the records that every report about which can be counted
 _NOTHING = 1e-10  # the budget of a feature whose share is 0: its law is that of a number drawn without looking
@@ -107,7 +108,7 @@ class Subject:
         stated: the exact loss by the mechanism's own account.
         bits: size of a report.
         pieces: see `Piece`; empty for a report that can only be looked at as a whole.
-        device: the mechanism itself; None for a randomiser of levels.
+        device: the mechanism itself; None for a randomiser of levels or labels.
         personal: whether users have different budgets.
         answers: the subjects that it is made of, by what they are asked; empty for a single answer.
         everybody: whether everybody gives all of these answers, so that their losses add up, or just one of them.
@@ -140,8 +141,8 @@ def subject_of(name: str, epsilon: float, setting: Setting) -> Subject:
         return _QUESTIONS[name](epsilon, setting)
     if name not in names():
         raise unknown_name("mechanism", name, subject_names())
-    if lookup(name).kind == "level":
-        return _level_subject(name, epsilon, setting)
+    if lookup(name).kind in NO_FEATURE:
+        return _number_subject(name, epsilon, setting)
     return _device_subject(name, _protocol(name, epsilon, setting))
 
 
@@ -167,9 +168,10 @@ def _device_subject(name: str, device: Any) -> Subject:
     )
 
 
-def _level_subject(name: str, epsilon: float, setting: Setting) -> Subject:
+def _number_subject(name: str, epsilon: float, setting: Setting) -> Subject:
     if setting.ends != (-1.0, 1.0) or setting.options:
-        raise OptionError(f"{name} randomises privacy levels 1 to {LEVELS}: it takes no range and no options here")
+        what = {"level": "privacy levels", "label": "labels"}[lookup(name).kind]
+        raise OptionError(f"{name} randomises {what} 1 to {LEVELS}: it takes no range and no options here")
     base = mechanism(name, epsilon, 1, LEVELS)
 
     def perturb(levels: Floats, rng: UniformSource) -> Reports:

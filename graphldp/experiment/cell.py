@@ -21,6 +21,7 @@ from graphldp.experiment.parts import Part, final_scores, part_of, problem_of, t
 from graphldp.experiment.plan import Learner, Plan, Setup
 from graphldp.experiment.resources import Memo, Resources, Rows
 from graphldp.experiment.result import CellResult, Checkpoint
+from graphldp.experiment.told import Told, told_of
 from graphldp.graph import Graph
 from graphldp.learn import (
     Interrupted,
@@ -47,11 +48,14 @@ __all__ = ["learn_cell", "learn_majority", "search_cell"]
 Progress = Callable[[int, int, str], None]
 
 
-def learn_majority(graph: Graph, params: Settings) -> CellResult:
-    """Score on every final split what looks at neither features nor edges: the commonest class, the mean, chance."""
-    rows = []
+def learn_majority(graph: Graph, params: Settings, told: Told | None = None) -> CellResult:
+    """Score on every final split what looks at neither features nor edges: the commonest class, the mean, chance.
+
+    `told` are the answers to further questions, where they were given before; else people are asked.
+    """
+    rows, told = [], told or told_of(graph, params)
     for seed in range(params.seeds):
-        part = part_of(graph, params, seed)
+        part = part_of(graph, params, seed, told)
         row = _row("final", 0, seed, {}, part)
         for name, scores in zip(("validation", "test"), part.guess(), strict=True):
             row |= {f"{name}_{key}": value for key, value in scores.items()}
@@ -187,7 +191,7 @@ class _Cell:
         """Return the backbone and the loop's options."""
         return Options(
             model=setup.backbone,
-            task=task_of(self.params.train),
+            task=task_of(self.params.train, setup.channel),
             epochs=self.params.train.epochs,
             patience=setup.patience,
             batch_size=self.params.train.batch_size,
@@ -284,7 +288,7 @@ class _Cell:
             scale, estimate = unit_scale(estimate, part.seen), centred(estimate)
         if calibration is None:
             return plain_inputs(estimate, scale)
-        return part.filtered(self.graph, estimate, calibration, scale)
+        return part.filtered(self.plan.told.sample, estimate, calibration, scale)
 
     @property
     def unit(self) -> bool:
@@ -306,7 +310,8 @@ class _Cell:
             part = self.part(seed)
             estimate = self.estimate(setup, seed) if setup.evidence.reads else None
             root = seed_of(self.params.seed, "evidence", self.graph.name, seed)
-            setting = Setting.of(part.graph, estimate, setup.device, part.labelled, root, part.seen)
+            chances = self.plan.told.chances
+            setting = Setting.of(part.graph, estimate, setup.device, part.labelled, root, part.seen, chances)
             self.matrices[key] = setup.evidence.matrix(setting)
         return self.matrices[key]
 
@@ -322,7 +327,7 @@ class _Cell:
     def part(self, seed: int) -> Part:
         """Return what a seed's runs are trained on, selected by and tested on; made once."""
         if seed not in self.parts:
-            self.parts[seed] = part_of(self.graph, self.params, seed)
+            self.parts[seed] = part_of(self.graph, self.params, seed, self.plan.told)
         return self.parts[seed]
 
     @property
@@ -425,6 +430,8 @@ class _Cell:
             "device": resolve_device(self.device).type,
             "max_memory": self.resources.max_memory,
         }
+        if self.plan.told.replaces:  # what nobody is told of features knows what people say beside them
+            facts["told"] = self.plan.told.facts()
         return json.dumps(facts, sort_keys=True)
 
     @property
