@@ -15,7 +15,10 @@ from graphldp.cli.options import (
     Data,
     Dataset,
     EpsilonLabels,
+    EpsilonLinks,
     Labels,
+    LinkOption,
+    Links,
     Method,
     OneEpsilon,
     ParquetOut,
@@ -56,6 +59,9 @@ def denoise(
     settings: Settings = None,
     labels: Labels = None,
     epsilon_labels: EpsilonLabels = None,
+    links: Links = None,
+    epsilon_links: EpsilonLinks = None,
+    link_option: LinkOption = None,
     grid: Grid = None,
     data: Data = DATA,
     params: Annotated[Path, typer.Option("--params", help="Where the searched depths stand.")] = Path("params.yaml"),
@@ -95,7 +101,9 @@ def denoise(
     with console.progress("denoise", None, "seeds") as bar:
         path = stage.denoise(
             dataset, method, mechanism, epsilon, data=data, steps=steps, changes=changes, reports=reports,
-            further=further_of(labels=labels, epsilon_labels=epsilon_labels), output=output, progress=bar,
+            further=further_of(
+                link_option, labels=labels, epsilon_labels=epsilon_labels, links=links, epsilon_links=epsilon_links
+            ), output=output, progress=bar,
         )  # fmt: skip
     if materialize is not None:
         stage.materialize(path, data=data, steps=depths[0], seed=seed, output=materialize, max_memory=max_memory * 1e9)

@@ -86,6 +86,12 @@ def _mechanisms() -> Iterable[str]:
     return names()
 
 
+def _link_mechanisms() -> tuple[str, ...]:
+    from graphldp.client.links import link_names
+
+    return tuple(link_names())
+
+
 def _methods() -> Iterable[str]:
     from graphldp.methods import names
 
@@ -189,6 +195,33 @@ EpsilonLabels: TypeAlias = Annotated[
     typer.Option(
         "--epsilon-labels",
         help="With --labels: the privacy budget of a label, beside that of --epsilon.",
+        show_default=False,
+    ),
+]
+Links: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        "--links",
+        help="How people report to whom they are linked: rr, blink, dprr or laplace-bits. Left out, links are public.",
+        autocompletion=_complete(_link_mechanisms),
+        show_default=False,
+    ),
+]
+EpsilonLinks: TypeAlias = Annotated[
+    float | None,
+    typer.Option(
+        "--epsilon-links",
+        help="With --links: the privacy budget of one bit of a person's list of neighbours, beside that of --epsilon.",
+        show_default=False,
+    ),
+]
+LinkOption: TypeAlias = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--link-option",
+        help="With --links: report=both, estimator=hard, most=1e8 (reported links at most), or the mechanism's own. "
+        "May be given several times.",
+        metavar="KEY=VALUE",
         show_default=False,
     ),
 ]

@@ -15,8 +15,11 @@ from graphldp.cli.options import (
     Data,
     Dimensions,
     EpsilonLabels,
+    EpsilonLinks,
     FeaturesFile,
     Labels,
+    LinkOption,
+    Links,
     Mechanism,
     OneEpsilon,
     ParquetOut,
@@ -106,6 +109,9 @@ def perturb(
     ] = None,
     labels: Labels = None,
     epsilon_labels: EpsilonLabels = None,
+    links: Links = None,
+    epsilon_links: EpsilonLinks = None,
+    link_option: LinkOption = None,
     params: Annotated[
         Path,
         typer.Option("--params", help="With --method: where the seeds and the split stand; defaults if there is none."),
@@ -147,7 +153,9 @@ def perturb(
     if method is None and changes:
         raise OptionError(f"method.{next(iter(changes))} changes a method: name it with --method")
     extras = Extras(levels=levels, scores=scores, scores_epsilon=scores_epsilon)
-    further = further_of(labels=labels, epsilon_labels=epsilon_labels)
+    further = further_of(
+        link_option, labels=labels, epsilon_labels=epsilon_labels, links=links, epsilon_links=epsilon_links
+    )
     said: list[str] = []
     if dataset is not None:
         own = {"--low": low, "--high": high, "--name": name, "--features-file": features_file}
@@ -157,6 +165,8 @@ def perturb(
         if secure:
             raise OptionError("--secure goes with --input: a public data set has nobody to protect")
         chosen = replace(_settings(params if method else None, dataset, seeds, search_seeds, seed), further=further)
+        if further.private_links:
+            console.note(stage.forecast(dataset, further, data))
         with console.progress("perturb", len(chosen.draws), "seeds") as bar:
             if method is None:
                 path = stage.perturb_graph(
@@ -172,7 +182,7 @@ def perturb(
         assert features is not None
         if further.asked:
             raise OptionError(
-                "--labels goes with --dataset: a file of features has no labels in it; leave --labels out"
+                "--labels and --links go with --dataset: a file of features holds neither; leave them out"
             )
         if method is not None:
             raise OptionError(

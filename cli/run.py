@@ -18,8 +18,11 @@ from graphldp.cli.options import (
     Device,
     Epsilon,
     EpsilonLabels,
+    EpsilonLinks,
     Eta,
     Labels,
+    LinkOption,
+    Links,
     MaxMemory,
     Method,
     Processes,
@@ -65,6 +68,9 @@ def run(
     labels: Labels = None,
     epsilon_labels: EpsilonLabels = None,
     protocol: ProtocolName = None,
+    links: Links = None,
+    epsilon_links: EpsilonLinks = None,
+    link_option: LinkOption = None,
     references: Annotated[
         bool, typer.Option("--references/--no-references", help="Also train the floor and the ceiling.")
     ] = True,
@@ -84,6 +90,7 @@ def run(
     from graphldp import methods
     from graphldp.evaluation import Bootstrap
     from graphldp.experiment.running import run_rows
+    from graphldp.experiment.told import told_of
     from graphldp.stages.graphs import read_graph
     from graphldp.stages.paths import graph_dir
 
@@ -96,16 +103,22 @@ def run(
             search_strategy=search_strategy, search_space=search_space, search_eta=eta, search_rungs=rungs,
             search=axes_of, protocol=under,
             epochs=epochs, batch_size=batch_size, model=model, task=task, split=split,
-            further=further_of(labels=labels, epsilon_labels=epsilon_labels),
+            further=further_of(
+                link_option, labels=labels, epsilon_labels=epsilon_labels, links=links, epsilon_links=epsilon_links
+            ),
         )  # fmt: skip
         resources = machine(max_memory, team, data)
         if resources.leads:
             fetch(dataset, data)
         resources.meet()
         recipe = methods.method(method).but(changes)
+        graph = read_graph(graph_dir(data, dataset))
+        said = told_of(graph, chosen, recipe).forecast()
+        if resources.leads and said:
+            console.note(said)
         with console.progress(f"run {dataset} {method}", None, "epochs") as bar:
             found = run_rows(
-                read_graph(graph_dir(data, dataset)), recipe, recipe.choose(mechanism), epsilon, chosen, device=device,
+                graph, recipe, recipe.choose(mechanism), epsilon, chosen, device=device,
                 resources=resources, options=options, references=references, progress=bar,
                 bootstrap=Bootstrap(
                     resamples=chosen.evaluate.resamples, confidence=chosen.evaluate.confidence, seed=chosen.seed
@@ -174,7 +187,8 @@ def _table(found: RunResult, params: Params) -> None:
         + (f"{task.public} are public" if not params.further.asked else f"in all {found.row.spent.text()}")
     )
     if params.further.asked:
-        told = ", ".join(f"{name} {value}" for name, value in params.further.facts().items())
+        facts = params.further.facts()
+        told = ", ".join(f"{name} {value}" for name, value in facts.items() if name != "link_options")
         console.note(f"{told}: in every row but the ceiling, which has what is true; no true label chooses anything")
 
 

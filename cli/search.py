@@ -17,8 +17,11 @@ from graphldp.cli.options import (
     Device,
     Epsilon,
     EpsilonLabels,
+    EpsilonLinks,
     Eta,
     Labels,
+    LinkOption,
+    Links,
     MaxMemory,
     Method,
     ParquetOut,
@@ -69,6 +72,9 @@ def search(
     labels: Labels = None,
     epsilon_labels: EpsilonLabels = None,
     protocol: ProtocolName = None,
+    links: Links = None,
+    epsilon_links: EpsilonLinks = None,
+    link_option: LinkOption = None,
     device: Device = "auto",
     batch_size: BatchSize = None,
     max_memory: MaxMemory = None,
@@ -95,7 +101,9 @@ def search(
             params, dataset, seed=seed, search_points=points, search_seeds=seeds, search_strategy=strategy,
             search_space=space, search_eta=eta, search_rungs=rungs, search=axes_of, protocol=under, epochs=epochs,
             model=model, task=task, split=split, seeds=finals, batch_size=batch_size,
-            further=further_of(labels=labels, epsilon_labels=epsilon_labels),
+            further=further_of(
+                link_option, labels=labels, epsilon_labels=epsilon_labels, links=links, epsilon_links=epsilon_links
+            ),
         )  # fmt: skip
         resources = machine(max_memory, team, data)
         if resources.leads:

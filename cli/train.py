@@ -18,9 +18,12 @@ from graphldp.cli.options import (
     Dataset,
     Device,
     EpsilonLabels,
+    EpsilonLinks,
     Eta,
     Jobs,
     Labels,
+    LinkOption,
+    Links,
     MaxMemory,
     Method,
     ParquetOut,
@@ -152,6 +155,9 @@ def train(
     ] = None,
     labels: Labels = None,
     epsilon_labels: EpsilonLabels = None,
+    links: Links = None,
+    epsilon_links: EpsilonLinks = None,
+    link_option: LinkOption = None,
     device: Device = "auto",
     batch_size: BatchSize = None,
     max_memory: MaxMemory = None,
@@ -212,7 +218,9 @@ def train(
             search_strategy=search_strategy, search_space=search_space, search_eta=eta, search_rungs=rungs,
             search=axes(search),
             epochs=epochs, hidden=hidden, patience=patience, batch_size=batch_size, model=model, task=task,
-            split=split, further=further_of(labels=labels, epsilon_labels=epsilon_labels),
+            split=split, further=further_of(
+                link_option, labels=labels, epsilon_labels=epsilon_labels, links=links, epsilon_links=epsilon_links
+            ),
         )  # fmt: skip
         recipe = methods.method(method)
         if search and recipe.model:

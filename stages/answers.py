@@ -104,7 +104,8 @@ def _beside(further: Further) -> str:
 def further_in(meta: Mapping[str, Any]) -> Further:
     """Return which further questions an artifact's answers are to."""
     facts: dict[str, Any] = dict(meta.get("further", {}))
-    return Further(**facts)
+    links = tuple(facts.pop("link_options", {}).items())
+    return Further(**facts, link_options=links)
 
 
 def conversation_in(meta: Mapping[str, Any], graph: Graph, recipe: Method) -> Conversation:
@@ -175,7 +176,7 @@ def _facts(question: Question, meta: Mapping[str, Any]) -> dict[str, Any]:
     own = dict(question.answers.meta)
     if "question" not in own:
         own = {key: value for key, value in own.items() if key not in _OWN or plain(value) != plain(meta[key])}
-    every = len(question.features) == meta["dimensions"]
+    every = question.name in FURTHER or len(question.features) == meta["dimensions"]
     return own if every else {**own, "features": question.features.tolist()}
 
 
@@ -255,7 +256,8 @@ class AnswersFile(SeedFile):
         )
 
     def _question(self, name: str, facts: dict[str, Any], part: pa.Table) -> Question:
-        features = np.asarray(facts.pop("features", range(self.meta["dimensions"])), dtype=np.int64)
+        others = self.meta["nodes"] if name in FURTHER else self.meta["dimensions"]
+        features = np.asarray(facts.pop("features", range(others)), dtype=np.int64)
         meta = facts if "question" in facts else {**{key: self.meta[key] for key in _OWN}, **facts}
         index = None
         if not part["index"].null_count:

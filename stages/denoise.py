@@ -14,6 +14,7 @@ from graphldp import __version__, methods
 from graphldp.errors import OptionError
 from graphldp.experiment.estimates import calibration_of
 from graphldp.experiment.options import Further
+from graphldp.experiment.told import Told
 from graphldp.ledger import epsilon_text
 from graphldp.server import Estimate, Filtered
 from graphldp.stages.answers import check_asked, conversation_in, open_answers
@@ -69,7 +70,8 @@ def denoise(
     graph = read_graph(graph_dir(data, dataset), features=False)
     check_graph(source.path, source.meta, graph, data, f"make it again with `{source.make}`")
     asked, tried = conversation_in(source.meta, graph, recipe), recipe.steps(tuple(steps))
-    filters = [calibration_of(recipe, k, asked.device, graph) for k in tried]
+    told = Told(graph=graph, further=further, root=0, listen=source.told, linked=not recipe.alone)
+    filters = [calibration_of(recipe, k, asked.device, told.sample, whole=not told.private_links) for k in tried]
     meta: dict[str, Any] = {
         "kind": "calibrated",
         "method": method,

@@ -298,7 +298,7 @@ def _learner(runs: _Runs) -> str:
 def _told(floor: _Runs) -> str:
     """Return what a table's people are asked for beside features, in words; empty where it is public."""
     facts = further_in(floor.meta)
-    ways = [(name, value) for name, value in facts.facts().items() if not name.startswith("epsilon_")]
+    ways = [(name, value) for name, value in facts.facts().items() if f"epsilon_{name}" in facts.budgets()]
     found = [
         f"{name} are reported by {how} at epsilon {number(facts.budgets()[f'epsilon_{name}'])}" for name, how in ways
     ]

@@ -51,6 +51,7 @@ Axes: TypeAlias = tuple[tuple[str, Any], ...]
 # alike: its floor and ceiling are measured anew for each value. The others change a private method and leave both as
 # they are.
 _SHARED = ("train", "data")
+_TOLD = ("labels", "links")  # what people may be asked for beside features
 _OWN = ("method", "search", "mechanism")
 _SCALAR = int | float | str | bool
 _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -154,6 +155,7 @@ class Params(Settings):
         datasets, epsilons: each row stands for each of them.
         labels, epsilon_labels: how labels are reported (`krr`), and the budgets of a label: a table for each of them,
             in which the ceiling alone has true labels. Left out, labels are public.
+        links, epsilon_links, link_options: the same for links (`blink`), with how they are reported and estimated.
         rows: the rows of the table, beside its floor, its ceiling and the commonest class.
         vary: the axes: a value's place (`train.train_fraction`, `method.rho`, `search.steps`, `data.structure`, or an
             option of the mechanism) and the values to try. Several axes are tried in every combination.
@@ -170,6 +172,9 @@ class Params(Settings):
     epsilons: tuple[float, ...] = (1.0,)
     labels: str = ""
     epsilon_labels: tuple[float, ...] = ()
+    links: str = ""
+    epsilon_links: tuple[float, ...] = ()
+    link_options: Mapping[str, Any] = field(default_factory=dict)
     rows: tuple[RowParams, ...] = ()
     vary: Mapping[str, Any] = field(default_factory=dict)
     overrides: Mapping[str, Any] = field(default_factory=dict)
@@ -192,13 +197,14 @@ class Params(Settings):
     @property
     def asked(self) -> dict[str, tuple[float, ...]]:
         """The budgets of what people are asked for beside features: an axis that all rows of a table share."""
-        return {"epsilon_labels": self.epsilon_labels} if self.labels else {}
+        names = [f"epsilon_{name}" for name in _TOLD if getattr(self, name)]
+        return {name: getattr(self, name) for name in names}
 
     def further_at(self, setting: Axes) -> Further:
         """Return what people are asked for beside features in a table."""
         budgets = {name: value for name, value in setting if name in self.asked}
         ways = {name: getattr(self, name) for name in (budget.removeprefix("epsilon_") for budget in budgets)}
-        return Further(**ways, **budgets)
+        return Further(**ways, **budgets, link_options=tuple(self.link_options.items()) if self.links else ())
 
     def _cells(self) -> Iterator[Cell]:
         shared = _product({**self.asked, **{name: v for name, v in self.vary.items() if _part(name) in _SHARED}})
@@ -317,7 +323,7 @@ def load(path: Path) -> Params:
         if isinstance(raw, Mapping) and "name" in raw:
             raise OptionError("name: a grid's name is its file's; leave it out")
         if isinstance(raw, Mapping) and "further" in raw:
-            raise OptionError("unknown key 'further': say labels and epsilon_labels")
+            raise OptionError("unknown key 'further': say labels and epsilon_labels, links and epsilon_links")
         params: Params = build(Params, raw)
         params = dataclasses.replace(
             params,
@@ -456,6 +462,9 @@ _GRID = (
     "epsilons",
     "labels",
     "epsilon_labels",
+    "links",
+    "epsilon_links",
+    "link_options",
     "rows",
     "vary",
     "overrides",
@@ -476,14 +485,18 @@ def check(params: Params) -> None:
         values = getattr(params, name)
         if len(set(values)) < len(values):
             raise OptionError(f"{name} must be distinct, got {list(values)}")
-    if params.labels and not params.epsilon_labels:
-        raise OptionError("epsilon_labels must be a list of at least one budget of a label, got none")
-    if params.epsilon_labels and not params.labels:
-        raise OptionError("epsilon_labels are budgets of private labels: say with labels how they are reported (krr)")
-    if len(set(params.epsilon_labels)) < len(params.epsilon_labels):
-        raise OptionError(f"epsilon_labels must be distinct, got {list(params.epsilon_labels)}")
-    for budget in params.epsilon_labels:
-        Further(labels=params.labels, epsilon_labels=budget)
+    for name in _TOLD:
+        how, budgets = getattr(params, name), getattr(params, f"epsilon_{name}")
+        if how and not budgets:
+            raise OptionError(f"epsilon_{name} must be a list of at least one budget, got none")
+        if budgets and not how:
+            raise OptionError(f"epsilon_{name} are budgets of private {name}: say with {name} how they are reported")
+        if len(set(budgets)) < len(budgets):
+            raise OptionError(f"epsilon_{name} must be distinct, got {list(budgets)}")
+    if params.link_options and not params.links:
+        raise OptionError("link_options are of private links: say with links how they are reported")
+    for _, setting in _product_of(params):
+        params.further_at(setting)
     bad = [epsilon for epsilon in params.epsilons if not 0 < epsilon < math.inf]
     if bad:
         raise OptionError(f"epsilons must be finite and > 0, got {bad[0]}; floor and ceiling have 0 and inf")
@@ -499,6 +512,11 @@ def check(params: Params) -> None:
         from graphldp.experiment.space import check_grids
 
         check_grids({row.name: _searched(params, row).grid(_search_of(params, row)) for row in every})
+
+
+def _product_of(params: Params) -> list[tuple[int, Axes]]:
+    """Return every place on the axes of what people are asked for beside features."""
+    return list(enumerate(_product(params.asked)))
 
 
 def check_numbers(params: Params) -> None:

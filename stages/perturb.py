@@ -16,7 +16,7 @@ from graphldp.experiment.addresses import addressed, source_of
 from graphldp.experiment.conversation import Once, check_classes, conversation_of
 from graphldp.experiment.devices import device_for, release_meta
 from graphldp.experiment.options import Further, Settings
-from graphldp.experiment.told import told_of
+from graphldp.experiment.told import Told, told_of
 from graphldp.graph import Graph
 from graphldp.ledger import epsilon_text
 from graphldp.randomness import SecureSource, Source
@@ -29,10 +29,15 @@ from graphldp.stages.own import read_features, read_vocabulary
 from graphldp.stages.paths import NAME, PUBLIC, answers_path, graph_dir, reports_path, stored_graphs
 from graphldp.stages.reports import write_reports
 
-__all__ = ["addressed", "perturb_file", "perturb_graph", "perturb_method", "source_of"]
+__all__ = ["addressed", "forecast", "perturb_file", "perturb_graph", "perturb_method", "source_of"]
 
 Progress = Callable[[int, int, str], None]
 Say = Callable[[str], None]
+
+
+def forecast(dataset: str, further: Further, data: Path) -> str:
+    """Return how many links a data set's people will report, in words, before anybody is asked."""
+    return Told(graph=read_graph(graph_dir(data, dataset)), further=further, root=0).forecast()
 
 
 def perturb_graph(

@@ -52,11 +52,19 @@ class _Artifact(ABC):
         """What people have told beside their features."""
         further = further_in(self.file.meta)
         file = self.answers if self.answers is not None else self.file
+        linked = not self.recipe.alone
         if not further.asked or not isinstance(file, AnswersFile):
-            return Told(graph=self.graph, further=further, root=self.params.seed)
+            return Told(graph=self.graph, further=further, root=self.params.seed, linked=linked)
         made = self.made and file.meta["random"]["reproducible"]
         source = "" if made else str(file_hash(file.path))
-        return Told(graph=self.graph, further=further, root=self.params.seed, listen=file.told, source=source)
+        return Told(
+            graph=self.graph,
+            further=further,
+            root=self.params.seed,
+            listen=file.told,
+            source=source,
+            linked=linked,
+        )
 
     @property
     def recipe(self) -> Method:
@@ -134,7 +142,8 @@ class _Artifact(ABC):
         return self.recipe.asking_options()
 
     def _calibration(self, recipe: Method, steps: int, *, changed: bool) -> Calibration:
-        return calibration_of(recipe, steps, self._device, self.graph, whole=self.params.train.split != INDUCTIVE)
+        whole = self.params.train.split != INDUCTIVE and not self.told.private_links
+        return calibration_of(recipe, steps, self._device, self.told.sample, whole=whole)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -118,7 +118,7 @@ class Row:
             return "features, unprotected"
         if self.role != "private" and not self.ledger.spends:
             return "nothing"
-        return self.ledger.of_unit("user").text().removeprefix("total epsilon per user: ")
+        return self.ledger.text().replace("total epsilon ", "").removeprefix("per user: ")
 
     @property
     def total(self) -> Spend:

@@ -100,6 +100,10 @@ def train(
             f"method {method!r} chooses among {', '.join(recipe.learners)}; to keep a model, train one of them, or "
             "leave --save-model out"
         )
+    if models is not None and params.further.private_links:
+        raise OptionError(
+            "a kept model predicts over a public graph, and links are private here; leave --save-model out"
+        )
     if models is not None and stored.recipe.evidence:
         raise OptionError(
             f"method {method!r} learns from evidence that is made of the training labels or the whole graph, so its "

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from graphldp.client import Randomiser, Reports, lookup, mechanism, names, protocol
 from graphldp.client.directed import DirectedMechanism, first_round, second_round
 from graphldp.client.featurerr import FeatureResponse
+from graphldp.client.links import link_mechanism
 from graphldp.client.registry import NO_FEATURE
 from graphldp.client.sets import SetValued
 from graphldp.client.vote import Vote
@@ -288,7 +289,29 @@ def _together(name: str, epsilon: float, answers: tuple[tuple[str, Subject], ...
     )
 
 
+def _links_subject(name: str, epsilon: float, setting: Setting) -> Subject:
+    """Links of one person to as many others as there are dimensions: a list with a bit for each."""
+    options = dict(setting.options)
+    device = link_mechanism(name, epsilon, setting.dimensions + 1, options.pop("report", "lower"), **options)
+    return Subject(
+        name=f"links-{name}",
+        epsilon=device.claim.epsilon,
+        delta=0.0,
+        keeps=device.claim.keeps,
+        reason=device.claim.reason,
+        dimensions=setting.dimensions,
+        m=setting.dimensions,
+        stated=device.privacy_loss(),
+        bits=device.report_bits(),
+        pieces=(),
+        device=device,
+    )
+
+
 _QUESTIONS: dict[str, Callable[[float, Setting], Subject]] = {
+    "links-blink": partial(_links_subject, "blink"),
+    "links-dprr": partial(_links_subject, "dprr"),
+    "links-rr": partial(_links_subject, "rr"),
     "rounds": _rounds_subject,
     "survey": _survey_subject,
     "vote": _vote_subject,

@@ -265,6 +265,10 @@ class LinkMechanism(ABC):
     def expected_links(self, links: int = 0) -> float:
         """Return how many links are reported on average by everybody, of a graph with so many."""
 
+    def report_bits(self) -> float:
+        """Return how many bits a report of the longest list takes, at most: one for each of its bits."""
+        return float(self.nodes - 1)
+
     @abstractmethod
     def perturb(self, neighbours: Neighbours, rng: UniformSource, *, most: float = MOST_LINKS) -> LinkReports:
         """Return one report for each owner of a list.
@@ -367,6 +371,13 @@ class WithDegree(LinkMechanism):
     def bit_epsilon(self) -> float:
         """What is left for the bits."""
         return self.epsilon - self.degree_epsilon
+
+    def report_bits(self) -> float:
+        """Return how many bits a report of the longest list takes, at most, and its degree on average."""
+        r = float(np.exp(-self.degree_epsilon))
+        odds = -np.expm1(-self.degree_epsilon) / (1 + r)
+        spread = 2 * r / (-np.expm1(-self.degree_epsilon) * (1 + r))  # mean size of the noise
+        return float(self.nodes - 1 - np.log2(odds) + spread * self.degree_epsilon / np.log(2))
 
     def degree_loss(self) -> float:
         """Return the exact loss of the noisy degree: a bit moves the degree by 1, and that its log law by its rate."""

@@ -62,6 +62,10 @@ class LaplaceBits(LinkMechanism):
         """Return how many numbers are sent by everybody: one for each bit."""
         return float(self.bits)
 
+    def report_bits(self) -> float:
+        """Return how many bits a report on everybody else takes: the logarithm of the grid's points for each."""
+        return float((self.nodes - 1) * np.log2(self.noise.outputs))
+
     def perturb(self, neighbours: Neighbours, rng: UniformSource, *, most: float = MOST_LINKS) -> LinkReports:
         """Return one report for each owner of a list."""
         owners = np.asarray(neighbours.owners, dtype=np.int64)

@@ -289,7 +289,7 @@ class _Cell:
             scale, estimate = unit_scale(estimate, part.seen), centred(estimate)
         if calibration is None:
             return plain_inputs(estimate, scale)
-        return part.filtered(self.graph, estimate, calibration, scale)
+        return part.filtered(self.plan.told.sample, estimate, calibration, scale)
 
     @property
     def unit(self) -> bool:
@@ -435,7 +435,7 @@ class _Cell:
             "device": resolve_device(self.device).type,
             "max_memory": self.resources.max_memory,
         }
-        if self.plan.told.asked:  # what nobody is told of features knows what people say beside them
+        if self.plan.told.replaces:  # what nobody is told of features knows what people say beside them
             facts["told"] = self.plan.told.facts()
         return json.dumps(facts, sort_keys=True)
 

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
+from graphldp.client.links import link_names
 from graphldp.errors import OptionError, unknown_name
 from graphldp.measures import canonical_task
 
@@ -120,15 +121,27 @@ class Further:
     Attributes:
         labels: how labels are reported (`krr`); empty where they are public.
         epsilon_labels: the budget of a label; infinite where it is public.
+        links: how people report to whom they are linked (`rr`, `blink`, ...); empty where links are public.
+        epsilon_links: the budget of one bit of a person's list of neighbours; infinite where it is public.
+        link_options: further options of how links are reported and estimated, as pairs: `report` (`lower` or `both`),
+            `estimator`, `most` (reported links at most) and the mechanism's own.
     """
 
     labels: str = ""
     epsilon_labels: float = math.inf
+    links: str = ""
+    epsilon_links: float = math.inf
+    link_options: tuple[tuple[str, Any], ...] = ()
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "link_options", tuple(sorted(dict(self.link_options).items())))
         if self.labels and self.labels not in LABEL_MECHANISMS:
             raise unknown_name("labels", self.labels, LABEL_MECHANISMS)
-        for name, what in (("labels", self.labels),):
+        if self.links and self.links not in link_names():
+            raise unknown_name("links", self.links, link_names())
+        if self.link_options and not self.links:
+            raise OptionError("link_options are of private links: say with links how they are reported")
+        for name, what in (("labels", self.labels), ("links", self.links)):
             budget = getattr(self, f"epsilon_{name}")
             if not what and budget < math.inf:
                 raise OptionError(
@@ -143,20 +156,38 @@ class Further:
         return bool(self.labels) and self.epsilon_labels < math.inf
 
     @property
+    def private_links(self) -> bool:
+        """Whether people are asked for their links."""
+        return bool(self.links) and self.epsilon_links < math.inf
+
+    @property
     def asked(self) -> bool:
         """Whether people are asked for anything beside their features."""
-        return self.private_labels
+        return self.private_labels or self.private_links
 
     def facts(self) -> dict[str, Any]:
         """Return what is asked, in the words in which it is written everywhere."""
-        return {"labels": self.labels, "epsilon_labels": float(self.epsilon_labels)} if self.private_labels else {}
+        out: dict[str, Any] = {}
+        if self.private_labels:
+            out |= {"labels": self.labels, "epsilon_labels": float(self.epsilon_labels)}
+        if self.private_links:
+            out |= {"links": self.links, "epsilon_links": float(self.epsilon_links)}
+            out |= {"link_options": dict(self.link_options)} if self.link_options else {}
+        return out
+
+    def without_links(self) -> Further:
+        """Return the same with nobody asked for links."""
+        return replace(self, links="", epsilon_links=math.inf, link_options=())
 
     def command(self) -> str:
         """Return the options of a command that ask the same; empty where nothing is asked."""
-        return "".join(
+        facts = self.facts()
+        further = facts.pop("link_options", {})
+        out = "".join(
             f" --{name.replace('_', '-')} {value if isinstance(value, str) else f'{value:.12g}'}"
-            for name, value in self.facts().items()
+            for name, value in facts.items()
         )
+        return out + "".join(f" --link-option {name}={value}" for name, value in further.items())
 
     def budgets(self) -> dict[str, float]:
         """Return the budget of each further question, by the name under which it is written."""
@@ -251,6 +282,10 @@ def check_settings(settings: Settings) -> None:
             raise unknown_name(name, word, words)
     if settings.further.private_labels and train.task in ("link-prediction", "regression"):
         raise OptionError(f"task {train.task!r} learns no labels, so there are none to ask for; leave labels out")
+    if settings.further.private_links and train.task == "link-prediction":
+        raise OptionError(
+            "task 'link-prediction' learns from people's links as they are, so they cannot be private; leave links out"
+        )
     if train.split == INDUCTIVE and train.task == "link-prediction":
         raise OptionError(
             "train.split inductive is for tasks of nodes: link prediction splits edges, between nodes that are all seen"

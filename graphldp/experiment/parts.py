@@ -316,8 +316,7 @@ def part_of(graph: Graph, params: Settings, seed: int, told: Told | None = None)
     `told` is what the server has in the place of the people's own graph, where they are asked for anything of it.
     """
     name = measures_of(params.train.task).task
-    private = told is not None and told.asked
-    known = told.known(seed) if told is not None and private else graph
+    known = graph if told is None else told.known(seed)
     if name == "link-prediction":
         edges = edge_split(graph.edges, graph.nodes, generator(params.seed, "edges", graph.name, seed))
         return LinkPart(task=name, graph=edges.graph(graph), edges=edges)

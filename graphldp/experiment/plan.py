@@ -322,7 +322,7 @@ def _plan(
 def backbone_of(recipe: Method, train: TrainParams, options: Mapping[str, Any] | None = None) -> Backbone:
     """Return the method's backbone, or the one that the parameters or the options ask for."""
     given = dict(options or {})
-    name = str(given.pop("model", "") or train.model or recipe.model)
+    name = recipe.model if recipe.alone else str(given.pop("model", "") or train.model or recipe.model)
     known = {field.name for field in fields(type(model(name)))}  # type: ignore[arg-type]
     asked = (("hidden", train.hidden), *([("activation", train.activation)] if train.activation else []))
     common = {key: value for key, value in asked if key in known}
@@ -384,7 +384,7 @@ class Devices:
     @property
     def told(self) -> Told:
         """What people tell beside their features."""
-        return told_of(self.graph, self.params)
+        return told_of(self.graph, self.params, self.recipe)
 
     def setup(self, options: Mapping[str, Any]) -> Setup:
         """Return what a point's options mean; everything that can be wrong with them is checked."""
@@ -393,11 +393,13 @@ class Devices:
         given = {**self.options, **own}
         recipe = self.recipe.but(changes)
         conversation = conversation_of(graph, recipe, self.mechanism, self.epsilon, params, given)
-        channel = channel_of(self.told, **drop_of(training))
+        told = self.told
+        channel = channel_of(told, **drop_of(training))
 
         @cache
         def calibration(steps: int) -> Calibration:
-            return calibration_of(recipe, steps, conversation.device, graph, whole=params.train.split != INDUCTIVE)
+            whole = params.train.split != INDUCTIVE and not told.private_links
+            return calibration_of(recipe, steps, conversation.device, told.sample, whole=whole)
 
         # What comes before the filter is the same at every depth.
         first = calibration(recipe.steps(params.search.steps)[0])
@@ -423,7 +425,7 @@ class Devices:
             calibration=calibration,
             backbone=backbone_of(recipe, params.train, training),
             patience=patience,
-            meta=self.told.beside(conversation).meta,
+            meta=told.beside(conversation).meta,
             evidence=evidence_of(recipe, calibration, recipe.steps(params.search.steps)[0]),
             channel=channel,
         )

@@ -239,7 +239,8 @@ def run(
         low: the declared public lower bound of the features of a graph that has none.
         high: the declared public upper bound of them.
         progress: is told (done, total, text).
-        options: what is asked beside features (`labels="krr"`, `epsilon_labels=1`), and options of the mechanism
+        options: what is asked beside features (`labels="krr"`, `epsilon_labels=1`,
+            `links="blink"`, `epsilon_links=4`, `link_options={"report": "both"}`), and options of the mechanism
             (`m=4`), the method (`rho=0.5`), the training (`hidden=32`, `epochs=100`) or the
             search (`points=4`, `dropout=[0.25, 0.5]`).
     """
@@ -288,7 +289,8 @@ def settings_of(
                 f"option of {recipe.name} with {mechanism}", key, {*option_names(mechanism), *trains, *searches, *asks}
             )
     search = SearchParams(seeds=search_seeds, **parts["search"])
-    further = Further(**parts["further"])
+    links = parts["further"].pop("link_options", {})
+    further = Further(**parts["further"], link_options=tuple(dict(links).items()))
     settings = Settings(seed=seed, seeds=seeds, search=search, train=TrainParams(**parts["train"]), further=further)
     check_settings(settings)
     return parts["mechanism"], parts["method"], settings
