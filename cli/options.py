@@ -32,6 +32,7 @@ __all__ = [
     "OneEpsilon",
     "ParquetOut",
     "Processes",
+    "ProtocolName",
     "Rungs",
     "Seed",
     "Seeds",
@@ -85,6 +86,12 @@ def _mechanisms() -> Iterable[str]:
     return names()
 
 
+def _link_mechanisms() -> tuple[str, ...]:
+    from graphldp.client.links import link_names
+
+    return tuple(link_names())
+
+
 def _methods() -> Iterable[str]:
     from graphldp.methods import names
 
@@ -95,6 +102,12 @@ def _tasks() -> Iterable[str]:
     from graphldp.measures import tasks
 
     return tasks()
+
+
+def _protocols() -> Iterable[str]:
+    from graphldp.stages.protocols import protocol_names
+
+    return protocol_names(Path("papers"))
 
 
 def _device(value: str) -> str:
@@ -165,6 +178,50 @@ Epsilons: TypeAlias = Annotated[
         "--epsilon",
         "-e",
         help="The privacy budget of one person's whole row; several with commas, or given several times.",
+        show_default=False,
+    ),
+]
+Labels: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        "--labels",
+        help="How people report their labels: krr. Left out, labels are public.",
+        autocompletion=_complete(lambda: ("krr",)),
+        show_default=False,
+    ),
+]
+EpsilonLabels: TypeAlias = Annotated[
+    float | None,
+    typer.Option(
+        "--epsilon-labels",
+        help="With --labels: the privacy budget of a label, beside that of --epsilon.",
+        show_default=False,
+    ),
+]
+Links: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        "--links",
+        help="How people report to whom they are linked: rr, blink, dprr or laplace-bits. Left out, links are public.",
+        autocompletion=_complete(_link_mechanisms),
+        show_default=False,
+    ),
+]
+EpsilonLinks: TypeAlias = Annotated[
+    float | None,
+    typer.Option(
+        "--epsilon-links",
+        help="With --links: the privacy budget of one bit of a person's list of neighbours, beside that of --epsilon.",
+        show_default=False,
+    ),
+]
+LinkOption: TypeAlias = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--link-option",
+        help="With --links: report=both, estimator=hard, most=1e8 (reported links at most), or the mechanism's own. "
+        "May be given several times.",
+        metavar="KEY=VALUE",
         show_default=False,
     ),
 ]
@@ -265,6 +322,16 @@ Space: TypeAlias = Annotated[
         "--search-space",
         help="shared: every method the same; paper: what its paper searched, where it says so.",
         autocompletion=_complete(lambda: ("shared", "paper")),
+    ),
+]
+ProtocolName: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        "--protocol",
+        help="Train, search and ask as a paper does: ldpge, ppgnn, togl or upgnet, by the folder papers. What is said "
+        "beside it counts more.",
+        autocompletion=_complete(_protocols),
+        show_default=False,
     ),
 ]
 Jobs: TypeAlias = Annotated[

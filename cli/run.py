@@ -17,10 +17,16 @@ from graphldp.cli.options import (
     Dataset,
     Device,
     Epsilon,
+    EpsilonLabels,
+    EpsilonLinks,
     Eta,
+    Labels,
+    LinkOption,
+    Links,
     MaxMemory,
     Method,
     Processes,
+    ProtocolName,
     Rungs,
     Space,
     Split,
@@ -28,8 +34,8 @@ from graphldp.cli.options import (
     Task,
 )
 from graphldp.cli.processes import joined, machine
-from graphldp.cli.settings import Search, Settings, axes, mechanism_of, parse, parts
-from graphldp.cli.train import ParamsFile, choose_params
+from graphldp.cli.settings import Search, Settings, axes, further_of, mechanism_of, parse, parts
+from graphldp.cli.train import ParamsFile, asked_under, choose_params
 from graphldp.errors import OptionError
 
 if TYPE_CHECKING:
@@ -60,6 +66,12 @@ def run(
     seed: Annotated[int | None, typer.Option("--seed", help="The root of all randomness.", min=0)] = None,
     model: Annotated[str | None, typer.Option("--model", help="The backbone; the method's own if left out.")] = None,
     settings: Settings = None,
+    labels: Labels = None,
+    epsilon_labels: EpsilonLabels = None,
+    protocol: ProtocolName = None,
+    links: Links = None,
+    epsilon_links: EpsilonLinks = None,
+    link_option: LinkOption = None,
     references: Annotated[
         bool, typer.Option("--references/--no-references", help="Also train the floor and the ceiling.")
     ] = True,
@@ -79,28 +91,37 @@ def run(
     from graphldp import methods
     from graphldp.evaluation import Confidence
     from graphldp.experiment.running import run_rows
+    from graphldp.experiment.told import told_of
     from graphldp.stages.graphs import read_graph
     from graphldp.stages.paths import graph_dir
 
     with joined(processes, device) as team:
+        options, changes = parts(parse(settings))
+        mechanism = mechanism_of(options, mechanism)
+        under, axes_of = asked_under(protocol, method, mechanism, options, changes, axes(search))
         chosen = choose_params(
             params, dataset, seeds=seeds, seed=seed, search_points=search_points, search_seeds=search_seeds,
             search_strategy=search_strategy, search_space=search_space, search_eta=eta, search_rungs=rungs,
-            search=axes(search),
+            search=axes_of, protocol=under,
             epochs=epochs, batch_size=batch_size, model=model, task=task, split=split,
+            further=further_of(
+                link_option, labels=labels, epsilon_labels=epsilon_labels, links=links, epsilon_links=epsilon_links
+            ),
         )  # fmt: skip
         resources = machine(max_memory, team, data)
         if resources.leads:
             fetch(dataset, data)
         resources.meet()
-        options, changes = parts(parse(settings))
-        mechanism = mechanism_of(options, mechanism)
         recipe = methods.method(method).but(changes)
         if recipe.mechanisms == ("null",) and epsilon != 0:
             raise OptionError(f"method {method!r} asks nobody for anything and spends nothing: say --epsilon 0")
+        graph = read_graph(graph_dir(data, dataset))
+        said = told_of(graph, chosen, recipe).forecast()
+        if resources.leads and said:
+            console.note(said)
         with console.progress(f"run {dataset} {method}", None, "epochs") as bar:
             found = run_rows(
-                read_graph(graph_dir(data, dataset)), recipe, recipe.choose(mechanism), epsilon, chosen, device=device,
+                graph, recipe, recipe.choose(mechanism), epsilon, chosen, device=device,
                 resources=resources, options=options, references=references, progress=bar,
                 confidence=Confidence(level=chosen.evaluate.confidence),
             )  # fmt: skip
@@ -171,8 +192,13 @@ def _table(found: RunResult, params: Params) -> None:
     console.note(
         f"{params.seeds} runs each; {_many(searched['points'], 'point')} searched on "
         f"{_many(params.search.seeds, 'other seed')}"
-        f"{_unusual(searched)}; the budget is of one person's features; {task.public} are public"
+        f"{_unusual(searched)}; the budget is of one person's features; "
+        + (f"{task.public} are public" if not params.further.asked else f"in all {found.row.spent.text()}")
     )
+    if params.further.asked:
+        facts = params.further.facts()
+        told = ", ".join(f"{name} {value}" for name, value in facts.items() if name != "link_options")
+        console.note(f"{told}: in every row but the ceiling, which has what is true; no true label chooses anything")
 
 
 def _many(count: int, what: str) -> str:

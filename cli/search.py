@@ -16,11 +16,17 @@ from graphldp.cli.options import (
     Dataset,
     Device,
     Epsilon,
+    EpsilonLabels,
+    EpsilonLinks,
     Eta,
+    Labels,
+    LinkOption,
+    Links,
     MaxMemory,
     Method,
     ParquetOut,
     Processes,
+    ProtocolName,
     Rungs,
     Space,
     Split,
@@ -29,8 +35,8 @@ from graphldp.cli.options import (
 )
 from graphldp.cli.processes import joined, machine
 from graphldp.cli.run import fetch
-from graphldp.cli.settings import Search, Settings, axes, mechanism_of, parse, parts
-from graphldp.cli.train import ParamsFile, choose_params
+from graphldp.cli.settings import Search, Settings, axes, further_of, mechanism_of, parse, parts
+from graphldp.cli.train import ParamsFile, asked_under, choose_params
 
 __all__ = ["register"]
 
@@ -63,6 +69,12 @@ def search(
     seed: Annotated[int | None, typer.Option("--seed", help="The root of all randomness.", min=0)] = None,
     model: Annotated[str | None, typer.Option("--model", help="The backbone; the method's own if left out.")] = None,
     settings: Settings = None,
+    labels: Labels = None,
+    epsilon_labels: EpsilonLabels = None,
+    protocol: ProtocolName = None,
+    links: Links = None,
+    epsilon_links: EpsilonLinks = None,
+    link_option: LinkOption = None,
     device: Device = "auto",
     batch_size: BatchSize = None,
     max_memory: MaxMemory = None,
@@ -82,17 +94,21 @@ def search(
     from graphldp.stages import trials as stage
 
     with joined(processes, device) as team:
+        options, changes = parts(parse(settings))
+        mechanism = mechanism_of(options, mechanism)
+        under, axes_of = asked_under(protocol, method, mechanism, options, changes, axes(search))
         chosen = choose_params(
             params, dataset, seed=seed, search_points=points, search_seeds=seeds, search_strategy=strategy,
-            search_space=space, search_eta=eta, search_rungs=rungs, search=axes(search), epochs=epochs, model=model,
-            task=task, split=split, seeds=finals, batch_size=batch_size,
+            search_space=space, search_eta=eta, search_rungs=rungs, search=axes_of, protocol=under, epochs=epochs,
+            model=model, task=task, split=split, seeds=finals, batch_size=batch_size,
+            further=further_of(
+                link_option, labels=labels, epsilon_labels=epsilon_labels, links=links, epsilon_links=epsilon_links
+            ),
         )  # fmt: skip
         resources = machine(max_memory, team, data)
         if resources.leads:
             fetch(dataset, data)
         resources.meet()
-        options, changes = parts(parse(settings))
-        mechanism = mechanism_of(options, mechanism)
         with console.progress(f"search {dataset} {method}", None, "epochs") as bar:
             path = stage.search(
                 dataset, method, mechanism, epsilon, data=data, params=chosen, device=device, resources=resources,

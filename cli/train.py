@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -17,8 +17,13 @@ from graphldp.cli.options import (
     Data,
     Dataset,
     Device,
+    EpsilonLabels,
+    EpsilonLinks,
     Eta,
     Jobs,
+    Labels,
+    LinkOption,
+    Links,
     MaxMemory,
     Method,
     ParquetOut,
@@ -31,24 +36,35 @@ from graphldp.cli.options import (
     workers,
 )
 from graphldp.cli.processes import joined, machine
-from graphldp.cli.settings import Search, axes
+from graphldp.cli.settings import Search, axes, further_of
 from graphldp.errors import OptionError
 
-__all__ = ["ParamsFile", "choose_params", "register"]
+if TYPE_CHECKING:
+    from graphldp.experiment.options import Further
+
+__all__ = ["ParamsFile", "asked_under", "choose_params", "register"]
 
 ParamsFile = Annotated[
     Path, typer.Option("--params", help="Where search, seeds and training options stand; defaults if there is none.")
 ]
 _PARAMS = Path("params.yaml")
+_COMMON = ("learning_rate", "weight_decay", "dropout", "steps")  # the axes of every search
 
 
 def choose_params(
-    file: Path, dataset: str, *, search: Mapping[str, Any] | None = None, **changes: int | str | None
+    file: Path,
+    dataset: str,
+    *,
+    search: Mapping[str, Any] | None = None,
+    further: Further | None = None,
+    protocol: Any = None,
+    **changes: int | str | None,
 ) -> Any:
     """Return the parameters of the file, or the defaults where the usual file is not there, with the given changes.
 
     A change is named by its place: `seeds`, `seed`, `search_points`, `search_seeds`, `model`, `epochs`, `hidden`,
-    `patience`, `batch_size`, `task`, `split`, and so on. `search` has the values of axes of the search by name.
+    `patience`, `batch_size`, `task`, `split`, and so on. `search` has the values of axes of the search by name,
+    `further` is what people are asked for beside features. `protocol` is a paper's, over which the changes count.
     """
     import dataclasses
 
@@ -57,6 +73,8 @@ def choose_params(
     if file != _PARAMS and not file.exists():
         raise OptionError(f"{file} does not exist; leave --params out for the defaults")
     params = load_settings(file) if file.exists() else Params()
+    if protocol is not None:
+        params = protocol.settings(params)
     given: dict[str, Any] = {key: value for key, value in changes.items() if value is not None}
     searched = [key for key in given if key.startswith("search_")]
     searching: dict[str, Any] = {key.removeprefix("search_"): given.pop(key) for key in searched}
@@ -67,10 +85,45 @@ def choose_params(
         datasets=(dataset,),
         search=with_axes(dataclasses.replace(params.search, **searching), search or {}),
         train=dataclasses.replace(params.train, **train),
+        further=further or params.further,
         **given,
     )
     check_numbers(out)
     return out
+
+
+def asked_under(
+    name: str | None,
+    method: str,
+    mechanism: str | None,
+    options: dict[str, Any],
+    changes: dict[str, Any],
+    searched: dict[str, list[Any]],
+) -> tuple[Any, dict[str, list[Any]]]:
+    """Return a paper's protocol and the axes to search under it; add to the options and changes what it asks for.
+
+    What is given already stays as it is.
+    """
+    if name is None:
+        return None, searched
+    from graphldp import methods
+    from graphldp.methods import PREFIX
+    from graphldp.stages.params import RowParams
+    from graphldp.stages.protocols import protocol
+
+    found = protocol(name, Path("papers"))
+    row = found.row(
+        RowParams(
+            method=method,
+            mechanism=methods.method(method).choose(mechanism),
+            options=options,
+            set={PREFIX + key: value for key, value in changes.items()},
+            search={"options": {key: values for key, values in searched.items() if key not in _COMMON}},
+        )
+    )
+    options |= row.options
+    changes |= row.changes
+    return found, {**{key: list(values) for key, values in row.search.get("options", {}).items()}, **searched}
 
 
 def train(
@@ -100,6 +153,11 @@ def train(
     seed: Annotated[
         int | None, typer.Option("--seed", help="The root of all randomness of an experiment.", min=0)
     ] = None,
+    labels: Labels = None,
+    epsilon_labels: EpsilonLabels = None,
+    links: Links = None,
+    epsilon_links: EpsilonLinks = None,
+    link_option: LinkOption = None,
     device: Device = "auto",
     batch_size: BatchSize = None,
     max_memory: MaxMemory = None,
@@ -114,7 +172,9 @@ def train(
     answers: Annotated[
         Path | None,
         typer.Option(
-            "--answers", help="With a method that learns from answers as they are: what `ldp perturb` wrote, likewise."
+            "--answers",
+            help="With a method that learns from answers as they are, or with --labels: what `ldp perturb` wrote, "
+            "likewise.",
         ),
     ] = None,
     save_model: Annotated[
@@ -158,12 +218,15 @@ def train(
             search_strategy=search_strategy, search_space=search_space, search_eta=eta, search_rungs=rungs,
             search=axes(search),
             epochs=epochs, hidden=hidden, patience=patience, batch_size=batch_size, model=model, task=task,
-            split=split,
+            split=split, further=further_of(
+                link_option, labels=labels, epsilon_labels=epsilon_labels, links=links, epsilon_links=epsilon_links
+            ),
         )  # fmt: skip
         recipe = methods.method(method)
         if search and recipe.model:
             # The file's axes may be other rows'; what was asked for here is this row's, or a slip.
-            row = Row(recipe=recipe, mechanism=recipe.choose(mechanism), model=chosen.train.model)
+            drop = chosen.further.private_labels
+            row = Row(recipe=recipe, mechanism=recipe.choose(mechanism), model=chosen.train.model, drop=drop)
             check_axes(with_axes(SearchParams(), axes(search)), [row])
         resources = machine(max_memory, team, data)
         with console.progress(f"train {dataset} {method}", None, "epochs") as bar:

@@ -13,6 +13,7 @@ from typing import Any
 from graphldp.errors import ArtifactError
 from graphldp.experiment.devices import hash_of_names, nodes_hash
 from graphldp.graph import Graph
+from graphldp.jsonable import plain
 from graphldp.ledger import epsilon_text
 from graphldp.stages.artifacts import is_real
 from graphldp.stages.graphs import graph_hash
@@ -82,7 +83,7 @@ def _as_declared(graph: Graph) -> str:
 def asked_for(meta: Mapping[str, Any], path: Path, wanted: Mapping[str, Any]) -> None:
     """Refuse a file that was given by name and is of something else: what to say instead, and nothing to draw again."""
     for key in ("mechanism", "epsilon"):
-        if key in wanted and meta.get(key) != wanted[key]:
+        if key in wanted and meta.get(key) != plain(wanted[key]):
             has = epsilon_text(float(meta[key])) if key == "epsilon" else meta.get(key)
             got = epsilon_text(float(wanted[key])) if key == "epsilon" else wanted[key]
             raise ArtifactError(f"{path} has {key} {has} where {got} was asked for; say --{key} {has}")

@@ -15,7 +15,8 @@ from graphldp.errors import ArtifactError, OptionError
 from graphldp.experiment.addresses import addressed, source_of
 from graphldp.experiment.conversation import Once, check_classes, conversation_of
 from graphldp.experiment.devices import device_for, release_meta
-from graphldp.experiment.options import Settings
+from graphldp.experiment.options import Further, Settings
+from graphldp.experiment.told import Told, told_of
 from graphldp.graph import Graph
 from graphldp.ledger import epsilon_text
 from graphldp.randomness import SecureSource, Source
@@ -25,13 +26,18 @@ from graphldp.stages.belong import FEATURES_HASH, features_hash, other_features
 from graphldp.stages.extras import Extras, read_levels, read_scores
 from graphldp.stages.graphs import graph_hash, read_graph
 from graphldp.stages.own import read_features, read_vocabulary
-from graphldp.stages.paths import NAME, answers_path, graph_dir, reports_path, stored_graphs
+from graphldp.stages.paths import NAME, PUBLIC, answers_path, graph_dir, reports_path, stored_graphs
 from graphldp.stages.reports import write_reports
 
-__all__ = ["addressed", "perturb_file", "perturb_graph", "perturb_method", "source_of"]
+__all__ = ["addressed", "forecast", "perturb_file", "perturb_graph", "perturb_method", "source_of"]
 
 Progress = Callable[[int, int, str], None]
 Say = Callable[[str], None]
+
+
+def forecast(dataset: str, further: Further, data: Path) -> str:
+    """Return how many links a data set's people will report, in words, before anybody is asked."""
+    return Told(graph=read_graph(graph_dir(data, dataset), features=False), further=further, root=0).forecast()
 
 
 def perturb_graph(
@@ -44,16 +50,19 @@ def perturb_graph(
     root: int = 0,
     options: Mapping[str, Any] | None = None,
     extras: Extras | None = None,
+    further: Further = PUBLIC,
     output: Path | None = None,
     progress: Progress | None = None,
 ) -> Path:
-    """Perturb a data set's features once for each seed, and write the Reports artifact."""
+    """Perturb a data set's features once for each seed, with what people are asked for beside them, and write it."""
     folder = graph_dir(data, dataset)
+    settings = Settings(seed=root, further=further)
     graph = read_graph(folder, features=mechanism != "null")  # what says nothing of features needs none
-    asked = _once(graph, mechanism, epsilon, Settings(seed=root), options or {}, extras or Extras())
-    path = output or reports_path(data, dataset, mechanism, asked.device.epsilon)
+    asked = _once(graph, mechanism, epsilon, settings, options or {}, extras or Extras())
+    path = output or answers_path(data, dataset, mechanism, asked.device.epsilon, further)
     _keep_real(path)
-    return write_answers(path, asked, graph_hash(folder), seeds, progress=progress)
+    whole = told_of(graph, settings).beside(asked)
+    return write_answers(path, whole, graph_hash(folder), seeds, progress=progress)
 
 
 def perturb_method(
@@ -83,7 +92,7 @@ def perturb_method(
     if recipe.asking is None:
         return perturb_graph(
             dataset, mechanism, epsilon, data=data, seeds=seeds, root=settings.seed, options=options, extras=extras,
-            output=output, progress=progress,
+            further=settings.further, output=output, progress=progress,
         )  # fmt: skip
     if extras.scores is not None or extras.scores_epsilon is not None:
         raise OptionError(f"--scores shares a budget out by feature, which featurerr does; {method} does not")
@@ -94,9 +103,10 @@ def perturb_method(
     asked = conversation_of(graph, recipe, mechanism, epsilon, settings, options, level)
     facts: dict[str, Any] = {"method": method, "name": recipe.cell_name(mechanism)}
     facts |= {"changes": dict(changes)} if changes else {}
-    path = output or answers_path(data, dataset, recipe.cell_name(mechanism), epsilon)
+    path = output or answers_path(data, dataset, recipe.cell_name(mechanism), epsilon, settings.further)
     _keep_real(path)
-    return write_answers(path, asked, graph_hash(folder), seeds, facts, progress)
+    whole = told_of(graph, settings).beside(asked)
+    return write_answers(path, whole, graph_hash(folder), seeds, facts, progress)
 
 
 def _once(

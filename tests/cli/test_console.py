@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -105,9 +106,11 @@ def test_a_bar_keeps_its_count_and_its_times_at_any_width(width: int, monkeypatc
         bar(2810, 3000, words)
         bar._screen.refresh()  # type: ignore[attr-defined]
     (line, *_) = [one for one in screen.getvalue().replace("\r", "\n").split("\n") if "2810/3000" in one]
+    line = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", line)
     assert line.startswith("run a-graph-with")
     assert "0:00:0" in line
     assert line.count(":") >= 4  # elapsed and left
+    assert len(line) <= width
     assert "━" in line
     assert "search" in line or width == 80
 
