@@ -90,8 +90,8 @@ def search(
         under, axes_of = asked_under(protocol, method, mechanism, options, changes, axes(search))
         chosen = choose_params(
             params, dataset, seed=seed, search_points=points, search_seeds=seeds, search_strategy=strategy,
-            search_space=space, search_eta=eta, search_rungs=rungs, search=axes_of, protocol=under, epochs=epochs, model=model,
-            task=task, split=split, seeds=finals, batch_size=batch_size,
+            search_space=space, search_eta=eta, search_rungs=rungs, search=axes_of, protocol=under, epochs=epochs,
+            model=model, task=task, split=split, seeds=finals, batch_size=batch_size,
         )  # fmt: skip
         resources = machine(max_memory, team, data)
         if resources.leads:

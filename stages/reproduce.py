@@ -9,7 +9,6 @@ from __future__ import annotations
 import csv
 import dataclasses
 import io
-import json
 import math
 import platform
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -32,7 +31,7 @@ from graphldp.stages.download import obtain
 from graphldp.stages.evaluate import degenerate
 from graphldp.stages.experiment import Plan, plan, run_cells, spent
 from graphldp.stages.graphs import read_graph_meta
-from graphldp.stages.params import Params, value_text
+from graphldp.stages.params import value_text
 from graphldp.stages.paths import graph_dir
 from graphldp.stages.protocols import Protocol
 from graphldp.stages.tables import number, span
@@ -240,7 +239,9 @@ def estimate(orders: Iterable[Order], data: Path) -> Estimate:
                 size = int(meta["n"]) + int(meta["edges"])
                 learners = {"structure": 8, "nonpriv": 9, "majority": 0}.get(cell.method, 1)
                 hidden = params.train.hidden / 16
-                seconds += learners * runs * min(params.train.epochs, 3 * params.train.patience) * size * hidden * _SECONDS
+                seconds += (
+                    learners * runs * min(params.train.epochs, 3 * params.train.patience) * size * hidden * _SECONDS
+                )
                 memory = max(memory, 4.0 * int(meta["n"]) * int(meta["d"]))
                 cells += 1
     return Estimate(seconds=seconds, memory=memory + 6e8, disk=3e4 * cells)
@@ -344,7 +345,7 @@ def _lines(what: Order) -> list[Line]:
         assert asked is not None
         chosen = next((one for one in several if one.made.reading == nearest), several[0])
         mine = ours[key]
-        numbers = [
+        numbers: list[Printed | None] = [
             one for one in target.printed
             if one.dataset == cell.dataset and belongs(one, asked) and not one.metric.endswith("_gain")
             and (one.epsilon is None or _same(one.epsilon, cell.epsilon))
@@ -376,7 +377,9 @@ def _lines(what: Order) -> list[Line]:
                         for one in several if one.made.reading
                     ),
                     reading=chosen.made.reading,
-                    remark="; ".join(filter(None, dict.fromkeys([_under("their protocol", chosen.remark), _under("ours", mine.remark)]))),
+                    remark="; ".join(
+                        filter(None, [_under("their protocol", chosen.remark), _under("ours", mine.remark)])
+                    ),
                     number=None if printed is None else printed.row, digits=measure.digits,
                 )
             )  # fmt: skip
@@ -399,7 +402,9 @@ def _nearest(what: Order, readings: Mapping[tuple[Any, ...], Sequence[Outcome]])
                 value = _float(printed.value)
                 if asked is None or value is None or printed.dataset != cell.dataset or not belongs(printed, asked):
                     continue
-                if printed.metric.endswith("_gain") or not (printed.epsilon is None or _same(printed.epsilon, cell.epsilon)):
+                if printed.metric.endswith("_gain") or not (
+                    printed.epsilon is None or _same(printed.epsilon, cell.epsilon)
+                ):
                     continue
                 measure = _measure(one, printed)
                 mean = measure.factor * float(one.scores[measure.name].mean())
@@ -435,7 +440,9 @@ def _gains(
             measure, cell = _measure(one, None), one.made.cell
             address = (cell.dataset, label, other, epsilon_text(cell.epsilon))
             theirs, mine = (
-                paired_difference(a.scores[measure.name], b.scores[measure.name], bootstrap, *address, name).scaled(measure.factor)
+                paired_difference(a.scores[measure.name], b.scores[measure.name], bootstrap, *address, name).scaled(
+                    measure.factor
+                )
                 for a, b, name in ((one, two, "theirs"), (ours[key], ours[base], "ours"))
             )
             found = next(
@@ -461,8 +468,9 @@ def _without(one: Printed, what: Order) -> Line:
     """Return the line of a printed number that has no row, with the reason."""
     why = what.missing.get(one.dataset or "", "") or one.why or "a mean over the other numbers of the table"
     return Line(
-        dataset=one.dataset or "all", row=one.label, place="", epsilon=one.epsilon, metric=one.metric, printed=one.value,
-        spread=one.spread, theirs=None, ours=None, floor=None, ceiling=None, to_printed=None, apart=None,
+        dataset=one.dataset or "all", row=one.label, place="", epsilon=one.epsilon, metric=one.metric,
+        printed=one.value, spread=one.spread, theirs=None, ours=None, floor=None, ceiling=None, to_printed=None,
+        apart=None,
         mean_epsilon=None, why=why, number=one.row,
     )  # fmt: skip
 
@@ -478,7 +486,9 @@ def _steps(what: Order, found: Mapping[str, Sequence[Outcome]]) -> list[Line]:
         score = _interval(one, measure, bootstrap, *address)
         change = None
         if before is not None:
-            change = paired_difference(one.scores[measure.name], before.scores[measure.name], bootstrap, *address, "step")
+            change = paired_difference(
+                one.scores[measure.name], before.scores[measure.name], bootstrap, *address, "step"
+            )
         value = _float(printed.value)
         lines.append(
             Line(
@@ -526,8 +536,9 @@ def _measured(target: Target, results: Path) -> list[Line]:
 
 def _bare(one: Printed) -> Line:
     return Line(
-        dataset=one.dataset or "all", row=one.label, place="", epsilon=one.epsilon, metric=one.metric, printed=one.value,
-        spread=one.spread, theirs=None, ours=None, floor=None, ceiling=None, to_printed=None, apart=None,
+        dataset=one.dataset or "all", row=one.label, place="", epsilon=one.epsilon, metric=one.metric,
+        printed=one.value, spread=one.spread, theirs=None, ours=None, floor=None, ceiling=None, to_printed=None,
+        apart=None,
         mean_epsilon=None, number=one.row,
     )  # fmt: skip
 
@@ -617,7 +628,8 @@ def _record(line: Line) -> dict[str, str]:
         "dataset": line.dataset, "row": line.row, "place": line.place,
         "epsilon": "" if line.epsilon is None else number(line.epsilon),
         "mean_epsilon": "" if line.mean_epsilon is None else f"{line.mean_epsilon:.6g}", "metric": line.metric,
-        "printed": line.printed, "spread": line.spread, **ends("theirs", line.theirs), **ends("ours", line.ours), **bare,
+        "printed": line.printed, "spread": line.spread, **ends("theirs", line.theirs), **ends("ours", line.ours),
+        **bare,
         **ends("to_printed", line.to_printed), **ends("apart", line.apart),
         "within": "" if line.within is None else value_text(line.within), "reading": line.reading,
         "readings": "; ".join(f"{name}: {span(one, digits=line.digits)}" for name, one in line.readings),
