@@ -110,8 +110,8 @@ def _row(target: Target, results: Path) -> str:
     ]
     return (
         f"| [{what}](../../results/reproduce/{target.slug}/{profile}/table.md) | {command} | "
-        f"{len(ran)} of {len(printed)}, {profile} | {sum(row['within'] == 'true' for row in within)} of {len(within)} | "
-        f"{' | '.join(distances)} |"
+        f"{len(ran)} of {len(printed)}, {profile} | "
+        f"{sum(row['within'] == 'true' for row in within)} of {len(within)} | {' | '.join(distances)} |"
     )
 
 

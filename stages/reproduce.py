@@ -654,11 +654,13 @@ def _shown(line: Line) -> list[str]:
     def show(interval: Interval | None, *, sign: bool = False) -> str:
         return span(interval, sign=sign, digits=line.digits)
 
+    gain = line.metric.endswith("gain")
     printed = f"{line.printed} ± {line.spread}" if line.spread else line.printed
     name = line.row if line.metric in ("accuracy", "auc") else f"{line.row}, {line.metric.replace('_', ' ')}"
     return [
         line.dataset, name, line.place, "" if line.epsilon is None else number(line.epsilon), printed,
-        show(line.theirs), show(line.to_printed, sign=True), show(line.ours), show(line.apart, sign=True),
+        show(line.theirs, sign=gain), show(line.to_printed, sign=True), show(line.ours, sign=gain),
+        show(line.apart, sign=True),
         show(line.floor), show(line.ceiling), "" if line.mean_epsilon is None else f"{line.mean_epsilon:.4g}",
         "; ".join(filter(None, [line.remark, line.why])),
     ]  # fmt: skip

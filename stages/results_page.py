@@ -22,6 +22,7 @@ from graphldp.stages.errata import ERRATA, FAULTS
 __all__ = ["Shown", "results_page", "write_page"]
 
 _HERE = Path(__file__).parent
+_PROTOCOL = "Their protocol: "
 _VERDICT = ("theirs", "theirs_why", "ours", "ours_why")
 _PROFILES = ("paper", "quick")  # the larger one first
 
@@ -86,7 +87,7 @@ def _section(key: str, title: str, shown: Sequence[Shown]) -> str:
 
 
 def _details(one: Shown) -> str:
-    notes = "".join(f"<p>{_linked(note)}</p>" for note in one.notes)
+    notes = "".join(map(_note, one.notes))
     where = f'<p class="notes"><a href="{escape(one.file)}">{escape(one.file)}</a></p>' if one.file else ""
     data = json.dumps(one.points, ensure_ascii=False).replace("</", "<\\/")
     curve = f'<div class="curve"><script type="application/json">{data}</script></div>' if one.points else ""
@@ -98,6 +99,12 @@ def _details(one: Shown) -> str:
         f'aria-label="{escape(one.title)}">'
         f'<table class="sorted"><thead><tr>{heads}</tr></thead><tbody>{lines}</tbody></table></div></div></details>'
     )
+
+
+def _note(text: str) -> str:
+    if text.startswith(_PROTOCOL):
+        return f"<details><summary>Their protocol</summary><p>{_linked(text.removeprefix(_PROTOCOL))}</p></details>"
+    return f"<p>{_linked(text)}</p>"
 
 
 def _linked(text: str) -> str:
@@ -151,7 +158,7 @@ def _reproduced(results: Path) -> list[Shown]:
 
 def _protocol(made: Mapping[str, Any]) -> list[str]:
     facts = [f"`{one['place']}` {one['value']} ({one['source']})" for one in made["protocol"]]
-    return [f"Their protocol: {'; '.join(facts)}."] if facts else []
+    return [f"{_PROTOCOL}{'; '.join(facts)}."] if facts else []
 
 
 def _reproduced_row(row: Mapping[str, str]) -> list[str]:
