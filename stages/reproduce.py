@@ -9,7 +9,6 @@ from __future__ import annotations
 import csv
 import dataclasses
 import io
-import json
 import math
 import platform
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -24,7 +23,7 @@ from numpy.typing import NDArray
 from graphldp import __version__
 from graphldp.errors import ArtifactError, DataError, GraphLDPError, OptionError
 from graphldp.evaluation import Confidence, Interval, mean_interval, paired_difference
-from graphldp.ledger import epsilon_text, ledger_from_meta
+from graphldp.ledger import ledger_from_meta
 from graphldp.measures import Measure, measures_of
 from graphldp.stages.artifacts import read_meta, read_table, write_json, write_text
 from graphldp.stages.code import code_hash
@@ -32,7 +31,7 @@ from graphldp.stages.download import obtain
 from graphldp.stages.evaluate import degenerate
 from graphldp.stages.experiment import Plan, plan, run_cells, spent
 from graphldp.stages.graphs import read_graph_meta
-from graphldp.stages.params import Params, value_text
+from graphldp.stages.params import value_text
 from graphldp.stages.paths import graph_dir
 from graphldp.stages.protocols import Protocol
 from graphldp.stages.tables import number, span
@@ -240,7 +239,9 @@ def estimate(orders: Iterable[Order], data: Path) -> Estimate:
                 size = int(meta["n"]) + int(meta["edges"])
                 learners = {"structure": 8, "nonpriv": 9, "majority": 0}.get(cell.method, 1)
                 hidden = params.train.hidden / 16
-                seconds += learners * runs * min(params.train.epochs, 3 * params.train.patience) * size * hidden * _SECONDS
+                seconds += (
+                    learners * runs * min(params.train.epochs, 3 * params.train.patience) * size * hidden * _SECONDS
+                )
                 memory = max(memory, 4.0 * int(meta["n"]) * int(meta["d"]))
                 cells += 1
     return Estimate(seconds=seconds, memory=memory + 6e8, disk=3e4 * cells)
@@ -344,7 +345,7 @@ def _lines(what: Order) -> list[Line]:
         assert asked is not None
         chosen = next((one for one in several if one.made.reading == nearest), several[0])
         mine = ours[key]
-        numbers = [
+        numbers: list[Printed | None] = [
             one for one in target.printed
             if one.dataset == cell.dataset and belongs(one, asked) and not one.metric.endswith("_gain")
             and (one.epsilon is None or _same(one.epsilon, cell.epsilon))
@@ -375,7 +376,9 @@ def _lines(what: Order) -> list[Line]:
                         for one in several if one.made.reading
                     ),
                     reading=chosen.made.reading,
-                    remark="; ".join(filter(None, dict.fromkeys([_under("their protocol", chosen.remark), _under("ours", mine.remark)]))),
+                    remark="; ".join(
+                        filter(None, [_under("their protocol", chosen.remark), _under("ours", mine.remark)])
+                    ),
                     number=None if printed is None else printed.row, digits=measure.digits,
                 )
             )  # fmt: skip
@@ -398,7 +401,9 @@ def _nearest(what: Order, readings: Mapping[tuple[Any, ...], Sequence[Outcome]])
                 value = _float(printed.value)
                 if asked is None or value is None or printed.dataset != cell.dataset or not belongs(printed, asked):
                     continue
-                if printed.metric.endswith("_gain") or not (printed.epsilon is None or _same(printed.epsilon, cell.epsilon)):
+                if printed.metric.endswith("_gain") or not (
+                    printed.epsilon is None or _same(printed.epsilon, cell.epsilon)
+                ):
                     continue
                 measure = _measure(one, printed)
                 mean = measure.factor * float(one.scores[measure.name].mean())
@@ -459,8 +464,9 @@ def _without(one: Printed, what: Order) -> Line:
     """Return the line of a printed number that has no row, with the reason."""
     why = what.missing.get(one.dataset or "", "") or one.why or "a mean over the other numbers of the table"
     return Line(
-        dataset=one.dataset or "all", row=one.label, place="", epsilon=one.epsilon, metric=one.metric, printed=one.value,
-        spread=one.spread, theirs=None, ours=None, floor=None, ceiling=None, to_printed=None, apart=None,
+        dataset=one.dataset or "all", row=one.label, place="", epsilon=one.epsilon, metric=one.metric,
+        printed=one.value, spread=one.spread, theirs=None, ours=None, floor=None, ceiling=None, to_printed=None,
+        apart=None,
         mean_epsilon=None, why=why, number=one.row,
     )  # fmt: skip
 
@@ -523,8 +529,9 @@ def _measured(target: Target, results: Path) -> list[Line]:
 
 def _bare(one: Printed) -> Line:
     return Line(
-        dataset=one.dataset or "all", row=one.label, place="", epsilon=one.epsilon, metric=one.metric, printed=one.value,
-        spread=one.spread, theirs=None, ours=None, floor=None, ceiling=None, to_printed=None, apart=None,
+        dataset=one.dataset or "all", row=one.label, place="", epsilon=one.epsilon, metric=one.metric,
+        printed=one.value, spread=one.spread, theirs=None, ours=None, floor=None, ceiling=None, to_printed=None,
+        apart=None,
         mean_epsilon=None, number=one.row,
     )  # fmt: skip
 
@@ -614,7 +621,8 @@ def _record(line: Line) -> dict[str, str]:
         "dataset": line.dataset, "row": line.row, "place": line.place,
         "epsilon": "" if line.epsilon is None else number(line.epsilon),
         "mean_epsilon": "" if line.mean_epsilon is None else f"{line.mean_epsilon:.6g}", "metric": line.metric,
-        "printed": line.printed, "spread": line.spread, **ends("theirs", line.theirs), **ends("ours", line.ours), **bare,
+        "printed": line.printed, "spread": line.spread, **ends("theirs", line.theirs), **ends("ours", line.ours),
+        **bare,
         **ends("to_printed", line.to_printed), **ends("apart", line.apart),
         "within": "" if line.within is None else value_text(line.within), "reading": line.reading,
         "readings": "; ".join(f"{name}: {span(one, digits=line.digits)}" for name, one in line.readings),
@@ -639,11 +647,13 @@ def _shown(line: Line) -> list[str]:
     def show(interval: Interval | None, *, sign: bool = False) -> str:
         return span(interval, sign=sign, digits=line.digits)
 
+    gain = line.metric.endswith("gain")
     printed = f"{line.printed} ± {line.spread}" if line.spread else line.printed
     name = line.row if line.metric in ("accuracy", "auc") else f"{line.row}, {line.metric.replace('_', ' ')}"
     return [
         line.dataset, name, line.place, "" if line.epsilon is None else number(line.epsilon), printed,
-        show(line.theirs), show(line.to_printed, sign=True), show(line.ours), show(line.apart, sign=True),
+        show(line.theirs, sign=gain), show(line.to_printed, sign=True), show(line.ours, sign=gain),
+        show(line.apart, sign=True),
         show(line.floor), show(line.ceiling), "" if line.mean_epsilon is None else f"{line.mean_epsilon:.4g}",
         "; ".join(filter(None, [line.remark, line.why])),
     ]  # fmt: skip
