@@ -15,7 +15,6 @@ from rich.table import Table
 
 from graphldp.cli.console import fitted, note, out
 from graphldp.cli.options import AsJson
-from graphldp.evaluation import FEW
 from graphldp.measures import measures_of, tasks
 
 if TYPE_CHECKING:
@@ -139,6 +138,8 @@ def _table(dataset: str, rows: list[dict[str, str]], without: Collection[str] = 
 
 
 def _interval(row: dict[str, str], column: str, *, colour: bool = False) -> str:
+    from graphldp.evaluation import FEW
+
     mean, low, high = (row[f"{column}{end}"] for end in ("", "_low", "_high"))
     ends = f" [dim]{low} to {high}[/dim]" if low and high else ""
     style = ""

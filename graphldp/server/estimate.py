@@ -87,8 +87,8 @@ def rectangular(estimate: Estimate, width: int | None = None) -> Estimate:
 
 def _offsets(nodes: int, width: int) -> NDArray[np.int32] | NDArray[np.int64]:
     """Return where each row of so many values starts; of features that are all 0 none is stored."""
-    kind = np.int64 if nodes * width >= 2**31 else np.int32
-    return np.arange(nodes + 1, dtype=kind) * kind(width)
+    starts = np.arange(nodes + 1, dtype=np.int64) * width
+    return starts if nodes * width >= 2**31 else starts.astype(np.int32)
 
 
 def _one_length(index: NDArray[np.int32], values: NDArray[np.float32]) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
