@@ -9,8 +9,22 @@ import typer
 
 from graphldp.cli import console
 from graphldp.cli.grid import Grid, alone, grid_of, show
-from graphldp.cli.options import DATA, AsJson, Data, Dataset, Method, OneEpsilon
-from graphldp.cli.settings import Settings, mechanism_of, parse, parts
+from graphldp.cli.options import (
+    DATA,
+    AsJson,
+    Data,
+    Dataset,
+    EpsilonLabels,
+    EpsilonLinks,
+    Labels,
+    LinkOption,
+    Links,
+    Method,
+    OneEpsilon,
+    ParquetOut,
+    parquet_file,
+)
+from graphldp.cli.settings import Settings, further_of, mechanism_of, parse, parts
 from graphldp.cli.train import choose_params
 from graphldp.errors import OptionError
 
@@ -33,15 +47,25 @@ def denoise(
     ] = None,
     materialize: Annotated[
         Path | None,
-        typer.Option("--materialize", help="Also write the dense embedding here, as Parquet.", dir_okay=False),
+        typer.Option(
+            "--materialize",
+            help="Also write the dense embedding here, as Parquet.",
+            dir_okay=False,
+            callback=parquet_file,
+        ),
     ] = None,
     seed: Annotated[int, typer.Option("--seed", help="With --materialize: which seed's reports.")] = 0,
     max_memory: Annotated[float, typer.Option(help="With --materialize: the limit in GB.", min=0.001)] = 4.0,
     settings: Settings = None,
+    labels: Labels = None,
+    epsilon_labels: EpsilonLabels = None,
+    links: Links = None,
+    epsilon_links: EpsilonLinks = None,
+    link_option: LinkOption = None,
     grid: Grid = None,
     data: Data = DATA,
     params: Annotated[Path, typer.Option("--params", help="Where the searched depths stand.")] = Path("params.yaml"),
-    output: Annotated[Path | None, typer.Option("--output", "-o", help="Where to write it.", dir_okay=False)] = None,
+    output: ParquetOut = None,
     as_json: AsJson = False,
 ) -> None:
     """Rectify answers by their mechanism's law, and describe the filter that the learner is to apply.
@@ -77,7 +101,9 @@ def denoise(
     with console.progress("denoise", None, "seeds") as bar:
         path = stage.denoise(
             dataset, method, mechanism, epsilon, data=data, steps=steps, changes=changes, reports=reports,
-            output=output, progress=bar,
+            further=further_of(
+                link_option, labels=labels, epsilon_labels=epsilon_labels, links=links, epsilon_links=epsilon_links
+            ), output=output, progress=bar,
         )  # fmt: skip
     if materialize is not None:
         stage.materialize(path, data=data, steps=depths[0], seed=seed, output=materialize, max_memory=max_memory * 1e9)

@@ -30,6 +30,7 @@ __all__ = [
     "Mechanisms",
     "Method",
     "OneEpsilon",
+    "ParquetOut",
     "Processes",
     "ProtocolName",
     "Rungs",
@@ -40,10 +41,12 @@ __all__ = [
     "Strategy",
     "Task",
     "graph_names",
+    "parquet_file",
     "workers",
 ]
 
 DATA = Path("data")  # the default of `Data`: where the pipeline keeps its artifacts
+_OTHER_FORMATS = (".csv", ".tsv", ".txt", ".json", ".yaml", ".yml", ".xlsx", ".npz", ".arrow", ".feather")
 _DEVICES = ("auto", "cpu", "cuda", "mps")
 
 
@@ -70,10 +73,23 @@ def graph_names(ctx: typer.Context, incomplete: str) -> list[str]:
     return [name for name in sorted(known) if name.startswith(incomplete)]
 
 
+def parquet_file(value: Path | None) -> Path | None:
+    """Refuse another format's ending for an artifact, which is Parquet with its facts beside the columns."""
+    if value is not None and value.suffix.lower() in _OTHER_FORMATS:
+        raise typer.BadParameter(f"{value} is an artifact, which is Parquet: name it {value.with_suffix('.parquet')}")
+    return value
+
+
 def _mechanisms() -> Iterable[str]:
     from graphldp.client import names
 
     return names()
+
+
+def _link_mechanisms() -> tuple[str, ...]:
+    from graphldp.client.links import link_names
+
+    return tuple(link_names())
 
 
 def _methods() -> Iterable[str]:
@@ -165,8 +181,63 @@ Epsilons: TypeAlias = Annotated[
         show_default=False,
     ),
 ]
+Labels: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        "--labels",
+        help="How people report their labels: krr. Left out, labels are public.",
+        autocompletion=_complete(lambda: ("krr",)),
+        show_default=False,
+    ),
+]
+EpsilonLabels: TypeAlias = Annotated[
+    float | None,
+    typer.Option(
+        "--epsilon-labels",
+        help="With --labels: the privacy budget of a label, beside that of --epsilon.",
+        show_default=False,
+    ),
+]
+Links: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        "--links",
+        help="How people report to whom they are linked: rr, blink, dprr or laplace-bits. Left out, links are public.",
+        autocompletion=_complete(_link_mechanisms),
+        show_default=False,
+    ),
+]
+EpsilonLinks: TypeAlias = Annotated[
+    float | None,
+    typer.Option(
+        "--epsilon-links",
+        help="With --links: the privacy budget of one bit of a person's list of neighbours, beside that of --epsilon.",
+        show_default=False,
+    ),
+]
+LinkOption: TypeAlias = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--link-option",
+        help="With --links: report=both, estimator=hard, most=1e8 (reported links at most), or the mechanism's own. "
+        "May be given several times.",
+        metavar="KEY=VALUE",
+        show_default=False,
+    ),
+]
 Seeds: TypeAlias = Annotated[int, typer.Option("--seeds", help="How many independent repetitions.", min=1)]
 Seed: TypeAlias = Annotated[int, typer.Option("--seed", help="The root of all randomness of an experiment.", min=0)]
+ParquetOut: TypeAlias = Annotated[
+    Path | None,
+    typer.Option(
+        "--output",
+        "-o",
+        help="Where to write it, as Parquet; its usual place below --data if left out.",
+        dir_okay=False,
+        callback=parquet_file,
+        show_default=False,
+    ),
+]
 Data: TypeAlias = Annotated[
     Path,
     typer.Option("--data", help="Folder of the artifacts.", file_okay=False),

@@ -14,12 +14,18 @@ from graphldp.cli.options import (
     AsJson,
     Data,
     Dimensions,
+    EpsilonLabels,
+    EpsilonLinks,
     FeaturesFile,
+    Labels,
+    LinkOption,
+    Links,
     Mechanism,
     OneEpsilon,
+    ParquetOut,
     graph_names,
 )
-from graphldp.cli.settings import Settings, parse, parts
+from graphldp.cli.settings import Settings, further_of, parse, parts
 from graphldp.errors import OptionError
 
 if TYPE_CHECKING:
@@ -101,6 +107,11 @@ def perturb(
             help="With --dataset: ask everything that this method asks people for. --set method.KEY changes it.",
         ),
     ] = None,
+    labels: Labels = None,
+    epsilon_labels: EpsilonLabels = None,
+    links: Links = None,
+    epsilon_links: EpsilonLinks = None,
+    link_option: LinkOption = None,
     params: Annotated[
         Path,
         typer.Option("--params", help="With --method: where the seeds and the split stand; defaults if there is none."),
@@ -110,9 +121,7 @@ def perturb(
     ] = False,
     grid: Grid = None,
     data: Data = DATA,
-    output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="Where to write the reports.", dir_okay=False)
-    ] = None,
+    output: ParquetOut = None,
     as_json: AsJson = False,
 ) -> None:
     """Perturb features under local differential privacy, and write exactly what would have left the devices.
@@ -129,6 +138,8 @@ def perturb(
         return
     if epsilon is None:
         raise OptionError("Missing option '--epsilon': how much a person may spend, for example --epsilon 1")
+    from dataclasses import replace
+
     from graphldp.stages import perturb as stage
     from graphldp.stages.extras import Extras
 
@@ -142,6 +153,9 @@ def perturb(
     if method is None and changes:
         raise OptionError(f"method.{next(iter(changes))} changes a method: name it with --method")
     extras = Extras(levels=levels, scores=scores, scores_epsilon=scores_epsilon)
+    further = further_of(
+        link_option, labels=labels, epsilon_labels=epsilon_labels, links=links, epsilon_links=epsilon_links
+    )
     said: list[str] = []
     if dataset is not None:
         own = {"--low": low, "--high": high, "--name": name, "--features-file": features_file}
@@ -150,12 +164,14 @@ def perturb(
                 raise OptionError(f"{flag} goes with --input; a data set declares its own")
         if secure:
             raise OptionError("--secure goes with --input: a public data set has nobody to protect")
-        chosen = _settings(params if method else None, dataset, seeds, search_seeds, seed)
+        chosen = replace(_settings(params if method else None, dataset, seeds, search_seeds, seed), further=further)
+        if further.private_links:
+            console.note(stage.forecast(dataset, further, data))
         with console.progress("perturb", len(chosen.draws), "seeds") as bar:
             if method is None:
                 path = stage.perturb_graph(
                     dataset, mechanism or _MECHANISM, epsilon, data=data, seeds=chosen.draws, root=chosen.seed,
-                    options=options, extras=extras, output=output, progress=bar,
+                    options=options, extras=extras, further=further, output=output, progress=bar,
                 )  # fmt: skip
             else:
                 path = stage.perturb_method(
@@ -164,6 +180,10 @@ def perturb(
                 )  # fmt: skip
     else:
         assert features is not None
+        if further.asked:
+            raise OptionError(
+                "--labels and --links go with --dataset: a file of features holds neither; leave them out"
+            )
         if method is not None:
             raise OptionError(
                 "--method goes with --dataset: it directs questions by an experiment's labels; to collect real "
@@ -240,11 +260,16 @@ def _show(path: Path, *, as_json: bool) -> None:
     else:
         asked = next(iter(meta["questions"].values()))
         what, whole = f"answers of {meta['nodes']:,} people{many} ({', '.join(asked)})", "all answers of a person"
+    further = "further" in meta
+    if further:
+        whole = "what is said of features"
     console.out.print(
         f"{path}: {what}, {meta['mechanism']}, epsilon {lowest}"
         f"{float(claim['epsilon']):g} claimed for {whole}, {float(meta['epsilon_exact']):.6g} exact",
         soft_wrap=True,
     )
+    if further:
+        console.out.print(f"in all: {Ledger.from_json(meta['ledger']).once().text()}", soft_wrap=True)
     if not claim["keeps"]:
         console.note(f"warning: {meta['mechanism']} does not keep its claim: {claim['reason']}")
     if seeds > 1:

@@ -17,7 +17,12 @@ from graphldp.cli.options import (
     Dataset,
     Device,
     Epsilon,
+    EpsilonLabels,
+    EpsilonLinks,
     Eta,
+    Labels,
+    LinkOption,
+    Links,
     MaxMemory,
     Method,
     Processes,
@@ -29,7 +34,7 @@ from graphldp.cli.options import (
     Task,
 )
 from graphldp.cli.processes import joined, machine
-from graphldp.cli.settings import Search, Settings, axes, mechanism_of, parse, parts
+from graphldp.cli.settings import Search, Settings, axes, further_of, mechanism_of, parse, parts
 from graphldp.cli.train import ParamsFile, asked_under, choose_params
 
 if TYPE_CHECKING:
@@ -60,7 +65,12 @@ def run(
     seed: Annotated[int | None, typer.Option("--seed", help="The root of all randomness.", min=0)] = None,
     model: Annotated[str | None, typer.Option("--model", help="The backbone; the method's own if left out.")] = None,
     settings: Settings = None,
+    labels: Labels = None,
+    epsilon_labels: EpsilonLabels = None,
     protocol: ProtocolName = None,
+    links: Links = None,
+    epsilon_links: EpsilonLinks = None,
+    link_option: LinkOption = None,
     references: Annotated[
         bool, typer.Option("--references/--no-references", help="Also train the floor and the ceiling.")
     ] = True,
@@ -80,6 +90,7 @@ def run(
     from graphldp import methods
     from graphldp.evaluation import Bootstrap
     from graphldp.experiment.running import run_rows
+    from graphldp.experiment.told import told_of
     from graphldp.stages.graphs import read_graph
     from graphldp.stages.paths import graph_dir
 
@@ -92,15 +103,22 @@ def run(
             search_strategy=search_strategy, search_space=search_space, search_eta=eta, search_rungs=rungs,
             search=axes_of, protocol=under,
             epochs=epochs, batch_size=batch_size, model=model, task=task, split=split,
+            further=further_of(
+                link_option, labels=labels, epsilon_labels=epsilon_labels, links=links, epsilon_links=epsilon_links
+            ),
         )  # fmt: skip
         resources = machine(max_memory, team, data)
         if resources.leads:
             fetch(dataset, data)
         resources.meet()
         recipe = methods.method(method).but(changes)
+        graph = read_graph(graph_dir(data, dataset))
+        said = told_of(graph, chosen, recipe).forecast()
+        if resources.leads and said:
+            console.note(said)
         with console.progress(f"run {dataset} {method}", None, "epochs") as bar:
             found = run_rows(
-                read_graph(graph_dir(data, dataset)), recipe, recipe.choose(mechanism), epsilon, chosen, device=device,
+                graph, recipe, recipe.choose(mechanism), epsilon, chosen, device=device,
                 resources=resources, options=options, references=references, progress=bar,
                 bootstrap=Bootstrap(
                     resamples=chosen.evaluate.resamples, confidence=chosen.evaluate.confidence, seed=chosen.seed
@@ -165,8 +183,13 @@ def _table(found: RunResult, params: Params) -> None:
     searched = next(row.search for row in found.rows if row.search)
     console.note(
         f"{params.seeds} runs each; {searched['points']} points searched on {params.search.seeds} other seeds"
-        f"{_unusual(searched)}; the budget is of one person's features; {task.public} are public"
+        f"{_unusual(searched)}; the budget is of one person's features; "
+        + (f"{task.public} are public" if not params.further.asked else f"in all {found.row.spent.text()}")
     )
+    if params.further.asked:
+        facts = params.further.facts()
+        told = ", ".join(f"{name} {value}" for name, value in facts.items() if name != "link_options")
+        console.note(f"{told}: in every row but the ceiling, which has what is true; no true label chooses anything")
 
 
 def _unusual(search: Mapping[str, Any]) -> str:

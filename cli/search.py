@@ -16,9 +16,15 @@ from graphldp.cli.options import (
     Dataset,
     Device,
     Epsilon,
+    EpsilonLabels,
+    EpsilonLinks,
     Eta,
+    Labels,
+    LinkOption,
+    Links,
     MaxMemory,
     Method,
+    ParquetOut,
     Processes,
     ProtocolName,
     Rungs,
@@ -29,7 +35,7 @@ from graphldp.cli.options import (
 )
 from graphldp.cli.processes import joined, machine
 from graphldp.cli.run import fetch
-from graphldp.cli.settings import Search, Settings, axes, mechanism_of, parse, parts
+from graphldp.cli.settings import Search, Settings, axes, further_of, mechanism_of, parse, parts
 from graphldp.cli.train import ParamsFile, asked_under, choose_params
 
 __all__ = ["register"]
@@ -63,7 +69,12 @@ def search(
     seed: Annotated[int | None, typer.Option("--seed", help="The root of all randomness.", min=0)] = None,
     model: Annotated[str | None, typer.Option("--model", help="The backbone; the method's own if left out.")] = None,
     settings: Settings = None,
+    labels: Labels = None,
+    epsilon_labels: EpsilonLabels = None,
     protocol: ProtocolName = None,
+    links: Links = None,
+    epsilon_links: EpsilonLinks = None,
+    link_option: LinkOption = None,
     device: Device = "auto",
     batch_size: BatchSize = None,
     max_memory: MaxMemory = None,
@@ -71,9 +82,7 @@ def search(
     show: Annotated[int, typer.Option("--show", help="How many trials are printed; 0 prints all.", min=0)] = _MOST,
     params: ParamsFile = Path("params.yaml"),
     data: Data = DATA,
-    output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="Where to write the trials.", dir_okay=False)
-    ] = None,
+    output: ParquetOut = None,
     as_json: AsJson = False,
 ) -> None:
     """Perturb, denoise and search one cell in memory, write every trial, and print them, the best first.
@@ -92,6 +101,9 @@ def search(
             params, dataset, seed=seed, search_points=points, search_seeds=seeds, search_strategy=strategy,
             search_space=space, search_eta=eta, search_rungs=rungs, search=axes_of, protocol=under, epochs=epochs,
             model=model, task=task, split=split, seeds=finals, batch_size=batch_size,
+            further=further_of(
+                link_option, labels=labels, epsilon_labels=epsilon_labels, links=links, epsilon_links=epsilon_links
+            ),
         )  # fmt: skip
         resources = machine(max_memory, team, data)
         if resources.leads:

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from typing import Annotated, Any, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import typer
 
 from graphldp.errors import OptionError
 
-__all__ = ["Search", "Settings", "axes", "mechanism_of", "parse", "parts"]
+if TYPE_CHECKING:
+    from graphldp.experiment.options import Further
+
+__all__ = ["Search", "Settings", "axes", "further_of", "mechanism_of", "parse", "parts"]
 
 Settings: TypeAlias = Annotated[
     list[str] | None,
@@ -27,15 +30,15 @@ Search: TypeAlias = Annotated[
 ]
 
 
-def parse(pairs: Sequence[str] | None) -> dict[str, Any]:
+def parse(pairs: Sequence[str] | None, flag: str = "--set") -> dict[str, Any]:
     """Return the pairs as a dictionary; values are JSON where they can be read so, and text otherwise."""
     out: dict[str, Any] = {}
     for pair in pairs or ():
         key, equals, value = pair.partition("=")
         if not (equals and key.strip()):
-            raise OptionError(f"--set takes KEY=VALUE, got {pair!r}")
+            raise OptionError(f"{flag} takes KEY=VALUE, got {pair!r}")
         if key.strip() in out:
-            raise OptionError(f"--set gives {key.strip()!r} twice; leave one out")
+            raise OptionError(f"{flag} gives {key.strip()!r} twice; leave one out")
         out[key.strip()] = _value(value)
     return out
 
@@ -48,6 +51,18 @@ def mechanism_of(settings: dict[str, Any], given: str | None) -> str | None:
     if given is not None:
         raise OptionError(f"the mechanism is given twice, as --mechanism {given} and with --set; leave one out")
     return str(found)
+
+
+def further_of(link_option: Sequence[str] | None = None, **given: str | float | None) -> Further:
+    """Return what people are asked for beside features, from options by the names in which it is written everywhere."""
+    from graphldp.experiment.options import Further
+
+    for name in ("labels", "links"):
+        if given[name] is not None and given[f"epsilon_{name}"] is None:
+            raise OptionError(f"--{name} {given[name]} needs --epsilon-{name}: how much may be spent on {name}")
+    facts: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
+    pairs = parse(link_option, "--link-option")
+    return Further(**facts, link_options=tuple(pairs.items()))
 
 
 def axes(pairs: Sequence[str] | None) -> dict[str, list[Any]]:

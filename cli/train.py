@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -17,10 +17,16 @@ from graphldp.cli.options import (
     Data,
     Dataset,
     Device,
+    EpsilonLabels,
+    EpsilonLinks,
     Eta,
     Jobs,
+    Labels,
+    LinkOption,
+    Links,
     MaxMemory,
     Method,
+    ParquetOut,
     Processes,
     Rungs,
     Space,
@@ -30,8 +36,11 @@ from graphldp.cli.options import (
     workers,
 )
 from graphldp.cli.processes import joined, machine
-from graphldp.cli.settings import Search, axes
+from graphldp.cli.settings import Search, axes, further_of
 from graphldp.errors import OptionError
+
+if TYPE_CHECKING:
+    from graphldp.experiment.options import Further
 
 __all__ = ["ParamsFile", "asked_under", "choose_params", "register"]
 
@@ -47,14 +56,15 @@ def choose_params(
     dataset: str,
     *,
     search: Mapping[str, Any] | None = None,
+    further: Further | None = None,
     protocol: Any = None,
     **changes: int | str | None,
 ) -> Any:
     """Return the parameters of the file, or the defaults where the usual file is not there, with the given changes.
 
     A change is named by its place: `seeds`, `seed`, `search_points`, `search_seeds`, `model`, `epochs`, `hidden`,
-    `patience`, `batch_size`, `task`, `split`, and so on. `search` has the values of axes of the search by name.
-    `protocol` is a paper's, over which the changes count.
+    `patience`, `batch_size`, `task`, `split`, and so on. `search` has the values of axes of the search by name,
+    `further` is what people are asked for beside features. `protocol` is a paper's, over which the changes count.
     """
     import dataclasses
 
@@ -75,6 +85,7 @@ def choose_params(
         datasets=(dataset,),
         search=with_axes(dataclasses.replace(params.search, **searching), search or {}),
         train=dataclasses.replace(params.train, **train),
+        further=further or params.further,
         **given,
     )
     check_numbers(out)
@@ -142,6 +153,11 @@ def train(
     seed: Annotated[
         int | None, typer.Option("--seed", help="The root of all randomness of an experiment.", min=0)
     ] = None,
+    labels: Labels = None,
+    epsilon_labels: EpsilonLabels = None,
+    links: Links = None,
+    epsilon_links: EpsilonLinks = None,
+    link_option: LinkOption = None,
     device: Device = "auto",
     batch_size: BatchSize = None,
     max_memory: MaxMemory = None,
@@ -156,7 +172,9 @@ def train(
     answers: Annotated[
         Path | None,
         typer.Option(
-            "--answers", help="With a method that learns from answers as they are: what `ldp perturb` wrote, likewise."
+            "--answers",
+            help="With a method that learns from answers as they are, or with --labels: what `ldp perturb` wrote, "
+            "likewise.",
         ),
     ] = None,
     save_model: Annotated[
@@ -166,9 +184,7 @@ def train(
     grid: Grid = None,
     jobs: Jobs = None,
     data: Data = DATA,
-    output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="Where to write the runs.", dir_okay=False)
-    ] = None,
+    output: ParquetOut = None,
     as_json: AsJson = False,
 ) -> None:
     """Search, choose by validation loss, train the final runs, and write what became of every one.
@@ -202,12 +218,15 @@ def train(
             search_strategy=search_strategy, search_space=search_space, search_eta=eta, search_rungs=rungs,
             search=axes(search),
             epochs=epochs, hidden=hidden, patience=patience, batch_size=batch_size, model=model, task=task,
-            split=split,
+            split=split, further=further_of(
+                link_option, labels=labels, epsilon_labels=epsilon_labels, links=links, epsilon_links=epsilon_links
+            ),
         )  # fmt: skip
         recipe = methods.method(method)
         if search and recipe.model:
             # The file's axes may be other rows'; what was asked for here is this row's, or a slip.
-            row = Row(recipe=recipe, mechanism=recipe.choose(mechanism), model=chosen.train.model)
+            drop = chosen.further.private_labels
+            row = Row(recipe=recipe, mechanism=recipe.choose(mechanism), model=chosen.train.model, drop=drop)
             check_axes(with_axes(SearchParams(), axes(search)), [row])
         resources = machine(max_memory, team, data)
         with console.progress(f"train {dataset} {method}", None, "epochs") as bar:

@@ -31,6 +31,7 @@ class Graph:
         provenance: where it came from (sources, commits, hashes, options), as JSON-able values.
         node_ids: the source's own names of the nodes, where they are not 0..n-1.
         feature_names: the source's own names of the features, where they have any.
+        weights: of the edges, E, float32, above 0, of a graph that was estimated; None where each of them is there.
     """
 
     name: str
@@ -44,6 +45,7 @@ class Graph:
     provenance: Mapping[str, Any] = field(default_factory=dict)
     node_ids: tuple[str, ...] | None = None
     feature_names: tuple[str, ...] | None = None
+    weights: NDArray[np.float32] | None = None
 
     def __post_init__(self) -> None:
         n = self.nodes
@@ -57,6 +59,13 @@ class Graph:
             raise DataError(f"{self.name}: edges must stand once each, smaller node first, self-loops apart")
         if not (np.diff(self.edges[0].astype(np.int64) * n + self.edges[1]) > 0).all():
             raise DataError(f"{self.name}: edges must stand once each, in the order of their nodes")
+        if self.weights is not None:
+            if self.weights.shape != (self.edges.shape[1],):
+                raise DataError(
+                    f"{self.name}: {self.edges.shape[1]} edges need as many weights, got {self.weights.shape}"
+                )
+            if not (np.isfinite(self.weights).all() and (self.weights > 0).all()):
+                raise DataError(f"{self.name}: an edge's weight must be finite and above 0")
         if self.labels.shape != (n,):
             raise DataError(f"{self.name}: {n} nodes need {n} labels, got {self.labels.shape}")
         if self.labels.size and not (self.labels.min() >= -1 and self.labels.max() < self.classes):
@@ -78,14 +87,16 @@ class Graph:
         matrix = self.features
         for part in (matrix.indptr, matrix.indices, matrix.data, self.edges, self.self_loops, self.labels):
             digest.update(np.ascontiguousarray(part).tobytes())
+        if self.weights is not None:
+            digest.update(np.ascontiguousarray(self.weights).tobytes())
         for name in (*(self.node_ids or ()), *(self.feature_names or ())):
             digest.update(b"\0" + name.encode())
         return "sha256:" + digest.hexdigest()
 
     def adjacency(self) -> sp.csr_array:
-        """Return the symmetric 0/1 adjacency matrix without self-loops."""
+        """Return the symmetric adjacency matrix without self-loops: 0 or 1, or an estimated graph's weights."""
         u, v = self.edges
-        ones = np.ones(2 * len(u), dtype=np.float32)
+        ones = np.ones(2 * len(u), dtype=np.float32) if self.weights is None else np.tile(self.weights, 2)
         index = (np.concatenate([u, v]), np.concatenate([v, u]))
         out = sp.coo_array((ones, index), shape=(self.nodes, self.nodes)).tocsr()
         out.sort_indices()

@@ -58,6 +58,7 @@ class Method:
         unseen: those instead where the people that are tested are in a graph which was not seen in training.
         follows: of its learners `A+B` only that one is tried whose A is the best of those that nobody tells anything.
         beside: the method whose inputs, before any filter, stand beside this one's own; empty where none do.
+        alone: whether links have no part in it, so that nobody is asked for them; its model is then always its own.
         model: the backbone; empty where nothing is learned.
         reference: where it was published.
     """
@@ -80,6 +81,7 @@ class Method:
     unseen: tuple[str, ...] = ()
     follows: bool = False
     beside: str = ""
+    alone: bool = False
     model: str = "gcn"
     reference: str = ""
 
@@ -385,6 +387,15 @@ _METHODS = {
             propagates=False,
             filter="none",
             reference="the papers' BASE",
+        ),
+        Method(
+            name="mlp",
+            summary="Features alone: the reports as they are into a perceptron. Links have no part, nobody tells any.",
+            mechanism="mb",
+            propagates=False,
+            filter="none",
+            alone=True,
+            model="mlp",
         ),
         Method(
             name="lpgnn",

@@ -91,7 +91,8 @@ class Apart:
     def sever(self, graph: Graph) -> Graph:
         """Return the graph without edges between the groups: a graph for each, on the nodes of the whole."""
         u, v = self.numbers()[graph.edges]
-        return replace(graph, edges=np.ascontiguousarray(graph.edges[:, u == v]))
+        weights = None if graph.weights is None else graph.weights[u == v]
+        return replace(graph, edges=np.ascontiguousarray(graph.edges[:, u == v]), weights=weights)
 
     def check(self, rows: NDArray[np.integer[Any]], columns: NDArray[np.integer[Any]], what: str) -> None:
         """Refuse pairs of nodes that join two groups."""
@@ -121,10 +122,12 @@ def among(graph: Graph, nodes: NDArray[np.integer[Any]]) -> Graph:
     place[chosen] = np.arange(len(chosen), dtype=np.int32)
     edges = place[graph.edges]
     loops = place[graph.self_loops]
+    inside = (edges >= 0).all(axis=0)
     return replace(
         graph,
         features=graph.features[chosen],
-        edges=np.ascontiguousarray(edges[:, (edges >= 0).all(axis=0)]),
+        edges=np.ascontiguousarray(edges[:, inside]),
+        weights=None if graph.weights is None else graph.weights[inside],
         self_loops=loops[loops >= 0],
         labels=graph.labels[chosen],
         node_ids=None if graph.node_ids is None else tuple(graph.node_ids[node] for node in chosen),

@@ -20,20 +20,24 @@ from numpy.typing import NDArray
 from graphldp.client import Reports, from_meta
 from graphldp.errors import ArtifactError
 from graphldp.experiment.conversation import Conversation, Once, Question, ask, conversation_of, most_of
-from graphldp.experiment.options import Settings, split_facts
+from graphldp.experiment.options import Further, Settings, split_facts
+from graphldp.experiment.told import FURTHER
 from graphldp.graph import Graph
 from graphldp.jsonable import plain
 from graphldp.ledger import epsilon_text
 from graphldp.methods import Method
-from graphldp.stages.artifacts import ParquetSink, expect
-from graphldp.stages.paths import answers_path, reports_path
+from graphldp.stages.artifacts import ParquetSink, expect, is_real
+from graphldp.stages.belong import asked_for
+from graphldp.stages.paths import PUBLIC, answers_path
 from graphldp.stages.reports import SeedFile, write_reports
 
 __all__ = [
     "AnswersFile",
     "check_asked",
+    "check_further",
     "check_selection",
     "conversation_in",
+    "further_in",
     "make_command",
     "open_answers",
     "write_answers",
@@ -45,29 +49,63 @@ _OWN = ("mechanism", "options", "epsilon", "delta", "dimensions", "m", "low", "h
 Progress = Callable[[int, int, str], None]
 
 
-def make_command(dataset: str, recipe: Method, mechanism: str, epsilon: float) -> str:
+def make_command(dataset: str, recipe: Method, mechanism: str, epsilon: float, further: Further = PUBLIC) -> str:
     """Return the command that asks people for a row; what they report once depends on the mechanism alone."""
     method = "" if recipe.asking is None else f" --method {recipe.name}"
-    return f"ldp perturb --dataset {dataset}{method} --mechanism {mechanism} --epsilon {epsilon_text(epsilon)}"
+    command = f"ldp perturb --dataset {dataset}{method} --mechanism {mechanism} --epsilon {epsilon_text(epsilon)}"
+    return command + further.command()
 
 
 def open_answers(
-    dataset: str, recipe: Method, mechanism: str, epsilon: float, data: Path, given: Path | None, name: str = ""
+    dataset: str,
+    recipe: Method,
+    mechanism: str,
+    epsilon: float,
+    data: Path,
+    given: Path | None,
+    name: str = "",
+    further: Further = PUBLIC,
 ) -> AnswersFile:
     """Return what people have answered for a row, once it is of what was asked for.
 
     It is `given`, or stands in its usual place, under the `name` of the row where it answers several questions.
     """
-    command = make_command(dataset, recipe, mechanism, epsilon)
+    command = make_command(dataset, recipe, mechanism, epsilon, further)
     wanted: dict[str, Any] = {"dataset": dataset, "mechanism": mechanism, "epsilon": float(epsilon)}
     if recipe.asking is None:
-        path, kind = reports_path(data, dataset, mechanism, epsilon), {"kind": REPORTS}
+        path = answers_path(data, dataset, mechanism, epsilon, further)
+        kind = {"kind": ANSWERS if further.asked else REPORTS}
     else:
-        path = answers_path(data, dataset, name or recipe.cell_name(mechanism), epsilon)
+        path = answers_path(data, dataset, name or recipe.cell_name(mechanism), epsilon, further)
         kind = {"kind": ANSWERS, "method": recipe.name}
     file = AnswersFile(given or path, command)
-    expect(file.meta, file.path, command, **kind, **wanted)
+    check_further(file.path, file.meta, further)
+    expect(file.meta, file.path, command, **kind)
+    if given is not None or is_real(file.meta):
+        asked_for(file.meta, file.path, wanted)
+    expect(file.meta, file.path, command, **wanted)
     return file
+
+
+def check_further(path: Path, meta: Mapping[str, Any], further: Further) -> None:
+    """Refuse answers to other further questions than are meant."""
+    found = further_in(meta)
+    if found.facts() != further.facts():
+        raise ArtifactError(
+            f"{path} holds {_beside(found)} beside features, and {_beside(further)} is meant; say "
+            f"`{found.command().strip() or 'no --labels'}`, or ask people again with `ldp perturb`"
+        )
+
+
+def _beside(further: Further) -> str:
+    return ", ".join(f"{name} {value}" for name, value in further.facts().items()) or "nothing"
+
+
+def further_in(meta: Mapping[str, Any]) -> Further:
+    """Return which further questions an artifact's answers are to."""
+    facts: dict[str, Any] = dict(meta.get("further", {}))
+    links = tuple(facts.pop("link_options", {}).items())
+    return Further(**facts, link_options=links)
 
 
 def conversation_in(meta: Mapping[str, Any], graph: Graph, recipe: Method) -> Conversation:
@@ -138,7 +176,7 @@ def _facts(question: Question, meta: Mapping[str, Any]) -> dict[str, Any]:
     own = dict(question.answers.meta)
     if "question" not in own:
         own = {key: value for key, value in own.items() if key not in _OWN or plain(value) != plain(meta[key])}
-    every = len(question.features) == meta["dimensions"]
+    every = question.name in FURTHER or len(question.features) == meta["dimensions"]
     return own if every else {**own, "features": question.features.tolist()}
 
 
@@ -199,11 +237,18 @@ class AnswersFile(SeedFile):
     kinds = (REPORTS, ANSWERS)
 
     def questions(self, seed: int) -> tuple[Question, ...]:
-        """Return what was asked for one seed, and what people answered."""
+        """Return what was asked about features for one seed, and what people answered."""
         if self.meta["kind"] == REPORTS:
             answers = self.load(seed)
             people, features = np.arange(answers.nodes), np.arange(self.meta["dimensions"])
             return (Question(name="features", people=people, features=features, answers=answers),)
+        return tuple(one for one in self._all(seed) if one.name not in FURTHER)
+
+    def told(self, seed: int) -> tuple[Question, ...]:
+        """Return what was asked beside features for one seed, and what people answered."""
+        return tuple(one for one in self._all(seed) if one.name in FURTHER)
+
+    def _all(self, seed: int) -> tuple[Question, ...]:
         table, asked = self.group(seed), self.meta["questions"][str(seed)]
         order = pc.unique(table["question"]).to_pylist()
         return tuple(
@@ -211,7 +256,8 @@ class AnswersFile(SeedFile):
         )
 
     def _question(self, name: str, facts: dict[str, Any], part: pa.Table) -> Question:
-        features = np.asarray(facts.pop("features", range(self.meta["dimensions"])), dtype=np.int64)
+        others = self.meta["nodes"] if name in FURTHER else self.meta["dimensions"]
+        features = np.asarray(facts.pop("features", range(others)), dtype=np.int64)
         meta = facts if "question" in facts else {**{key: self.meta[key] for key in _OWN}, **facts}
         index = None
         if not part["index"].null_count:
@@ -230,6 +276,8 @@ class AnswersFile(SeedFile):
 
     def load(self, seed: int) -> Reports:
         """Return the reports of one seed, where everybody was asked once."""
+        if self.meta["kind"] != REPORTS and "method" not in self.meta:
+            return self.questions(seed)[0].answers
         if self.meta["kind"] != REPORTS:
             raise ArtifactError(
                 f"{self.path} holds answers to several questions, of method {self.meta['method']}; give what people "

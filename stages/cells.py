@@ -52,6 +52,7 @@ def cell_mark(plan: Plan, settings: Settings, content: str, device: str = "auto"
         {"seed": settings.seed, "seeds": settings.seeds},
         {part: dataclasses.asdict(getattr(settings, part)) for part in ("search", "train")},
         [resolve_device(device).type, max_memory],
+        plan.told.facts() if plan.told.replaces else {},
     ]
     return mark_of(facts, content)
 

@@ -13,13 +13,15 @@ import pyarrow as pa
 from graphldp import __version__, methods
 from graphldp.errors import OptionError
 from graphldp.experiment.estimates import calibration_of
+from graphldp.experiment.options import Further
+from graphldp.experiment.told import Told
 from graphldp.ledger import epsilon_text
 from graphldp.server import Estimate, Filtered
 from graphldp.stages.answers import check_asked, conversation_in, open_answers
 from graphldp.stages.artifacts import ParquetSink, file_hash
+from graphldp.stages.belong import FEATURES_HASH, check_graph
 from graphldp.stages.graphs import read_graph
-from graphldp.stages.paths import calibrated_path, graph_dir
-from graphldp.stages.perturb import check_nodes
+from graphldp.stages.paths import PUBLIC, calibrated_path, graph_dir
 from graphldp.stages.reports import CARRIED, CalibratedFile, write_calibrated
 
 __all__ = ["denoise", "make_command", "materialize"]
@@ -27,11 +29,10 @@ __all__ = ["denoise", "make_command", "materialize"]
 Progress = Callable[[int, int, str], None]
 
 
-def make_command(dataset: str, method: str, mechanism: str, epsilon: float) -> str:
+def make_command(dataset: str, method: str, mechanism: str, epsilon: float, further: Further = PUBLIC) -> str:
     """Return the command that makes a Calibrated artifact."""
-    return (
-        f"ldp denoise --dataset {dataset} --method {method} --mechanism {mechanism} --epsilon {epsilon_text(epsilon)}"
-    )
+    command = f"ldp denoise --dataset {dataset} --method {method} --mechanism {mechanism}"
+    return f"{command} --epsilon {epsilon_text(epsilon)}{further.command()}"
 
 
 def denoise(
@@ -44,6 +45,7 @@ def denoise(
     steps: Sequence[int],
     changes: Mapping[str, Any] | None = None,
     reports: Path | None = None,
+    further: Further = PUBLIC,
     output: Path | None = None,
     progress: Progress | None = None,
 ) -> Path:
@@ -61,14 +63,15 @@ def denoise(
             f"method {method!r} learns from answers as they are, so nothing is calibrated: train from what `ldp "
             f"perturb --method {method}` writes"
         )
-    source = open_answers(dataset, recipe, mechanism, epsilon, data, reports)
+    source = open_answers(dataset, recipe, mechanism, epsilon, data, reports, further=further)
     changes = {**source.meta.get("changes", {}), **(changes or {})}
     recipe = methods.method(method).but(changes)
     check_asked(source.path, source.meta, recipe)
-    graph = read_graph(graph_dir(data, dataset))
-    check_nodes(source.path, source.meta, graph, f"make it again with `{source.make}`")
+    graph = read_graph(graph_dir(data, dataset), features=False)
+    check_graph(source.path, source.meta, graph, data, f"make it again with `{source.make}`")
     asked, tried = conversation_in(source.meta, graph, recipe), recipe.steps(tuple(steps))
-    filters = [calibration_of(recipe, k, asked.device, graph) for k in tried]
+    told = Told(graph=graph, further=further, root=0, listen=source.told, linked=not recipe.alone)
+    filters = [calibration_of(recipe, k, asked.device, told.sample, whole=not told.private_links) for k in tried]
     meta: dict[str, Any] = {
         "kind": "calibrated",
         "method": method,
@@ -81,7 +84,7 @@ def denoise(
         **{key: source.meta[key] for key in CARRIED},
         **changed(recipe, changes),
         **({} if recipe.asking is None else {"rounds": asdict(recipe.asking)}),
-        **{key: source.meta[key] for key in ("selection",) if key in source.meta},
+        **{key: source.meta[key] for key in ("selection", "further", FEATURES_HASH) if key in source.meta},
     }
 
     def runs() -> Iterator[tuple[int, Estimate]]:
@@ -90,7 +93,7 @@ def denoise(
             if progress:
                 progress(count, len(source.meta["seeds"]), f"{mechanism} at epsilon {epsilon_text(epsilon)}")
 
-    target = output or calibrated_path(data, dataset, recipe.cell_name(mechanism), epsilon)
+    target = output or calibrated_path(data, dataset, recipe.cell_name(mechanism), epsilon, further)
     write_calibrated(target, runs(), meta)
     return target
 
@@ -121,8 +124,8 @@ def materialize(
             f"the embedding of {meta['nodes']} nodes x {meta['dimensions']} dimensions needs {need / 1e9:.3g} GB, the "
             f"limit is {max_memory / 1e9:.3g} GB; raise it with --max-memory, or train on the sparse artifact instead"
         )
-    graph = read_graph(graph_dir(data, meta["dataset"]))
-    check_nodes(calibrated, meta, graph, "perturb and denoise them again, or give back the graph they were made for")
+    graph = read_graph(graph_dir(data, meta["dataset"]), features=False)
+    check_graph(calibrated, meta, graph, data, "perturb and denoise again, or give back the graph it was made for")
     calibration = file.filters()[steps] if steps in file.meta["steps"] else None
     if calibration is None:
         raise OptionError(f"{calibrated} was made for the depths {meta['steps']}, not {steps}; denoise again")

@@ -14,6 +14,7 @@ from graphldp.audit import AuditOptions, audit_rows
 from graphldp.audit.mechanisms import budgets
 from graphldp.audit.subject import subject_names, subject_of
 from graphldp.client import Randomiser, lookup, names
+from graphldp.client.registry import NO_FEATURE
 from graphldp.client.sets import SetValued
 from graphldp.client.vector import VectorMechanism
 from graphldp.errors import OptionError
@@ -250,13 +251,13 @@ def _write_figures(docs: Path, name: str) -> list[Path]:
     if name != "identity":
         law_figure(name, law, 0.0 if name == "null" else 1.0)
         written.append(law)
-    if name not in _NO_CURVE and lookup(name).kind != "level" and variance_figure(name, curve):
+    if name not in _NO_CURVE and lookup(name).kind not in NO_FEATURE and variance_figure(name, curve):
         written.append(curve)
     return written
 
 
 def _variance_lines(name: str) -> list[str]:
-    if name in _NO_CURVE or lookup(name).kind == "level":
+    if name in _NO_CURVE or lookup(name).kind in NO_FEATURE:
         return []
     lines = [f"![Variance and m against epsilon]({name}-variance.svg)", ""]
     head = ["epsilon", "worst variance of a coordinate", "worst bias", "m"]

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from graphldp.audit.law import outcomes
+from graphldp.client.registry import NO_FEATURE
 from graphldp.client.sets import Membership
 from graphldp.errors import OptionError
 from graphldp.stages.artifacts import write_text
@@ -36,13 +37,13 @@ COMPARED = ("featurerr", "ome", "latent", "duchi", "pm", "hm", "to", "pm-sub", "
 def law_figure(name: str, path: Path, epsilon: float = 1.0) -> None:
     """Draw the probabilities, or the density, of what is sent about three inputs."""
     base = law_base(name, epsilon)
-    levels = base.kind == "level"
+    levels = base.kind in NO_FEATURE
     inputs = [1.0, 3.0, 5.0] if levels else [-1.0, 1.0] if isinstance(base, Membership) else [-1.0, 0.0, 0.6]
     figure, (axes,) = _figure(1)
     law = outcomes(base, inputs)
     few = base.finite and len(law.y) <= _FEW_OUTPUTS
     for place, (x, mass) in enumerate(zip(inputs, law.mass, strict=True)):
-        label = f"level {x:.0f}" if levels else f"x = {x:g}"
+        label = f"{base.kind} {x:.0f}" if levels else f"x = {x:g}"
         style: dict[str, Any] = {"color": _COLOURS[place], "label": label}
         if few:
             gap = float(np.diff(law.y).min()) if len(law.y) > 1 else 1.0

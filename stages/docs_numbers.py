@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from graphldp.audit.law import outcomes
 from graphldp.client import lookup, mechanism, protocol
+from graphldp.client.registry import NO_FEATURE
 from graphldp.errors import OptionError
 
 __all__ = [
@@ -95,7 +96,7 @@ def expected_error(name: str, epsilon: float, *, raw: bool = False) -> float:
 def law_base(name: str, epsilon: float, low: float = -1.0, high: float = 1.0) -> Any:
     """Return the scalar law that a mechanism's page shows: its own, or that of one value (or level) inside it."""
     kind = lookup(name).kind
-    if kind == "level":
+    if kind in NO_FEATURE:
         return mechanism(name, epsilon, 1, 5)
     if kind == "scalar":
         return mechanism(name, epsilon, low, high)

@@ -181,13 +181,16 @@ ERRATA = (
     Erratum(
         "E22", "TOGL Eq. 38", "links are perturbed as in BLINK",
         "the formula is plain randomised response; BLINK also spends on degrees, and 2 epsilon if both ends report",
-        "not built yet: links are public here",
+        "`links: rr` is that formula, `links: blink` spends on degrees, too; what a relationship loses, with one end's or "
+        "both ends' reports, stands in the ledger; [links](links.md)",
+        by=("graphldp.client.links_rr:RandomisedResponse", "graphldp.client.links_blink:Blink"),
     ),
     Erratum(
         "E23", "TOGL 3.2", "the guarantee covers the whole pipeline",
         "phase II reads raw labels, and its result is broadcast",
-        "the labels of training nodes alone are read, and they are public here: no budget is spent on them",
-        by=("graphldp.server.attributes:score_attributes",),
+        "the labels of training nodes alone are read: public ones, or with `--labels krr` what people have sent, whose "
+        "budget the ledger adds; [labels](labels.md)",
+        by=("graphldp.server.attributes:score_attributes", "graphldp.experiment.told:Told"),
     ),
     Erratum(
         "E24", "TOGL D.5", "rows CLDP and PLDP", "no metric, alpha or set of levels is given: not reproducible",
@@ -264,17 +267,19 @@ ERRATA = (
     ),
     Erratum(
         "E38", "HeteroRR Alg. 2 line 14", "acceptance with exp(epsilon L/Delta)",
-        "the exponential mechanism has 2 Delta: twice the budget as printed", "not built yet: there is no EdgeRR here",
+        "the exponential mechanism has 2 Delta: twice the budget as printed",
+        "the chain of `graphldp.trusted` has the 2", by=("graphldp.trusted.dendrogram:sample_dendrogram",),
     ),
     Erratum(
         "E39", "HeteroRR Alg. 2", "public and private steps interleaved until converged",
         "the stationary law is not the exponential mechanism's, and finitely many steps are not pure DP",
-        "not built yet: there is no EdgeRR here",
+        "a fixed number of steps, and every result says what is not proved", by=("graphldp.trusted.hrg:edge_rr",),
     ),
     Erratum(
         "E40", "HeteroRR Alg. 3", "fresh noise on one count for every child, min(1, .) alone",
         "(1 + children) times the budget, and negative probabilities; EdgeRR needs a trusted curator",
-        "not built yet: there is no EdgeRR here",
+        "noise is drawn once for a node and reused below it, chances are clipped on both sides, and it is for "
+        "comparison alone", by=("graphldp.trusted.hrg:noisy_chances",),
     ),
     Erratum(
         "E41", "TOGL Table 9", "the five selected attributes have a Jaccard similarity of 0.78 over ten runs",

@@ -23,6 +23,7 @@ from graphldp.experiment.options import INDUCTIVE
 from graphldp.experiment.scores import measured
 from graphldp.ledger import epsilon_text, ledger_from_meta
 from graphldp.measures import DEFAULT_TASK, TaskMeasures, measures_of
+from graphldp.stages.answers import further_in
 from graphldp.stages.artifacts import read_meta, read_table, write_json, write_text
 from graphldp.stages.figures import budget_figure
 from graphldp.stages.maps import drawn, map_figure, maps
@@ -260,6 +261,7 @@ def _section(dataset: str, setting: Axes, runs: list[_Runs], bootstrap: Bootstra
         search_seeds=search_seeds,
         search=spoken(floor.meta["search"]),
         sizes=(train, validation, test),
+        told=_told(floor),
     )
     return told_apart(section, [one.values for one in runs])
 
@@ -291,6 +293,17 @@ def _learner(runs: _Runs) -> str:
     """Return which of a row's learners was chosen; empty where its runs say nothing of any."""
     options = (runs.meta.get("chosen_point") or {}).get("options") or {}
     return str(options.get("learner", ""))
+
+
+def _told(floor: _Runs) -> str:
+    """Return what a table's people are asked for beside features, in words; empty where it is public."""
+    facts = further_in(floor.meta)
+    ways = [(name, value) for name, value in facts.facts().items() if f"epsilon_{name}" in facts.budgets()]
+    found = [
+        f"{name} are reported by {how} at epsilon {number(facts.budgets()[f'epsilon_{name}'])}" for name, how in ways
+    ]
+    text = " and ".join(found)
+    return text[:1].upper() + text[1:]
 
 
 def _learners(floor: _Runs) -> tuple[str, ...]:

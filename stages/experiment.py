@@ -112,7 +112,8 @@ def choose(experiment: Params, only: Sequence[str]) -> tuple[Cell, ...]:
         key, equals, wanted = text.partition("=")
         if not (equals and wanted):
             raise OptionError(f"--only takes KEY=VALUE, got {text!r}")
-        keys = {"dataset", "row", "epsilon", *experiment.vary, *(_short(name) for name in experiment.vary)}
+        axes = (*experiment.asked, *experiment.vary)
+        keys = {"dataset", "row", "epsilon", *axes, *map(_short, axes)}
         if key not in keys:
             raise unknown_name("key of --only", key, keys)
         there = {value for cell in experiment.cells() if (value := _value(cell, key)) is not None}
@@ -227,7 +228,8 @@ class _Work:
     def mark(self, cell: Cell) -> str:
         """Return the same together with its name."""
         params, claim = self.experiment.of(cell), self.claim(cell)
-        own = claim or [params.seed, params.seeds, dataclasses.asdict(params.train)]
+        told = [params.further.facts()] if params.further.asked else []
+        own = claim or [params.seed, params.seeds, dataclasses.asdict(params.train), *told]
         return mark_of([cell.name, list(cell.axes), own], self.graph(cell)[1])
 
     def compute(self, cell: Cell, path: Path, progress: Progress | None) -> None:

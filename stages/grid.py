@@ -73,7 +73,7 @@ def denoise_grid(params: Params, dataset: str, data: Path, progress: Progress | 
     def make(cell: Cell, path: Path) -> None:
         denoise(
             dataset, cell.method, cell.mechanism, cell.epsilon, data=data, steps=params.of(cell).search.steps,
-            changes=cell.changes, reports=answers_of(data, cell), output=path,
+            changes=cell.changes, reports=answers_of(data, cell), further=cell.further, output=path,
         )  # fmt: skip
 
     return _make(todo, lambda cell: _calibrated(params, cell, data), make, progress)
@@ -95,7 +95,8 @@ class Artifacts:
         if path.exists() and not _stamped(path, _mark(due)):
             raise ArtifactError(f"{path} is not what this grid and this code make; make it again with `{make}`")
         if recipe.calibrates:
-            return Stored(graph=graph, file=CalibratedFile(path, make), params=params, made=True)
+            beside = AnswersFile(answers_of(self.data, cell), make) if cell.further.asked else None
+            return Stored(graph=graph, file=CalibratedFile(path, make), params=params, made=True, answers=beside)
         return Answered(graph=graph, file=AnswersFile(path, make), params=params, made=True)
 
 
@@ -135,7 +136,9 @@ def _asked(params: Params, cell: Cell, data: Path) -> Any:
     """Return all that decides what people answer for a cell."""
     own, asking = params.of(cell), _recipe(cell).asking
     directed = None if asking is None else [cell.method, plain(asking.shaping()), split_facts(own)]
+    told = [cell.further.facts()] if cell.further.asked else []
     return [
+        *told,
         *(cell.mechanism, plain(cell.epsilon), dict(cell.options), directed, own.seed, own.draws),
         *(graph_hash(graph_dir(data, cell.graph)), code_hash("perturb"), __version__),
     ]

@@ -19,7 +19,7 @@ from graphldp import methods
 from graphldp.client import names as mechanism_names
 from graphldp.errors import OptionError, unknown_name
 from graphldp.experiment.conversation import check_classes
-from graphldp.experiment.options import SearchParams, Settings, TrainParams, check_settings
+from graphldp.experiment.options import Further, SearchParams, Settings, TrainParams, check_settings
 from graphldp.points import AXES
 from graphldp.stages.yamls import axis_values, build, read_yaml, typed
 
@@ -51,6 +51,7 @@ Axes: TypeAlias = tuple[tuple[str, Any], ...]
 # alike: its floor and ceiling are measured anew for each value. The others change a private method and leave both as
 # they are.
 _SHARED = ("train", "data")
+_TOLD = ("labels", "links")  # what people may be asked for beside features
 _OWN = ("method", "search", "mechanism")
 _SCALAR = int | float | str | bool
 _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -113,6 +114,7 @@ class Cell:
         axes: the value on each axis that this cell has, in the experiment's order.
         setting: those of the axes that every row of the same table shares, floor and ceiling included.
         data: options of the data set.
+        further: what people are asked for beside features.
     """
 
     dataset: str
@@ -126,6 +128,7 @@ class Cell:
     axes: Axes = ()
     setting: Axes = ()
     data: Mapping[str, Any] = field(default_factory=dict)
+    further: Further = field(default_factory=Further)
 
     @property
     def graph(self) -> str:
@@ -150,6 +153,9 @@ class Params(Settings):
         title: one line, for lists and the report page.
         about: what it shows, and which of a paper's tables or claims it corresponds to.
         datasets, epsilons: each row stands for each of them.
+        labels, epsilon_labels: how labels are reported (`krr`), and the budgets of a label: a table for each of them,
+            in which the ceiling alone has true labels. Left out, labels are public.
+        links, epsilon_links, link_options: the same for links (`blink`), with how they are reported and estimated.
         rows: the rows of the table, beside its floor, its ceiling and the commonest class.
         vary: the axes: a value's place (`train.train_fraction`, `method.rho`, `search.steps`, `data.structure`, or an
             option of the mechanism) and the values to try. Several axes are tried in every combination.
@@ -164,6 +170,11 @@ class Params(Settings):
     about: str = ""
     datasets: tuple[str, ...] = ("cora",)
     epsilons: tuple[float, ...] = (1.0,)
+    labels: str = ""
+    epsilon_labels: tuple[float, ...] = ()
+    links: str = ""
+    epsilon_links: tuple[float, ...] = ()
+    link_options: Mapping[str, Any] = field(default_factory=dict)
     rows: tuple[RowParams, ...] = ()
     vary: Mapping[str, Any] = field(default_factory=dict)
     overrides: Mapping[str, Any] = field(default_factory=dict)
@@ -180,10 +191,23 @@ class Params(Settings):
         for place, value in cell.places.items():
             changed.setdefault(_part(place), {})[_key(place)] = value
         parts = {part: dataclasses.replace(getattr(self, part), **values) for part, values in changed.items()}
+        parts |= {"further": cell.further} if cell.further != self.further else {}
         return dataclasses.replace(self, **parts) if parts else self
 
+    @property
+    def asked(self) -> dict[str, tuple[float, ...]]:
+        """The budgets of what people are asked for beside features: an axis that all rows of a table share."""
+        names = [f"epsilon_{name}" for name in _TOLD if getattr(self, name)]
+        return {name: getattr(self, name) for name in names}
+
+    def further_at(self, setting: Axes) -> Further:
+        """Return what people are asked for beside features in a table."""
+        budgets = {name: value for name, value in setting if name in self.asked}
+        ways = {name: getattr(self, name) for name in (budget.removeprefix("epsilon_") for budget in budgets)}
+        return Further(**ways, **budgets, link_options=tuple(self.link_options.items()) if self.links else ())
+
     def _cells(self) -> Iterator[Cell]:
-        shared = _product({name: values for name, values in self.vary.items() if _part(name) in _SHARED})
+        shared = _product({**self.asked, **{name: v for name, v in self.vary.items() if _part(name) in _SHARED}})
         own = {name: values for name, values in self.vary.items() if _part(name) in _OWN}
         for dataset, setting in itertools.product(self.datasets, shared):
             start = Cell(
@@ -197,10 +221,12 @@ class Params(Settings):
                 axes=setting,
                 setting=setting,
                 data={**self._data_of(dataset), **{_key(k): value for k, value in setting if _part(k) == "data"}},
+                further=self.further_at(setting),
             )
             yield start
             for row, epsilon in _REFERENCES:
-                yield _with(start, row, epsilon, ())
+                one = dataclasses.replace(start, further=Further()) if row.method == "nonpriv" else start
+                yield _with(one, row, epsilon, ())
             for row in self.rows:
                 axes = {name: values for name, values in own.items() if row.vary is None or name in row.vary}
                 for values, epsilon in itertools.product(_product(axes), row.budgets(self.epsilons)):
@@ -296,6 +322,8 @@ def load(path: Path) -> Params:
     try:
         if isinstance(raw, Mapping) and "name" in raw:
             raise OptionError("name: a grid's name is its file's; leave it out")
+        if isinstance(raw, Mapping) and "further" in raw:
+            raise OptionError("unknown key 'further': say labels and epsilon_labels, links and epsilon_links")
         params: Params = build(Params, raw)
         params = dataclasses.replace(
             params,
@@ -427,7 +455,21 @@ def load_settings(path: Path) -> Params:
     return params
 
 
-_GRID = ("title", "about", "datasets", "epsilons", "rows", "vary", "overrides", "data")  # what makes a table
+_GRID = (
+    "title",
+    "about",
+    "datasets",
+    "epsilons",
+    "labels",
+    "epsilon_labels",
+    "links",
+    "epsilon_links",
+    "link_options",
+    "rows",
+    "vary",
+    "overrides",
+    "data",
+)  # what makes a table
 _OWN_ROWS = ("majority", "structure", "nonpriv")
 
 
@@ -443,6 +485,18 @@ def check(params: Params) -> None:
         values = getattr(params, name)
         if len(set(values)) < len(values):
             raise OptionError(f"{name} must be distinct, got {list(values)}")
+    for name in _TOLD:
+        how, budgets = getattr(params, name), getattr(params, f"epsilon_{name}")
+        if how and not budgets:
+            raise OptionError(f"epsilon_{name} must be a list of at least one budget, got none")
+        if budgets and not how:
+            raise OptionError(f"epsilon_{name} are budgets of private {name}: say with {name} how they are reported")
+        if len(set(budgets)) < len(budgets):
+            raise OptionError(f"epsilon_{name} must be distinct, got {list(budgets)}")
+    if params.link_options and not params.links:
+        raise OptionError("link_options are of private links: say with links how they are reported")
+    for _, setting in _product_of(params):
+        params.further_at(setting)
     bad = [epsilon for epsilon in params.epsilons if not 0 < epsilon < math.inf]
     if bad:
         raise OptionError(f"epsilons must be finite and > 0, got {bad[0]}; floor and ceiling have 0 and inf")
@@ -460,6 +514,11 @@ def check(params: Params) -> None:
         check_grids({row.name: _searched(params, row).grid(_search_of(params, row)) for row in every})
 
 
+def _product_of(params: Params) -> list[tuple[int, Axes]]:
+    """Return every place on the axes of what people are asked for beside features."""
+    return list(enumerate(_product(params.asked)))
+
+
 def check_numbers(params: Params) -> None:
     """Check every number and word by itself."""
     check_settings(params)
@@ -475,7 +534,7 @@ def _searched(params: Params, row: RowParams) -> Row:
     from graphldp.experiment.space import Row
 
     recipe = methods.method(row.method).but(row.changes)
-    return Row(recipe=recipe, mechanism=row.mechanism, model=params.train.model)
+    return Row(recipe=recipe, mechanism=row.mechanism, model=params.train.model, drop=bool(params.labels))
 
 
 def _search_of(params: Params, row: RowParams) -> SearchParams:

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from graphldp.experiment.options import Further
 from graphldp.ledger import epsilon_text
 from graphldp.measures import DEFAULT_TASK
 
 if TYPE_CHECKING:
     from graphldp.stages.params import Cell
 
+PUBLIC = Further()  # nobody is asked for anything beside features
+
 __all__ = [
+    "NAME",
     "answers_of",
     "answers_path",
     "calibrated_of",
@@ -26,6 +31,9 @@ __all__ = [
     "stored_graphs",
     "trials_path",
 ]
+
+
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")  # what a graph may be called
 
 
 def graph_dir(data: Path, dataset: str) -> Path:
@@ -51,19 +59,27 @@ def reports_path(data: Path, dataset: str, mechanism: str, epsilon: float) -> Pa
     return data / "perturbed" / dataset / mechanism / f"eps={epsilon_text(epsilon)}.parquet"
 
 
-def answers_path(data: Path, dataset: str, name: str, epsilon: float) -> Path:
+def answers_path(data: Path, dataset: str, name: str, epsilon: float, further: Further = PUBLIC) -> Path:
     """Return the file of the answers to several questions; `name` is the row's name."""
-    return reports_path(data, dataset, name, epsilon)
+    return data / "perturbed" / dataset / name / _file(epsilon, further)
 
 
-def calibrated_path(data: Path, dataset: str, name: str, epsilon: float) -> Path:
+def calibrated_path(data: Path, dataset: str, name: str, epsilon: float, further: Further = PUBLIC) -> Path:
     """Return the file of a Calibrated artifact; `name` is the arm's name."""
-    return data / "denoised" / dataset / name / f"eps={epsilon_text(epsilon)}.parquet"
+    return data / "denoised" / dataset / name / _file(epsilon, further)
 
 
-def runs_path(data: Path, dataset: str, name: str, epsilon: float, task: str = DEFAULT_TASK) -> Path:
+def runs_path(
+    data: Path, dataset: str, name: str, epsilon: float, task: str = DEFAULT_TASK, further: Further = PUBLIC
+) -> Path:
     """Return the file of a Runs artifact; `name` is the arm's name."""
-    return data / "runs" / dataset / _row(name, task) / f"eps={epsilon_text(epsilon)}.parquet"
+    return data / "runs" / dataset / _row(name, task) / _file(epsilon, further)
+
+
+def _file(epsilon: float, further: Further) -> str:
+    """Return the name of a file of that budget, with those of further questions before it."""
+    places = [f"{name}={epsilon_text(value)}" for name, value in further.budgets().items()]
+    return f"{','.join([*places, f'eps={epsilon_text(epsilon)}'])}.parquet"
 
 
 def floor_path(data: Path, dataset: str, fingerprint: str) -> Path:
@@ -99,7 +115,7 @@ def answers_of(data: Path, cell: Cell) -> Path:
     from graphldp import methods
 
     recipe = methods.method(cell.method).but(cell.changes)
-    if recipe.asking is None and not cell.options:
+    if recipe.asking is None and not cell.options and not cell.further.asked:
         return reports_path(data, cell.graph, cell.mechanism, cell.epsilon)
     return answers_path(data, cell.graph, cell.name, cell.epsilon).with_name(cell_file(cell))
 

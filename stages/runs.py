@@ -10,10 +10,11 @@ from typing import Any
 import pyarrow as pa
 
 from graphldp import __version__, methods
-from graphldp.experiment.options import Settings
+from graphldp.experiment.options import Further, Settings
 from graphldp.experiment.parts import given_away
 from graphldp.experiment.plan import Plan
 from graphldp.experiment.result import CellResult
+from graphldp.experiment.told import told_of
 from graphldp.graph import Graph
 from graphldp.ledger import ledger_from_meta
 from graphldp.measures import measures_of
@@ -21,7 +22,7 @@ from graphldp.stages.artifacts import write_table
 from graphldp.stages.code import code_hash
 from graphldp.stages.graphs import graph_hash
 
-__all__ = ["CARRIED", "found_meta", "runs_meta", "runs_schema", "write_runs"]
+__all__ = ["CARRIED", "found_meta", "placed", "runs_meta", "runs_schema", "write_runs"]
 
 _FLOATS = ("learning_rate", "weight_decay", "dropout")
 _PARTS = ("train", "validation", "test")
@@ -78,6 +79,11 @@ def runs_meta(
     }
     others = given_away(params.train, str(meta["input"])).as_json()
     meta["ledger"] = others
+    if params.further.asked:
+        meta["further"] = params.further.facts()
+        if reports is None:
+            told = told_of(graph, params)
+            meta["ledger"] = [*told.ledger(str(meta["input"]), params.draws).as_json(), *others]
     if reports is not None:
         meta |= {key: reports[key] for key in CARRIED if key != "ledger"}
         meta |= {key: reports[key] for key in ("rounds", "selection", "evidence") if key in reports}
@@ -92,6 +98,11 @@ def runs_meta(
             "text": claim["reason"],
         }
     return meta
+
+
+def placed(further: Further) -> dict[str, Any]:
+    """Return the place in a table of runs for which people were asked for more than features."""
+    return {"axes": further.budgets()} if further.asked else {}
 
 
 def found_meta(plan: Plan, result: CellResult, search: Mapping[str, Any]) -> dict[str, Any]:

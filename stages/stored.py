@@ -13,12 +13,14 @@ from graphldp.errors import OptionError
 from graphldp.experiment.conversation import Conversation
 from graphldp.experiment.estimates import calibration_of
 from graphldp.experiment.options import INDUCTIVE, Settings
-from graphldp.experiment.plan import Devices, Setup, backbone_of, drawn, evidence_of, patience_of
+from graphldp.experiment.parts import channel_of
+from graphldp.experiment.plan import Devices, Setup, backbone_of, drawn, drop_of, evidence_of, patience_of
 from graphldp.experiment.space import Row, sorted_out
+from graphldp.experiment.told import Told
 from graphldp.graph import Graph
 from graphldp.methods import PREFIX, Method, method
 from graphldp.server import Calibration, Estimate
-from graphldp.stages.answers import AnswersFile, conversation_in
+from graphldp.stages.answers import AnswersFile, conversation_in, further_in
 from graphldp.stages.artifacts import file_hash
 from graphldp.stages.reports import CalibratedFile
 
@@ -35,6 +37,7 @@ class _Artifact(ABC):
         params: where a coin's draws come from, and what is learned with unless a point says otherwise.
         other: the method, where it is not the artifact's.
         made: whether it is known to be what this code makes of its seeds; else its bytes decide what comes of it.
+        answers: where the answers to further questions stand, if the file was made of them.
     """
 
     graph: Graph
@@ -42,6 +45,26 @@ class _Artifact(ABC):
     params: Settings
     other: Method | None = None
     made: bool = False
+    answers: AnswersFile | None = None
+
+    @cached_property
+    def told(self) -> Told:
+        """What people have told beside their features."""
+        further = further_in(self.file.meta)
+        file = self.answers if self.answers is not None else self.file
+        linked = not self.recipe.alone
+        if not further.asked or not isinstance(file, AnswersFile):
+            return Told(graph=self.graph, further=further, root=self.params.seed, linked=linked)
+        made = self.made and file.meta["random"]["reproducible"]
+        source = "" if made else str(file_hash(file.path))
+        return Told(
+            graph=self.graph,
+            further=further,
+            root=self.params.seed,
+            listen=file.told,
+            source=source,
+            linked=linked,
+        )
 
     @property
     def recipe(self) -> Method:
@@ -54,7 +77,8 @@ class _Artifact(ABC):
     def row(self) -> Row:
         """What there is to search."""
         mechanism, model = str(self.file.meta["mechanism"]), self.params.train.model
-        return Row(recipe=self.recipe, mechanism=mechanism, model=model, depths=self._depths())
+        drop = self.params.further.private_labels
+        return Row(recipe=self.recipe, mechanism=mechanism, model=model, depths=self._depths(), drop=drop)
 
     def setup(self, options: Mapping[str, Any]) -> Setup:
         """Return what a point's options mean; those with which the artifact was made are an error."""
@@ -66,6 +90,7 @@ class _Artifact(ABC):
                 "perturbs, denoises and searches at once"
             )
         recipe = self.recipe.but(changes)
+        channel = channel_of(self.told, **drop_of(training))
 
         def calibration(steps: int) -> Calibration:
             return self._calibration(recipe, steps, changed=bool(changes))
@@ -84,6 +109,7 @@ class _Artifact(ABC):
             patience=patience,
             meta=lambda content, seeds: dict(self.file.meta),
             evidence=evidence_of(recipe, calibration, steps),
+            channel=channel,
         )
 
     @cached_property
@@ -116,7 +142,8 @@ class _Artifact(ABC):
         return self.recipe.asking_options()
 
     def _calibration(self, recipe: Method, steps: int, *, changed: bool) -> Calibration:
-        return calibration_of(recipe, steps, self._device, self.graph, whole=self.params.train.split != INDUCTIVE)
+        whole = self.params.train.split != INDUCTIVE and not self.told.private_links
+        return calibration_of(recipe, steps, self._device, self.told.sample, whole=whole)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

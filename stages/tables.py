@@ -116,9 +116,9 @@ class Row:
         """What the epsilon of one user was spent on."""
         if self.role == "nonpriv":
             return "features, unprotected"
-        if self.role != "private":
+        if self.role != "private" and not self.ledger.spends:
             return "nothing"
-        return self.ledger.of_unit("user").text().removeprefix("total epsilon per user: ")
+        return self.ledger.text().replace("total epsilon ", "").removeprefix("per user: ")
 
     @property
     def total(self) -> Spend:
@@ -176,6 +176,7 @@ class Section:
         learner: which of the learners that know the structure alone was the best by validation: the floor.
         ceiling: which learner was the best by validation with everybody's true features beside what the floor knows.
         labelled: which share of the labels is learned from, where that is this data set's own.
+        told: what people are asked for beside features, in words; empty where it is public.
         learners: the floor's, where the people of each part are a graph of their own; else empty.
     """
 
@@ -192,6 +193,7 @@ class Section:
     ceiling: str = ""
     learners: tuple[str, ...] = ()
     labelled: str = ""
+    told: str = ""
 
     @property
     def inductive(self) -> bool:
@@ -259,7 +261,13 @@ class Section:
             + f" It had {' and '.join(self.learners)}: what the others know means nothing in a graph that was not seen."
             * self.inductive
             + " The ceiling (nonpriv, epsilon infinite) is the best of these and of the same with everybody's true "
-            f"features, by validation: {self.ceiling}." * bool(self.ceiling)
+            f"features, by validation: {self.ceiling}."
+            * bool(self.ceiling)
+            + (
+                f" {self.told}, in every row but the ceiling, which has what is true; that is spent beside the epsilon "
+                "of features, and `spent` has the sum. No true label chooses anything."
+            )
+            * bool(self.told)
         )
 
     @property
@@ -346,11 +354,14 @@ class Result:
         units = f", in {one.difference}" if one.difference else ""
         confidence = f"{100 * self.bootstrap.confidence:g} %"
         better = "" if one.best == "high" else "; above 0 is better, as everywhere here"
+        told = any(section.told for section in self.sections)
+        public = "what people tell beside their features" if told else public
+        whole = "Epsilon is what one user spends on features." if told else "Epsilon is all that one user spends."
         return (
             f"{one.heading[:1].upper()}{one.heading[1:]}, mean over runs with a {confidence} percentile bootstrap "
             f"interval ({self.bootstrap.resamples} resamples). Gain over structure (epsilon 0: {public}, "
             "nobody's features) and gap to nonpriv (the features as they are) are means of differences "
-            f"within the same split{units}{better}. Epsilon is all that one user spends."
+            f"within the same split{units}{better}. {whole}"
         )
 
 

@@ -45,6 +45,9 @@ class Trace:
 def grid_hash(params: Params) -> str:
     """Return a hash of what a grid computes."""
     facts = {key: value for key, value in dataclasses.asdict(params).items() if key not in _WORDS}
+    del facts["further"]  # a cell's own
+    empty = ("labels", "epsilon_labels", "links", "epsilon_links", "link_options")
+    facts = {key: value for key, value in facts.items() if value or key not in empty}
     return "sha256:" + hashlib.sha256(json.dumps(plain(facts), sort_keys=True).encode()).hexdigest()
 
 

@@ -8,15 +8,17 @@ from dataclasses import replace
 from pathlib import Path
 
 from graphldp import methods
-from graphldp.errors import OptionError
+from graphldp.errors import ArtifactError, OptionError
 from graphldp.experiment.cell import learn_majority
 from graphldp.experiment.conversation import check_classes
+from graphldp.experiment.options import Further
 from graphldp.experiment.plan import plan_of
 from graphldp.experiment.resources import Resources
 from graphldp.ledger import epsilon_text
-from graphldp.stages.answers import AnswersFile, check_selection, open_answers
+from graphldp.stages.answers import AnswersFile, check_further, check_selection, open_answers
 from graphldp.stages.answers import make_command as ask_command
-from graphldp.stages.artifacts import expect, file_hash, write_json
+from graphldp.stages.artifacts import expect, file_hash, is_real, write_json
+from graphldp.stages.belong import asked_for, check_graph
 from graphldp.stages.cards import floor_of
 from graphldp.stages.cells import Cells
 from graphldp.stages.denoise import make_command as denoise_command
@@ -24,9 +26,8 @@ from graphldp.stages.graphs import graph_hash, read_graph
 from graphldp.stages.models import save_model
 from graphldp.stages.params import Params
 from graphldp.stages.paths import calibrated_path, graph_dir, runs_path
-from graphldp.stages.perturb import check_nodes
 from graphldp.stages.reports import CalibratedFile
-from graphldp.stages.runs import found_meta, runs_meta, write_runs
+from graphldp.stages.runs import found_meta, placed, runs_meta, write_runs
 from graphldp.stages.stored import Answered, Stored
 
 __all__ = ["make_command", "train"]
@@ -65,23 +66,25 @@ def train(
     mechanism = recipe.choose(mechanism)
     resources = resources or Resources()
     folder = graph_dir(data, dataset)
-    graph = read_graph(folder)
+    graph = read_graph(folder, features=False)
     if not recipe.model:
         if models is not None:
             raise OptionError(f"method {method!r} learns nothing, so there is no model to save")
         if epsilon:
             raise OptionError(f"method {method!r} spends nothing: epsilon must be 0, got {epsilon}")
-        target = output or runs_path(data, dataset, name or method, 0.0, params.train.task)
+        target = output or runs_path(data, dataset, name or method, 0.0, params.train.task, params.further)
         if not resources.leads:
             return target
         meta = runs_meta(graph, folder, recipe, "none", 0.0, name or method, params)
+        meta |= placed(params.further)
         return write_runs(target, learn_majority(graph, params), meta)
     name = name or recipe.cell_name(mechanism)
     check_classes(recipe, params.train)
-    source = _source(recipe, dataset, mechanism, epsilon, data, calibrated, answers, name)
-    remedy = f"make them again with `{ask_command(dataset, recipe, mechanism, epsilon)}`"
+    source, beside = _source(recipe, dataset, mechanism, epsilon, data, calibrated, answers, name, params.further)
+    remedy = f"make them again with `{ask_command(dataset, recipe, mechanism, epsilon, params.further)}`"
     remedy += f", then `{source.make}`" if recipe.calibrates else ""
-    check_nodes(source.path, source.meta, graph, remedy)
+    check_graph(source.path, source.meta, graph, data, remedy)
+    _check_seeds(source, params, remedy)
     if "selection" in source.meta:
         check_selection(source.path, source.meta["selection"], params)
     stored: Stored | Answered
@@ -90,19 +93,23 @@ def train(
     else:
         # The artifact says which filters were meant; the search chooses among them.
         params = replace(params, search=replace(params.search, steps=tuple(source.meta["steps"])))
-        stored = Stored(graph=graph, file=source, params=params)
+        stored = Stored(graph=graph, file=source, params=params, answers=beside)
     plan = plan_of(stored, params)
     if models is not None and recipe.learners:
         raise OptionError(
             f"method {method!r} chooses among {', '.join(recipe.learners)}; to keep a model, train one of them, or "
             "leave --save-model out"
         )
+    if models is not None and params.further.private_links:
+        raise OptionError(
+            "a kept model predicts over a public graph, and links are private here; leave --save-model out"
+        )
     if models is not None and stored.recipe.evidence:
         raise OptionError(
             f"method {method!r} learns from evidence that is made of the training labels or the whole graph, so its "
             "model cannot be given reports alone; leave --save-model out"
         )
-    target = output or runs_path(data, dataset, name, epsilon, params.train.task)
+    target = output or runs_path(data, dataset, name, epsilon, params.train.task, params.further)
     start = time.perf_counter()
     result = Cells(data).learn(
         graph,
@@ -120,6 +127,7 @@ def train(
     meta |= {
         ("calibrated" if recipe.calibrates else "answers"): file_hash(source.path),
         **found_meta(plan, result, meta["search"]),
+        **placed(params.further),
     }
     write_runs(target, result, meta)
     # Wall time belongs to a machine, not to the result: it stands beside the artifact, so that this stays reproducible.
@@ -131,6 +139,22 @@ def train(
     return target
 
 
+def _check_seeds(source: CalibratedFile | AnswersFile, params: Params, remedy: str) -> None:
+    """Refuse an artifact that lacks draws, and name at once how many of each kind are needed."""
+    meta = source.meta
+    if meta["deterministic"] or is_real(meta) or set(params.draws) <= set(meta["seeds"]):
+        return  # one draw serves every run
+    had = [seed for seed in meta["seeds"] if seed >= 0], [seed for seed in meta["seeds"] if seed < 0]
+    finals, searches = max(params.seeds, len(had[0])), max(params.search.seeds, len(had[1]))
+    options = f" --seeds {finals} --search-seeds {searches}`"
+    many = remedy.replace("`", options, 2).replace(options, "`", 1)  # behind the first command, `ldp perturb`
+    many = remedy.replace("`", options, 2).replace(options, "`", 1)  # behind the first command, `ldp perturb`
+    raise ArtifactError(
+        f"{source.path} has {len(had[0])} draws for final runs and {len(had[1])} for the search, where "
+        f"{params.seeds} and {params.search.seeds} are needed; {many}"
+    )
+
+
 def _source(
     recipe: methods.Method,
     dataset: str,
@@ -140,21 +164,34 @@ def _source(
     calibrated: Path | None,
     answers: Path | None,
     name: str,
-) -> CalibratedFile | AnswersFile:
-    """Return the artifact that the method learns from, once it is of what was asked for."""
+    further: Further,
+) -> tuple[CalibratedFile | AnswersFile, AnswersFile | None]:
+    """Return the artifact that the method learns from, once it is of what was asked for.
+
+    Where people were asked for more than features, the answers that it was made of are the second one.
+    """
     if not recipe.calibrates:
         if calibrated is not None:
             raise OptionError(
                 f"method {recipe.name!r} learns from answers as they are: give them with --answers, not --calibrated"
             )
-        return open_answers(dataset, recipe, mechanism, epsilon, data, answers, name)
-    if answers is not None:
+        return open_answers(dataset, recipe, mechanism, epsilon, data, answers, name, further), None
+    if answers is not None and not further.asked:
         raise OptionError(
             f"method {recipe.name!r} learns from calibrated answers: give `ldp denoise` the answers with --reports, "
             "and leave --answers out here"
         )
-    command = denoise_command(dataset, recipe.name, mechanism, epsilon)
-    source = CalibratedFile(calibrated or calibrated_path(data, dataset, name, epsilon), command)
+    command = denoise_command(dataset, recipe.name, mechanism, epsilon, further)
+    source = CalibratedFile(calibrated or calibrated_path(data, dataset, name, epsilon, further), command)
+    check_further(source.path, source.meta, further)
     wanted = {"dataset": dataset, "method": recipe.name, "mechanism": mechanism, "epsilon": float(epsilon)}
+    expect(source.meta, source.path, command, method=recipe.name)
+    if calibrated is not None or is_real(source.meta):
+        asked_for(source.meta, source.path, wanted)
     expect(source.meta, source.path, command, **wanted)
-    return source
+    if not further.asked:
+        return source, None
+    beside = open_answers(dataset, recipe, mechanism, epsilon, data, answers, name, further)
+    if file_hash(beside.path) != source.meta["reports"]:
+        raise ArtifactError(f"{source.path} was not made of {beside.path}; make it again with `{command}`")
+    return source, beside

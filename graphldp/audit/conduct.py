@@ -27,6 +27,7 @@ from graphldp.audit.budget import ALPHA, PROBES
 from graphldp.audit.law import outcomes
 from graphldp.client import Randomiser, Reports, draws
 from graphldp.client.density import Density
+from graphldp.client.registry import NO_FEATURE
 
 __all__ = ["Calls", "Conduct", "Probe", "ValueProbe", "WholeProbe", "conduct", "edges", "source_conduct", "uniforms_of"]
 
@@ -183,7 +184,7 @@ class ValueProbe(Probe):
         self.bases, self.m, self._sampler, self.chances = tuple(bases), m, perturb, chances
         self.label = label
         base = bases[0]
-        self.sparse = base.kind != "level"
+        self.sparse = base.kind not in NO_FEATURE
         self.columns = m
         self.values = _values(base)
         self.inside = np.clip(self.values, base.low, base.high)
@@ -271,7 +272,7 @@ class ValueProbe(Probe):
         """Yield every single value, and values by their size."""
         base = self.bases[0]
         yield "value", np.arange(len(self.values))
-        if base.kind != "level":
+        if base.kind not in NO_FEATURE:
             part = np.clip((20 * (self.inside - base.low) / (base.high - base.low)).astype(np.int64), 0, 19)
             yield "twentieth of the range", part
 
@@ -637,7 +638,7 @@ def uniforms_of(base: Any, sent: Floats, x: Floats, inner: Floats) -> Floats:
 
 def _values(base: Randomiser) -> Floats:
     """Return the values of records: round decimals, both ends, and some outside of the range."""
-    if base.kind == "level":
+    if base.kind in NO_FEATURE:
         return np.arange(base.low, base.high + 1)
     half = (base.high - base.low) / 2
     digits = 4 - math.floor(math.log10(half))

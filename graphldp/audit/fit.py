@@ -16,6 +16,7 @@ from graphldp.audit.law import outcomes
 from graphldp.audit.quantiles import map_distance
 from graphldp.client import Randomiser, Reports
 from graphldp.client.density import Density
+from graphldp.client.registry import NO_FEATURE
 from graphldp.errors import OptionError
 
 __all__ = [
@@ -109,7 +110,7 @@ def probe_records(bases: Sequence[Randomiser]) -> list[Floats]:
     The second is the first turned round, so that the last position too has been at both ends. A level has no outside.
     """
     low, high = bases[0].low, bases[0].high
-    if bases[0].kind == "level":
+    if bases[0].kind in NO_FEATURE:
         return [np.array([level]) for level in np.arange(low, high + 1)]
     span = high - low
     values = [high, low, (low + high) / 2, low + 0.3 * span, high + span, low - 2 * span, low + 0.83 * span]
@@ -174,7 +175,7 @@ def power(
     noticed = [map_distance(base, either_way(scaled(base), WRONG_BUDGET)) > 1.0 for base in _distinct(bases)]
     records = probe_records(bases)
     last = bases[-1]
-    if last.kind != "level":
+    if last.kind not in NO_FEATURE:
         # A value between the ends is one that even a large budget does not leave alone.
         records = [np.append(records[0][:-1], last.low + 0.3 * (last.high - last.low))]
     if _touched(last, records) * samples < FEWEST_TOUCHED:

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from graphldp.client import Randomiser
 from graphldp.client.density import Window
+from graphldp.client.registry import NO_FEATURE
 
 __all__ = ["Moments", "Outcomes", "grid_inputs", "loss_outcomes", "moments", "outcomes"]
 
@@ -68,7 +69,7 @@ def grid_inputs(base: Randomiser, count: int = 41) -> Floats:
 
     For laws that look at a level or a code, those that differ among themselves are all there.
     """
-    if base.kind == "level":
+    if base.kind in NO_FEATURE:
         return np.arange(base.low, base.high + 1)
     if not base.finite:
         count = min(count, _FEW_INPUTS)

@@ -19,6 +19,7 @@ from graphldp.audit.exact import Loss, joint_loss, scalar_loss
 from graphldp.audit.fit import WRONG_BUDGET, Fit, Power, fit, pooled, power, reports_needed, resolution, scaled
 from graphldp.audit.gaussian import gaussian_delta, gaussian_epsilon, loss_distribution, numerical_epsilon
 from graphldp.audit.law import outcomes
+from graphldp.audit.links import audit_links, links_case
 from graphldp.audit.quantiles import map_distance
 from graphldp.audit.sets import audit_sets, sets_case
 from graphldp.audit.subject import FEW, Piece, Setting, Subject, small_directed, subject_names, subject_of
@@ -26,6 +27,7 @@ from graphldp.audit.votes import audit_vote, vote_case
 from graphldp.audit.whole import Case, WholeFinding, audit_whole, level_case
 from graphldp.client import names as client_names
 from graphldp.client.directed import DirectedMechanism
+from graphldp.client.links import LinkMechanism
 from graphldp.client.sets import SetValued
 from graphldp.client.vote import Vote
 from graphldp.errors import OptionError, unknown_name
@@ -46,6 +48,9 @@ _OTHER_RANGE, _USUAL_RANGE = (0.0, 5.0), (-1.0, 1.0)
 # Options whose code is not run by the options that a row has.
 _VARIANTS: dict[str, dict[str, Any]] = {
     "featurerr": {"theta": [0.0, 0.2, 0.3, 0.5]},
+    "links-blink": {"report": "both", "degree_share": 0.4},
+    "links-dprr": {"report": "both", "degree_share": 0.4},
+    "links-rr": {"report": "both"},
     "mlr": {"base": "lp"},
     "pldp": {"levels": 2},
     "ppm": {"levels": 2, "gamma": 0.3},
@@ -338,12 +343,16 @@ def _whole_row(subject: Subject, nominal: float, options: AuditOptions) -> Row:
 def _look_of(subject: Subject) -> Callable[..., WholeFinding]:
     if isinstance(subject.device, Vote):
         return audit_vote
+    if isinstance(subject.device, LinkMechanism):
+        return audit_links
     return audit_sets if isinstance(subject.device, SetValued) else audit_whole
 
 
 def _case_of(subject: Subject, nominal: float, setting: Setting) -> Case:
     if isinstance(subject.device, Vote):
         return vote_case(nominal, setting)
+    if isinstance(subject.device, LinkMechanism):
+        return links_case(subject.device)
     of = sets_case if isinstance(subject.device, SetValued) else level_case
     return of(subject.device.name, nominal, setting)
 
@@ -460,6 +469,8 @@ def _elsewhere(
     setting = options.setting
     other = _USUAL_RANGE if setting.ends == _OTHER_RANGE else _OTHER_RANGE
     settings = {f"on [{other[0]:g}, {other[1]:g}]": replace(setting, low=other[0], high=other[1])}
+    if isinstance(subject.device, LinkMechanism):  # bits have no range
+        settings = {}
     if subject.name in _VARIANTS and not setting.options:
         changed = _VARIANTS[subject.name]
         words = ", ".join(f"{key}={value}" for key, value in changed.items())

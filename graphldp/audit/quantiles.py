@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from graphldp.audit.budget import QUANTILE_TOLERANCE, QUANTILES, RARE_TOLERANCE, SEVERAL_DRAWS_TOLERANCE
 from graphldp.audit.law import Outcomes, outcomes
 from graphldp.client import Randomiser
+from graphldp.client.registry import NO_FEATURE
 
 __all__ = ["EvenSource", "map_distance"]
 
@@ -51,7 +52,7 @@ def map_distance(law: Randomiser, sampler: Randomiser, *, few: bool = False) -> 
     """
     if law.deterministic or law.epsilon == 0:
         return 0.0
-    if law.kind == "level":
+    if law.kind in NO_FEATURE:
         inputs = [float(x) for x in np.arange(law.low, law.high + 1)]
     else:
         inputs = [law.low, law.low + 0.3 * (law.high - law.low), law.high]

@@ -19,6 +19,8 @@ from numpy.typing import NDArray
 from graphldp.client import Randomiser, Reports, lookup, mechanism, names, protocol
 from graphldp.client.directed import DirectedMechanism, first_round, second_round
 from graphldp.client.featurerr import FeatureResponse
+from graphldp.client.links import link_mechanism
+from graphldp.client.registry import NO_FEATURE
 from graphldp.client.sets import SetValued
 from graphldp.client.vote import Vote
 from graphldp.errors import OptionError, unknown_name
@@ -28,7 +30,7 @@ __all__ = ["FEW", "LEVELS", "Piece", "Setting", "Subject", "small_directed", "su
 
 Floats: TypeAlias = NDArray[np.float64]
 
-LEVELS = 5  # of a randomiser of privacy levels
+LEVELS = 5  # of a randomiser of privacy levels, or of labels
 CLASSES = 4  # of a vote
 FEW = 4  # dimensions of the records that every report about which can be counted
 _NOTHING = 1e-10  # the budget of a feature whose share is 0: its law is that of a number drawn without looking
@@ -106,7 +108,7 @@ class Subject:
         stated: the exact loss by the mechanism's own account.
         bits: size of a report.
         pieces: see `Piece`; empty for a report that can only be looked at as a whole.
-        device: the mechanism itself; None for a randomiser of levels.
+        device: the mechanism itself; None for a randomiser of levels or labels.
         personal: whether users have different budgets.
         answers: the subjects that it is made of, by what they are asked; empty for a single answer.
         everybody: whether everybody gives all of these answers, so that their losses add up, or just one of them.
@@ -139,8 +141,8 @@ def subject_of(name: str, epsilon: float, setting: Setting) -> Subject:
         return _QUESTIONS[name](epsilon, setting)
     if name not in names():
         raise unknown_name("mechanism", name, subject_names())
-    if lookup(name).kind == "level":
-        return _level_subject(name, epsilon, setting)
+    if lookup(name).kind in NO_FEATURE:
+        return _number_subject(name, epsilon, setting)
     return _device_subject(name, _protocol(name, epsilon, setting))
 
 
@@ -166,9 +168,10 @@ def _device_subject(name: str, device: Any) -> Subject:
     )
 
 
-def _level_subject(name: str, epsilon: float, setting: Setting) -> Subject:
+def _number_subject(name: str, epsilon: float, setting: Setting) -> Subject:
     if setting.ends != (-1.0, 1.0) or setting.options:
-        raise OptionError(f"{name} randomises privacy levels 1 to {LEVELS}: it takes no range and no options here")
+        what = {"level": "privacy levels", "label": "labels"}[lookup(name).kind]
+        raise OptionError(f"{name} randomises {what} 1 to {LEVELS}: it takes no range and no options here")
     base = mechanism(name, epsilon, 1, LEVELS)
 
     def perturb(levels: Floats, rng: UniformSource) -> Reports:
@@ -286,7 +289,29 @@ def _together(name: str, epsilon: float, answers: tuple[tuple[str, Subject], ...
     )
 
 
+def _links_subject(name: str, epsilon: float, setting: Setting) -> Subject:
+    """Links of one person to as many others as there are dimensions: a list with a bit for each."""
+    options = dict(setting.options)
+    device = link_mechanism(name, epsilon, setting.dimensions + 1, options.pop("report", "lower"), **options)
+    return Subject(
+        name=f"links-{name}",
+        epsilon=device.claim.epsilon,
+        delta=0.0,
+        keeps=device.claim.keeps,
+        reason=device.claim.reason,
+        dimensions=setting.dimensions,
+        m=setting.dimensions,
+        stated=device.privacy_loss(),
+        bits=device.report_bits(),
+        pieces=(),
+        device=device,
+    )
+
+
 _QUESTIONS: dict[str, Callable[[float, Setting], Subject]] = {
+    "links-blink": partial(_links_subject, "blink"),
+    "links-dprr": partial(_links_subject, "dprr"),
+    "links-rr": partial(_links_subject, "rr"),
     "rounds": _rounds_subject,
     "survey": _survey_subject,
     "vote": _vote_subject,

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from graphldp.client.finite import Finite
 from graphldp.client.randomiser import Floats
-from graphldp.errors import OptionError
+from graphldp.errors import DataError, OptionError
 
-__all__ = ["Coded", "Geometric", "check_count"]
+__all__ = ["Coded", "Geometric", "Whole", "check_count"]
 
 
 def check_count(name: str, option: str, value: Any, least: int, most: int = 2**15 - 1) -> None:
@@ -72,6 +72,42 @@ class Coded(Finite):
         for column in range(mass.shape[1] - 1):
             pick += u >= edges[t, column]
         return np.asarray(order[t, pick] + 1.0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Whole(Coded):
+    """A randomiser of one of the whole numbers low..high; any other is refused.
+
+    Attributes:
+        word: what such a number is, for messages.
+    """
+
+    word: ClassVar[str] = "number"
+
+    def __post_init__(self) -> None:
+        Coded.__post_init__(self)
+        if self.low != int(self.low) or self.high != int(self.high):
+            raise OptionError(
+                f"{self.name}: low and high must be whole {self.word}s, got low {self.low} and high {self.high}"
+            )
+
+    @property
+    def values(self) -> int:
+        """How many numbers there are."""
+        return int(self.high - self.low) + 1
+
+    def _unit(self, x: ArrayLike) -> Floats:
+        numbers = np.asarray(x)
+        if not np.isin(numbers, np.arange(self.low, self.high + 1)).all():
+            raise DataError(f"a {self.word} lies outside {self.low:.0f}..{self.high:.0f}; give one of these")
+        # The bare form super() does not work in a dataclass with slots, which replaces the class.
+        return Coded._unit(self, numbers)
+
+    def _bin(self, z: Floats) -> NDArray[np.int64]:
+        return np.rint((z + 1) / 2 * (self.values - 1)).astype(np.int64)
+
+    def _loss_inputs(self) -> Floats:
+        return np.linspace(-1.0, 1.0, self.values)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,18 +9,17 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from graphldp.client.coded import Coded
+from graphldp.client.coded import Whole
 from graphldp.client.randomiser import Floats
 from graphldp.client.registry import register
 from graphldp.client.sw import SquareWave
-from graphldp.errors import DataError, OptionError
 
 __all__ = ["ExtendedSquareWave"]
 
 
 @register("esw")
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ExtendedSquareWave(Coded):
+class ExtendedSquareWave(Whole):
     r"""A level g in low..high becomes one of f + 2b numbers, f = high - low + 1, likelier within a window around it.
 
     Formula: with e = e^epsilon, b = floor(f b_sw(epsilon)/2), b_sw that of `sw`: outputs 1..f+2b;
@@ -34,34 +33,17 @@ class ExtendedSquareWave(Coded):
     """
 
     kind: ClassVar[str] = "level"
-
-    def __post_init__(self) -> None:
-        Coded.__post_init__(self)
-        if self.low != int(self.low) or self.high != int(self.high):
-            raise OptionError(f"esw: low and high must be whole levels, got low {self.low} and high {self.high}")
+    word: ClassVar[str] = "privacy level"
 
     @property
     def levels(self) -> int:
         """How many levels there are."""
-        return int(self.high - self.low) + 1
+        return self.values
 
     @property
     def radius(self) -> int:
         """The b of the formula: how far the likely window reaches either way."""
         return math.floor(self.levels * SquareWave(epsilon=self.epsilon)._half_width / 2)
-
-    def _unit(self, x: ArrayLike) -> Floats:
-        levels = np.asarray(x)
-        if not np.isin(levels, np.arange(self.low, self.high + 1)).all():
-            raise DataError(f"a privacy level lies outside {self.low:.0f}..{self.high:.0f}; give one of these")
-        # The bare form super() does not work in a dataclass with slots, which replaces the class.
-        return Coded._unit(self, levels)
-
-    def _bin(self, z: Floats) -> NDArray[np.int64]:
-        return np.rint((z + 1) / 2 * (self.levels - 1)).astype(np.int64)
-
-    def _loss_inputs(self) -> Floats:
-        return np.linspace(-1.0, 1.0, self.levels)
 
     def _table(self) -> Floats:
         f, b = self.levels, self.radius

@@ -227,6 +227,8 @@ def protocol(
         return built
     if cls.kind == "level":
         raise OptionError(f"{name} randomises privacy levels, not features: use ppm or ppm-safe, which contain it")
+    if cls.kind == "label":
+        raise OptionError(f"{name} randomises labels, not features: ask for them beside the features, --labels {name}")
     fill = fill_of(options.pop("fill", "mid"))
     rule = options.pop("m_rule", "optimal")
     if cls.every_dimension and m not in (None, dimensions):

@@ -117,7 +117,7 @@ class Randomiser(ABC):
     Subclasses state the law of the report for the unit value z = 2(x-low)/(high-low) - 1 in [-1, 1].
 
     Class attributes:
-        kind: `scalar`, or `level` for a randomiser of privacy levels.
+        kind: `scalar`; `level` for a randomiser of privacy levels, `label` for one of labels.
         finite: the law is a probability mass on a few outputs; otherwise a density, rounded to a grid.
         scaled: reports live on the data's scale (mapped back from [-1, 1]); otherwise they are bare symbols.
         every_dimension: the vector form reports all d dimensions with a share of the budget each, not m of them.

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 from graphldp.errors import OptionError, unknown_name
 
-__all__ = ["Claim", "lookup", "names", "own_options", "register"]
+__all__ = ["NO_FEATURE", "Claim", "lookup", "names", "own_options", "register"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,6 +38,8 @@ class Claim:
     outside: str = "values are clamped to [low, high] first; NaN is refused"
 
 
+NO_FEATURE = ("level", "label")  # the kinds that randomise one whole number that is no feature
+
 _REGISTRY: dict[str, type[Any]] = {}
 R = TypeVar("R", bound=type[Any])
 
@@ -56,10 +58,10 @@ def register(name: str) -> Callable[[R], R]:
 
 
 def names(kind: str | None = None) -> list[str]:
-    """Return the registered names, sorted; of one kind only (`scalar`, `vector`, `level`) where one is given.
+    """Return the registered names, sorted; of one kind only (`scalar`, `vector`, `level`, `label`) where one is given.
 
     A scalar mechanism also has a vector form; a vector mechanism has none for a single value; a level mechanism
-    randomises privacy levels, not features.
+    randomises privacy levels and a label mechanism labels, not features.
     """
     return sorted(name for name, cls in _REGISTRY.items() if kind in (None, cls.kind))
 

@@ -16,6 +16,8 @@ import numpy as np
 
 from graphldp.client import VectorMechanism, protocol
 from graphldp.client.directed import DirectedMechanism
+from graphldp.client.krr import LabelQuestion
+from graphldp.client.links import LinkMechanism
 from graphldp.client.vote import Vote
 from graphldp.datasets.registry import names, spec
 from graphldp.errors import OptionError
@@ -30,7 +32,7 @@ _SAID = ("claim", "budgets", "epsilon_mean", "epsilon_max")
 def source_of(
     root: int,
     dataset: str,
-    device: VectorMechanism | DirectedMechanism | Vote,
+    device: VectorMechanism | DirectedMechanism | Vote | LabelQuestion | LinkMechanism,
     seed: int,
     level: Any = None,
     **asked: Any,
@@ -70,7 +72,7 @@ def _shape(told: Mapping[str, Any], asked: Mapping[str, Any]) -> dict[str, Any]:
 
 def _usual(dataset: str, told: Mapping[str, Any]) -> dict[str, Any] | None:
     """Return the shape that the names in the address stand for; None where they stand for none."""
-    if dataset not in names() or "mechanism" not in told:
+    if dataset not in names() or not {"mechanism", "dimensions"} <= set(told):
         return None
     declared = spec(dataset)
     if (told["dimensions"], told["low"], told["high"]) != (declared.expected.dimensions, declared.low, declared.high):

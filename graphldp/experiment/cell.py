@@ -21,6 +21,7 @@ from graphldp.experiment.parts import Part, final_scores, part_of, problem_of, t
 from graphldp.experiment.plan import Learner, Plan, Setup
 from graphldp.experiment.resources import Memo, Resources, Rows
 from graphldp.experiment.result import CellResult, Checkpoint
+from graphldp.experiment.told import Told, told_of
 from graphldp.graph import Graph
 from graphldp.learn import (
     Interrupted,
@@ -47,11 +48,14 @@ __all__ = ["learn_cell", "learn_majority", "search_cell"]
 Progress = Callable[[int, int, str], None]
 
 
-def learn_majority(graph: Graph, params: Settings) -> CellResult:
-    """Score on every final split what looks at neither features nor edges: the commonest class, the mean, chance."""
-    rows = []
+def learn_majority(graph: Graph, params: Settings, told: Told | None = None) -> CellResult:
+    """Score on every final split what looks at neither features nor edges: the commonest class, the mean, chance.
+
+    `told` are the answers to further questions, where they were given before; else people are asked.
+    """
+    rows, told = [], told or told_of(graph, params)
     for seed in range(params.seeds):
-        part = part_of(graph, params, seed)
+        part = part_of(graph, params, seed, told)
         row = _row("final", 0, seed, {}, part)
         for name, scores in zip(("validation", "test"), part.guess(), strict=True):
             row |= {f"{name}_{key}": value for key, value in scores.items()}
@@ -187,7 +191,7 @@ class _Cell:
         """Return the backbone and the loop's options."""
         return Options(
             model=setup.backbone,
-            task=task_of(self.params.train),
+            task=task_of(self.params.train, setup.channel),
             epochs=self.params.train.epochs,
             patience=setup.patience,
             batch_size=self.params.train.batch_size,
@@ -195,14 +199,15 @@ class _Cell:
             max_memory=self.resources.max_memory,
         )
 
-    def batches(self, chosen: Sequence[int]) -> list[list[int]]:
-        """Return points in groups that are trained as one batch: one backbone, and one operator where there is one."""
+    def batches(self, chosen: Sequence[int], seed: int) -> list[list[int]]:
+        """Return points in groups that are trained as one batch: one backbone, and one operator where there is one.
+
+        Evidence is as wide as it likes, and a batch has one width: that of the inputs of `seed`.
+        """
         groups: dict[tuple[Any, ...], list[int]] = {}
         for index in chosen:
             setup, steps = self.plan.setups[index], self.plan.points[index].steps
-            # Evidence is as wide as it likes, and a batch has one width.
-            width = _input_key(setup) if any(part.evidence is not None for part in setup.parts) else ""
-            key = (repr(self.options(setup)), width, _operator_key(setup, steps))
+            key = (repr(self.options(setup)), self.widths(setup, seed), _operator_key(setup, steps))
             groups.setdefault(key, []).append(index)
         return list(groups.values())
 
@@ -284,7 +289,7 @@ class _Cell:
             scale, estimate = unit_scale(estimate, part.seen), centred(estimate)
         if calibration is None:
             return plain_inputs(estimate, scale)
-        return part.filtered(self.graph, estimate, calibration, scale)
+        return part.filtered(self.plan.told.sample, estimate, calibration, scale)
 
     @property
     def unit(self) -> bool:
@@ -306,9 +311,14 @@ class _Cell:
             part = self.part(seed)
             estimate = self.estimate(setup, seed) if setup.evidence.reads else None
             root = seed_of(self.params.seed, "evidence", self.graph.name, seed)
-            setting = Setting.of(part.graph, estimate, setup.device, part.labelled, root, part.seen)
+            chances = self.plan.told.chances
+            setting = Setting.of(part.graph, estimate, setup.device, part.labelled, root, part.seen, chances)
             self.matrices[key] = setup.evidence.matrix(setting)
         return self.matrices[key]
+
+    def widths(self, setup: Setup, seed: int) -> tuple[int, ...]:
+        """Return how many columns of evidence a model is given, for each thing that stands beside the others."""
+        return tuple(0 if part.evidence is None else self.evidence(part, seed).shape[1] for part in setup.parts)
 
     def forget(self, batches: Sequence[Sequence[int]]) -> None:
         """Drop what none of these batches needs, but what people have said where several learners hear it."""
@@ -322,7 +332,7 @@ class _Cell:
     def part(self, seed: int) -> Part:
         """Return what a seed's runs are trained on, selected by and tested on; made once."""
         if seed not in self.parts:
-            self.parts[seed] = part_of(self.graph, self.params, seed)
+            self.parts[seed] = part_of(self.graph, self.params, seed, self.plan.told)
         return self.parts[seed]
 
     @property
@@ -425,6 +435,8 @@ class _Cell:
             "device": resolve_device(self.device).type,
             "max_memory": self.resources.max_memory,
         }
+        if self.plan.told.replaces:  # what nobody is told of features knows what people say beside them
+            facts["told"] = self.plan.told.facts()
         return json.dumps(facts, sort_keys=True)
 
     @property
@@ -441,7 +453,7 @@ class _Cell:
     def _climb(self, learner: Learner, seeds: Sequence[int], spent: float, total: float) -> None:
         """Try a learner's points, rung by rung; of the search's epochs, so many are behind it."""
         rungs = learner.rungs
-        batches = self.batches(learner.points)
+        batches = self.batches(learner.points, seeds[0])
         alive, before = list(learner.points), 0
         for number, rung in enumerate(rungs):
             if number:

@@ -47,7 +47,8 @@ FEW = 0.05  # share of non-zeros up to which filtered inputs are kept sparse: th
 
 def average_degree(graph: Graph) -> float:
     """Return how many neighbours a node has on average, at least 1; it scales NFR's threshold after the filter."""
-    return max(1.0, 2.0 * len(graph.edges[0]) / max(1, graph.nodes))
+    links = len(graph.edges[0]) if graph.weights is None else float(graph.weights.sum(dtype=np.float64))
+    return max(1.0, 2.0 * links / max(1, graph.nodes))
 
 
 def calibration_of(

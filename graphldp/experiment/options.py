@@ -4,20 +4,23 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass, field, replace
+from typing import Any, Self
 
+from graphldp.client.links import link_names
 from graphldp.errors import OptionError, unknown_name
 from graphldp.measures import canonical_task
 
 __all__ = [
     "ACTIVATIONS",
+    "DROP",
     "HALF",
     "INDUCTIVE",
     "LINK_LOSSES",
     "SPACES",
     "SPLITS",
     "STRATEGIES",
+    "Further",
     "SearchParams",
     "Settings",
     "TrainParams",
@@ -33,6 +36,9 @@ INDUCTIVE = "inductive"
 SPLITS = ("random", INDUCTIVE)
 LINK_LOSSES = ("pairwise", "cross-entropy")
 ACTIVATIONS = ("selu", "relu", "tanh")
+LABEL_MECHANISMS = ("krr",)
+LABEL_STEPS = (0, 2, 4, 8)  # depths K that a search tries where labels are noisy, unless it says others
+DROP = ("label_steps", "label_correction")  # how noisy labels are learned from, as options of the training
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,6 +115,86 @@ class TrainParams:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Further:
+    """What people are asked for beside their features; whatever nobody is asked for is public.
+
+    Attributes:
+        labels: how labels are reported (`krr`); empty where they are public.
+        epsilon_labels: the budget of a label; infinite where it is public.
+        links: how people report to whom they are linked (`rr`, `blink`, ...); empty where links are public.
+        epsilon_links: the budget of one bit of a person's list of neighbours; infinite where it is public.
+        link_options: further options of how links are reported and estimated, as pairs: `report` (`lower` or `both`),
+            `estimator`, `most` (reported links at most) and the mechanism's own.
+    """
+
+    labels: str = ""
+    epsilon_labels: float = math.inf
+    links: str = ""
+    epsilon_links: float = math.inf
+    link_options: tuple[tuple[str, Any], ...] = ()
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "link_options", tuple(sorted(dict(self.link_options).items())))
+        if self.labels and self.labels not in LABEL_MECHANISMS:
+            raise unknown_name("labels", self.labels, LABEL_MECHANISMS)
+        if self.links and self.links not in link_names():
+            raise unknown_name("links", self.links, link_names())
+        if self.link_options and not self.links:
+            raise OptionError("link_options are of private links: say with links how they are reported")
+        for name, what in (("labels", self.labels), ("links", self.links)):
+            budget = getattr(self, f"epsilon_{name}")
+            if not what and budget < math.inf:
+                raise OptionError(
+                    f"epsilon_{name} is the budget of private {name}: say with {name} how they are reported"
+                )
+            if isinstance(budget, bool) or not isinstance(budget, int | float) or not budget > 0:
+                raise OptionError(f"epsilon_{name} must be above 0, or inf where {name} are public; got {budget!r}")
+
+    @property
+    def private_labels(self) -> bool:
+        """Whether people are asked for their labels."""
+        return bool(self.labels) and self.epsilon_labels < math.inf
+
+    @property
+    def private_links(self) -> bool:
+        """Whether people are asked for their links."""
+        return bool(self.links) and self.epsilon_links < math.inf
+
+    @property
+    def asked(self) -> bool:
+        """Whether people are asked for anything beside their features."""
+        return self.private_labels or self.private_links
+
+    def facts(self) -> dict[str, Any]:
+        """Return what is asked, in the words in which it is written everywhere."""
+        out: dict[str, Any] = {}
+        if self.private_labels:
+            out |= {"labels": self.labels, "epsilon_labels": float(self.epsilon_labels)}
+        if self.private_links:
+            out |= {"links": self.links, "epsilon_links": float(self.epsilon_links)}
+            out |= {"link_options": dict(self.link_options)} if self.link_options else {}
+        return out
+
+    def without_links(self) -> Further:
+        """Return the same with nobody asked for links."""
+        return replace(self, links="", epsilon_links=math.inf, link_options=())
+
+    def command(self) -> str:
+        """Return the options of a command that ask the same; empty where nothing is asked."""
+        facts = self.facts()
+        further = facts.pop("link_options", {})
+        out = "".join(
+            f" --{name.replace('_', '-')} {value if isinstance(value, str) else f'{value:.12g}'}"
+            for name, value in facts.items()
+        )
+        return out + "".join(f" --link-option {name}={value}" for name, value in further.items())
+
+    def budgets(self) -> dict[str, float]:
+        """Return the budget of each further question, by the name under which it is written."""
+        return {key: value for key, value in self.facts().items() if key.startswith("epsilon_")}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
     """What every cell of a table has in common.
 
@@ -116,12 +202,27 @@ class Settings:
         seed: the root of all randomness.
         seeds: how many final runs a cell has.
         search, train: the same for every row.
+        further: what people are asked for beside their features.
     """
 
     seed: int = 0
     seeds: int = 10
     search: SearchParams = field(default_factory=SearchParams)
     train: TrainParams = field(default_factory=TrainParams)
+    further: Further = field(default_factory=Further)
+
+    @property
+    def searching(self) -> SearchParams:
+        """What a row may try: with private labels also the depth over which these are propagated, unless it is said."""
+        name = "train.label_steps"
+        if not self.further.private_labels or name in self.search.options or self.search.strategy == "grid":
+            return self.search
+        steps = (0,) if self.train.batch_size else LABEL_STEPS
+        return replace(self.search, options={name: steps, **self.search.options})
+
+    def but_public(self) -> Self:
+        """Return the same with nobody asked for anything beside features: true labels, as the ceiling has them."""
+        return replace(self, further=Further())
 
     @property
     def draws(self) -> list[int]:
@@ -179,6 +280,12 @@ def check_settings(settings: Settings) -> None:
     ):
         if word not in words:
             raise unknown_name(name, word, words)
+    if settings.further.private_labels and train.task in ("link-prediction", "regression"):
+        raise OptionError(f"task {train.task!r} learns no labels, so there are none to ask for; leave labels out")
+    if settings.further.private_links and train.task == "link-prediction":
+        raise OptionError(
+            "task 'link-prediction' learns from people's links as they are, so they cannot be private; leave links out"
+        )
     if train.split == INDUCTIVE and train.task == "link-prediction":
         raise OptionError(
             "train.split inductive is for tasks of nodes: link prediction splits edges, between nodes that are all seen"

@@ -12,7 +12,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -42,6 +42,13 @@ from graphldp.learn import (
     score_values,
     task,
 )
+from graphldp.learn.tasks.private import (
+    Channel,
+    PrivateClassification,
+    PrivateMultiTask,
+    true_accuracy,
+    true_macro_f1,
+)
 from graphldp.ledger import Ledger, Spend
 from graphldp.measures import measures_of
 from graphldp.methods import Method, method
@@ -50,10 +57,14 @@ from graphldp.server import Calibration, Estimate
 from graphldp.server.evidence import evidence_class
 from graphldp.splits import Apart, among, random_split, set_apart
 
+if TYPE_CHECKING:
+    from graphldp.experiment.told import Told
+
 __all__ = [
     "Part",
     "apart_of",
     "calibration_over",
+    "channel_of",
     "check_task",
     "final_scores",
     "fits",
@@ -71,9 +82,11 @@ _NUMBERS = ("regression", "multi-task")
 _GIVERS = "person of the training and validation part"  # whose number to learn is known as it is
 
 
-def task_of(train: TrainParams) -> Task:
-    """Return the task that the parameters ask for, with its options."""
+def task_of(train: TrainParams, channel: Channel | None = None) -> Task:
+    """Return the task that the parameters ask for, with its options; `channel` is what labels have gone through."""
     name = measures_of(train.task).task
+    if channel is not None:
+        return (PrivateMultiTask if name == "multi-task" else PrivateClassification)(channel=channel)
     if name == "link-prediction":
         return task(name, width=train.link_width, loss=train.link_loss)
     return task(name)
@@ -184,13 +197,17 @@ class Part(ABC):
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class NodePart(Part):
-    """A part of a task of nodes: `labels` are everybody's where classes are predicted, `numbers` where numbers are.
+    """A part of a task of nodes: `labels` are the server's where classes are predicted, `numbers` where numbers are.
 
     With `apart` the people of each part are a graph of their own, and a model is applied to the others' as it is.
+    `truth` are the people's own labels, which a test is measured by; they are the server's where labels are public.
+    Else these have gone through `channel`.
     """
 
     split: Split
     labels: NDArray[np.int32] | None
+    truth: NDArray[np.int32] | None
+    channel: Channel | None
     numbers: NDArray[np.float64] | None
     apart: Apart | None = None
 
@@ -240,14 +257,29 @@ class NodePart(Part):
         every = np.zeros(self.graph.nodes)
         mean = every if self.numbers is None else every + self.numbers[self.split.train].mean()
         commonest = None if self.labels is None else majority(self.labels, self.split)
-        first, second = (self.scores(commonest, mean, nodes) for nodes in (self.split.validation, self.split.test))
-        return first, second
+        return self._validated(commonest, mean), self.scores(commonest, mean, self.split.test)
 
-    def scores(self, classes: NDArray[Any] | None, values: NDArray[Any] | None, nodes: NDArray[np.int64]) -> Scores:
-        """Return what predictions for every node score on some of them."""
+    def _validated(self, classes: NDArray[Any] | None, values: NDArray[Any]) -> Scores:
+        """Return what predictions score on the validation part, of labels by what the server has."""
+        nodes = self.split.validation
+        found = self.scores(classes, values, nodes, self.labels)
+        if self.channel is not None and self.labels is not None and classes is not None:
+            found["accuracy"] = float(true_accuracy(found["accuracy"], self.channel))
+            found["macro_f1"] = true_macro_f1(self.labels[nodes], classes[nodes], self.channel)
+        return found
+
+    def scores(
+        self,
+        classes: NDArray[Any] | None,
+        values: NDArray[Any] | None,
+        nodes: NDArray[np.int64],
+        labels: NDArray[np.int32] | None = None,
+    ) -> Scores:
+        """Return what predictions for every node score on some of them, by these labels, else by people's own."""
         found: dict[str, NDArray[np.float64]] = {}
-        if self.labels is not None and classes is not None:
-            found |= score_classes(classes, self.labels, nodes)
+        labels = self.truth if labels is None else labels
+        if labels is not None and classes is not None:
+            found |= score_classes(classes, labels, nodes)
         if self.numbers is not None and values is not None:
             found |= score_values(values, self.numbers, nodes)
         return {name: float(value[0]) for name, value in found.items()}
@@ -278,17 +310,30 @@ class LinkPart(Part):
         return {"auc": 0.5, "average_precision": 0.5}, {"auc": 0.5, "average_precision": 0.5}
 
 
-def part_of(graph: Graph, params: Settings, seed: int) -> Part:
-    """Return a seed's part: the same for every method of a table."""
+def part_of(graph: Graph, params: Settings, seed: int, told: Told | None = None) -> Part:
+    """Return a seed's part: the same for every method of a table.
+
+    `told` is what the server has in the place of the people's own graph, where they are asked for anything of it.
+    """
     name = measures_of(params.train.task).task
+    known = graph if told is None else told.known(seed)
     if name == "link-prediction":
         edges = edge_split(graph.edges, graph.nodes, generator(params.seed, "edges", graph.name, seed))
         return LinkPart(task=name, graph=edges.graph(graph), edges=edges)
     numbers = target_of(graph) if name in _NUMBERS else None
-    labels = None if name == "regression" else graph.labels
+    labels, truth = (None, None) if name == "regression" else (known.labels, graph.labels)
     split, apart = split_of(graph, params, seed), apart_of(graph, params, seed)
-    seen = graph if apart is None else apart.sever(graph)
-    return NodePart(task=name, graph=seen, split=split, labels=labels, numbers=numbers, apart=apart)
+    seen = known if apart is None else apart.sever(known)
+    channel = channel_of(told)
+    return NodePart(
+        task=name, graph=seen, split=split, labels=labels, truth=truth, channel=channel, numbers=numbers, apart=apart
+    )
+
+
+def channel_of(told: Told | None, **options: Any) -> Channel | None:
+    """Return what the server's labels have gone through, and how that is reckoned with; None where they are true."""
+    chances = None if told is None else told.chances
+    return None if chances is None else Channel(keep=chances[0], stray=chances[1], **options)
 
 
 def calibration_over(calibration: Calibration, made_for: float, graph: Graph) -> Calibration:
@@ -371,6 +416,11 @@ def split_of(graph: Graph, params: Settings, seed: int) -> Split:
         raise DataError(
             f"graph {graph.name} has {labelled.size} nodes with a label; to train, to validate and to test it needs 3"
             + ("" if labelled.size else ". Link prediction and regression need none")
+        )
+    if params.train.task in ("node-classification", "multi-task") and len(np.unique(graph.labels[labelled])) < 2:
+        raise DataError(
+            f"graph {graph.name} has one class, so there is nothing to classify; give labels of two classes or more, "
+            "or learn another task, such as --task link-prediction"
         )
     return random_split(
         labelled,

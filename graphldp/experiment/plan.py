@@ -17,12 +17,14 @@ from graphldp.errors import OptionError
 from graphldp.experiment.addresses import addressed
 from graphldp.experiment.conversation import ask, conversation_of, most_of
 from graphldp.experiment.estimates import calibration_of
-from graphldp.experiment.options import INDUCTIVE, SearchParams, Settings, TrainParams
-from graphldp.experiment.parts import check_task, learners_of, task_of
+from graphldp.experiment.options import DROP, INDUCTIVE, SearchParams, Settings, TrainParams
+from graphldp.experiment.parts import channel_of, check_task, learners_of, task_of
 from graphldp.experiment.space import Row, own_search, sorted_out
+from graphldp.experiment.told import Told, told_of
 from graphldp.graph import Graph
 from graphldp.learn import Backbone, model
 from graphldp.learn.neighbors import missing_sampler
+from graphldp.learn.tasks.private import Channel
 from graphldp.methods import Method
 from graphldp.points import AXES, Point, Rung, run_epochs
 from graphldp.server import Calibration, Estimate
@@ -36,6 +38,7 @@ __all__ = [
     "Source",
     "backbone_of",
     "drawn",
+    "drop_of",
     "evidence_of",
     "patience_of",
     "plan_of",
@@ -58,6 +61,7 @@ class Setup:
         evidence: what the model gets instead of the filtered estimate, or None.
         drawn: what decides the estimates wherever they come from: the devices and the randomness.
         beside: whose inputs, before any filter, stand beside these; or None.
+        channel: what labels have gone through, and how that is reckoned with; None where they are true.
     """
 
     recipe: Method
@@ -72,6 +76,7 @@ class Setup:
     evidence: Evidence | None = None
     drawn: str = ""
     beside: Setup | None = None
+    channel: Channel | None = None
 
     @property
     def told(self) -> bool:
@@ -97,6 +102,7 @@ class Setup:
             "backbone": repr(self.backbone),
             "patience": self.patience,
             "beside": None if self.beside is None else self.beside.facts(content, settings),
+            **({} if self.channel is None else {"channel": repr(self.channel)}),
         }
 
 
@@ -106,6 +112,11 @@ class Source(Protocol):
     @property
     def row(self) -> Row:
         """What there is to search."""
+        ...
+
+    @property
+    def told(self) -> Told:
+        """What people tell beside their features."""
         ...
 
     def setup(self, options: Mapping[str, Any]) -> Setup:
@@ -148,12 +159,14 @@ class Plan:
         points: in the order in which they stand in the artifact.
         setups: one for each point; points with the same options have the same one.
         learners: whose points they are, in their order.
+        told: what people tell beside their features, and the graph as the server knows it from that.
         left_out: axes of the table's search that this row has not.
     """
 
     points: tuple[Point, ...]
     setups: tuple[Setup, ...]
     learners: tuple[Learner, ...]
+    told: Told
     left_out: tuple[str, ...] = ()
 
     def facts(self, tried: Sequence[str] | None = None) -> dict[str, Any]:
@@ -192,7 +205,7 @@ def plan_of(source: Source, params: Settings) -> Plan:
 
     A method that chooses among learners tries all of their points, and a point says whose it is.
     """
-    search, row = params.search, source.row
+    search, row = params.searching, source.row
     check_task(row.recipe, params.train)
     if not row.recipe.learners:
         plan = _plan(source, params, search, *row.plan(search, params.train.epochs, params.seed))
@@ -214,6 +227,7 @@ def plan_of(source: Source, params: Settings) -> Plan:
     return Plan(
         points=tuple(point for plan in plans.values() for point in plan.points),
         setups=tuple(setup for plan in plans.values() for setup in plan.setups),
+        told=source.told,
         learners=tuple(
             replace(
                 plan.learners[0],
@@ -247,6 +261,10 @@ class _SideBySide:
     def row(self) -> Row:
         return self.own.row
 
+    @property
+    def told(self) -> Told:
+        return self.own.told
+
     def setup(self, options: Mapping[str, Any]) -> Setup:
         beside = self.other.setup({})
         return replace(self.own.setup(options), beside=beside, meta=beside.meta, m=beside.m)
@@ -260,6 +278,11 @@ def _check_batches(recipe: Method, plan: Plan, params: Settings) -> None:
     if not params.train.batch_size or not task_of(params.train).by_node:
         return
     for point, setup in zip(plan.points, plan.setups, strict=True):
+        if setup.channel is not None and setup.channel.steps:
+            raise OptionError(
+                f"labels that are propagated are learned from in full batch alone, got label_steps "
+                f"{setup.channel.steps}; leave batch_size out, or search train.label_steps [0]"
+            )
         missing = missing_sampler(setup.backbone.name) if setup.backbone.decoupled() is None else None
         if missing is not None:
             learner = dict(point.options).get("learner")
@@ -271,9 +294,9 @@ def _of_learner(source: Source, params: Settings, name: str) -> Plan:
 
     Its own axes stay as they are: what a table searches under the same name belongs to the other rows.
     """
-    row, search = source.row, own_search(source.row.recipe, params.search)
+    row, search = source.row, own_search(source.row.recipe, params.searching)
     plan = _plan(source, params, search, *row.plan_or_grid(search, params.train.epochs, params.seed))
-    left_out = {*plan.left_out, *(key for key in params.search.options if key not in search.options)}
+    left_out = {*plan.left_out, *(key for key in params.searching.options if key not in search.options)}
     points = tuple(replace(point, options=(("learner", name), *point.options)) for point in plan.points)
     return replace(plan, points=points, left_out=tuple(sorted(left_out)))
 
@@ -291,6 +314,7 @@ def _plan(
         points=candidates,
         setups=tuple(setups[json.dumps(point.options)] for point in candidates),
         learners=(Learner(name="", start=0, stop=len(candidates), rungs=rungs),),
+        told=source.told,
         left_out=source.row.axes(search)[1],
     )
 
@@ -298,7 +322,7 @@ def _plan(
 def backbone_of(recipe: Method, train: TrainParams, options: Mapping[str, Any] | None = None) -> Backbone:
     """Return the method's backbone, or the one that the parameters or the options ask for."""
     given = dict(options or {})
-    name = str(given.pop("model", "") or train.model or recipe.model)
+    name = recipe.model if recipe.alone else str(given.pop("model", "") or train.model or recipe.model)
     known = {field.name for field in fields(type(model(name)))}  # type: ignore[arg-type]
     asked = (("hidden", train.hidden), *([("activation", train.activation)] if train.activation else []))
     common = {key: value for key, value in asked if key in known}
@@ -311,6 +335,11 @@ def patience_of(train: TrainParams, options: dict[str, Any]) -> int:
     if isinstance(patience, bool) or not isinstance(patience, int) or patience < 1:
         raise OptionError(f"train.patience must be a whole number of at least 1, got {patience!r}")
     return patience
+
+
+def drop_of(options: dict[str, Any]) -> dict[str, Any]:
+    """Take out of the options how noisy labels are learned from."""
+    return {name.removeprefix("label_"): options.pop(name) for name in DROP if name in options}
 
 
 def evidence_of(recipe: Method, calibration: Callable[[int], Calibration], steps: int) -> Evidence | None:
@@ -349,7 +378,13 @@ class Devices:
     @property
     def row(self) -> Row:
         """What there is to search."""
-        return Row(recipe=self.recipe, mechanism=self.mechanism, model=self.params.train.model)
+        private = self.params.further.private_labels
+        return Row(recipe=self.recipe, mechanism=self.mechanism, model=self.params.train.model, drop=private)
+
+    @property
+    def told(self) -> Told:
+        """What people tell beside their features."""
+        return told_of(self.graph, self.params, self.recipe)
 
     def setup(self, options: Mapping[str, Any]) -> Setup:
         """Return what a point's options mean; everything that can be wrong with them is checked."""
@@ -358,10 +393,13 @@ class Devices:
         given = {**self.options, **own}
         recipe = self.recipe.but(changes)
         conversation = conversation_of(graph, recipe, self.mechanism, self.epsilon, params, given)
+        told = self.told
+        channel = channel_of(told, **drop_of(training))
 
         @cache
         def calibration(steps: int) -> Calibration:
-            return calibration_of(recipe, steps, conversation.device, graph, whole=params.train.split != INDUCTIVE)
+            whole = params.train.split != INDUCTIVE and not told.private_links
+            return calibration_of(recipe, steps, conversation.device, told.sample, whole=whole)
 
         # What comes before the filter is the same at every depth.
         first = calibration(recipe.steps(params.search.steps)[0])
@@ -387,8 +425,9 @@ class Devices:
             calibration=calibration,
             backbone=backbone_of(recipe, params.train, training),
             patience=patience,
-            meta=conversation.meta,
+            meta=told.beside(conversation).meta,
             evidence=evidence_of(recipe, calibration, recipe.steps(params.search.steps)[0]),
+            channel=channel,
         )
 
     def of(self, recipe: Method) -> Devices:

@@ -23,6 +23,7 @@ from graphldp.experiment.devices import check_options, refuse_parts
 from graphldp.experiment.estimates import of_people
 from graphldp.experiment.options import Settings, split_facts
 from graphldp.experiment.parts import apart_of, split_of
+from graphldp.experiment.told import told_of
 from graphldp.graph import Graph
 from graphldp.server import (
     Calibration,
@@ -225,9 +226,8 @@ class TwoRounds:
         """Return what the server makes of a seed's first round, with the training labels of that seed's split."""
         rounds, split = self.rounds, split_of(self.graph, self.params, seed)
         apart = apart_of(self.graph, self.params, seed)
-        return score_reports(
-            self.graph, reports, by=rounds.score_by, steps=rounds.score_steps, split=split, apart=apart
-        )
+        known = told_of(self.graph, self.params).known(seed)
+        return score_reports(known, reports, by=rounds.score_by, steps=rounds.score_steps, split=split, apart=apart)
 
     def first(self, seed: int) -> Reports:
         """Return what leaves the devices in the first round."""

@@ -17,13 +17,14 @@ from graphldp.datasets.memory import as_graph
 from graphldp.errors import OptionError, unknown_name
 from graphldp.evaluation import Bootstrap, Interval
 from graphldp.experiment.cell import learn_cell, learn_majority
-from graphldp.experiment.options import SearchParams, Settings, TrainParams, check_settings
+from graphldp.experiment.options import Further, SearchParams, Settings, TrainParams, check_settings
 from graphldp.experiment.parts import given_away
 from graphldp.experiment.plan import Devices, Plan, plan_of
 from graphldp.experiment.resources import InMemory, Resources
 from graphldp.experiment.result import CellResult
 from graphldp.experiment.scores import Measured, measured
 from graphldp.experiment.space import Row, check_axes, check_grids
+from graphldp.experiment.told import Told, told_of
 from graphldp.graph import Graph
 from graphldp.jsonable import plain
 from graphldp.learn import Predicted, TrainedModel, predictions, trained
@@ -132,7 +133,8 @@ class RunResult:
         assert cell.problem is not None
         assert cell.outcome is not None
         assert cell.setup is not None
-        ledger = _spent(cell, self.graph.content_hash(), self.settings)
+        told = told_of(self.graph, self.settings)
+        ledger = _spent(cell, self.graph.content_hash(), self.settings, told)
         return trained(cell.problem, cell.runs[place], cell.outcome, place, cell.setup.backbone, spent=ledger)
 
     def predict(self) -> Predicted:
@@ -237,7 +239,9 @@ def run(
         low: the declared public lower bound of the features of a graph that has none.
         high: the declared public upper bound of them.
         progress: is told (done, total, text).
-        options: of the mechanism (`m=4`), the method (`rho=0.5`), the training (`hidden=32`, `epochs=100`) or the
+        options: what is asked beside features (`labels="krr"`, `epsilon_labels=1`,
+            `links="blink"`, `epsilon_links=4`, `link_options={"report": "both"}`), and options of the mechanism
+            (`m=4`), the method (`rho=0.5`), the training (`hidden=32`, `epochs=100`) or the
             search (`points=4`, `dropout=[0.25, 0.5]`).
     """
     known = as_graph(graph, name=name, low=low, high=high)
@@ -263,11 +267,14 @@ def settings_of(
 ) -> tuple[dict[str, Any], dict[str, Any], Settings]:
     """Return the mechanism's options, what is changed in the method, and the settings, from options by plain names."""
     trains = {one.name for one in dataclasses.fields(TrainParams)}
+    asks = {one.name for one in dataclasses.fields(Further)}
     searches = {one.name for one in dataclasses.fields(SearchParams)} - {"seeds", "options"}
     row = Row(recipe=recipe, mechanism=mechanism)
-    parts: dict[str, dict[str, Any]] = {"mechanism": {}, "method": {}, "train": {}, "search": {}}
+    parts: dict[str, dict[str, Any]] = {"mechanism": {}, "method": {}, "train": {}, "search": {}, "further": {}}
     for key, value in options.items():
-        if key in option_names(mechanism):
+        if key in asks:
+            parts["further"][key] = value
+        elif key in option_names(mechanism):
             parts["mechanism"][key] = value
         elif key in trains:
             parts["train"][key] = value
@@ -279,10 +286,12 @@ def settings_of(
             parts["method"][key] = value
         else:
             raise unknown_name(
-                f"option of {recipe.name} with {mechanism}", key, {*option_names(mechanism), *trains, *searches}
+                f"option of {recipe.name} with {mechanism}", key, {*option_names(mechanism), *trains, *searches, *asks}
             )
     search = SearchParams(seeds=search_seeds, **parts["search"])
-    settings = Settings(seed=seed, seeds=seeds, search=search, train=TrainParams(**parts["train"]))
+    links = parts["further"].pop("link_options", {})
+    further = Further(**parts["further"], link_options=tuple(dict(links).items()))
+    settings = Settings(seed=seed, seeds=seeds, search=search, train=TrainParams(**parts["train"]), further=further)
     check_settings(settings)
     return parts["mechanism"], parts["method"], settings
 
@@ -312,15 +321,17 @@ def run_rows(
             *wanted,
             *([(ceiling, ceiling.mechanism, np.inf, {})] if recipe.name != ceiling.name else []),
         ]
+    # The floor has what people tell beside their features, the ceiling what is true of them.
+    asked = [settings.but_public() if one.name == "nonpriv" else settings for one, *_ in wanted]
     # Whatever is wrong with a cell shows before the first one is trained.
     cells = [
-        Devices(graph=graph, recipe=one, mechanism=name, epsilon=float(budget), options=extra, params=settings)
-        for one, name, budget, extra in wanted
+        Devices(graph=graph, recipe=one, mechanism=name, epsilon=float(budget), options=extra, params=own)
+        for (one, name, budget, extra), own in zip(wanted, asked, strict=True)
     ]
     check_axes(settings.search, [cell.row for cell in cells])
     # First what was asked for: what is wrong with it is not the floor's fault.
     order = sorted(range(len(cells)), key=lambda place: cells[place].recipe.name != recipe.name)
-    planned = {place: _plan(cells[place], settings, asked=recipe.name) for place in order}
+    planned = {place: _plan(cells[place], asked[place], asked=recipe.name) for place in order}
     plans = [planned[place] for place in range(len(cells))]
     if settings.search.strategy == "grid":
         names = [cell.recipe.cell_name(cell.mechanism) for cell in cells]
@@ -331,7 +342,7 @@ def run_rows(
         results.append((None, None, learn_majority(graph, settings)))
     for count, (cell, plan) in enumerate(zip(cells, plans, strict=True)):
         part = _part(progress, count, len(cells))
-        found = learn_cell(graph, plan, settings, device=device, resources=resources, progress=part)
+        found = learn_cell(graph, plan, asked[count], device=device, resources=resources, progress=part)
         results.append((cell, plan, found))
     rows = _rows(graph, settings, results, bootstrap or Bootstrap(seed=settings.seed))
     place = next(count for count, (cell, _, _) in enumerate(results) if cell is not None and cell.recipe is recipe)
@@ -364,18 +375,18 @@ def _rows(
                 scores=own,
                 measured=measured(own, lower, upper, measures, bootstrap, graph.name, name, epsilon),
                 search={} if plan is None else {**asdict(settings.search), **plan.facts(result.learners)},
-                spent=_spent(result, content, settings).once(),
+                spent=_spent(result, content, settings, told_of(graph, settings)).once(),
                 cell=result,
             )
         )
     return tuple(out)
 
 
-def _spent(result: CellResult, content: str, settings: Settings) -> Ledger:
+def _spent(result: CellResult, content: str, settings: Settings, told: Told) -> Ledger:
     """Return what people have spent on all runs of a cell: their answers, and numbers that they gave away."""
     given = given_away(settings.train, content)
     if result.setup is None:
-        return given
+        return Ledger(spends=(*told.ledger(content, settings.draws).spends, *given.spends))
     answers = ledger_from_meta([result.setup.meta(content, settings.draws)])
     return Ledger(spends=(*answers.spends, *given.spends))
 

@@ -14,7 +14,7 @@ from typing import Any
 
 from graphldp.client import option_names
 from graphldp.errors import OptionError
-from graphldp.experiment.options import SearchParams
+from graphldp.experiment.options import DROP, SearchParams
 from graphldp.methods import PREFIX, Method, part_of
 from graphldp.points import AXES, Point, Rung, Space, grid, halving, points
 from graphldp.server import filter_entry
@@ -48,13 +48,15 @@ def sorted_out(options: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, An
 class Row:
     """What there is to search in a row: its method, its mechanism, and its model unless a point has another.
 
-    `depths` are those that stored estimates were made for, whatever a paper's grid says.
+    `depths` are those that stored estimates were made for, whatever a paper's grid says. With `drop`, labels are noisy,
+    and how they are learned from can be searched.
     """
 
     recipe: Method
     mechanism: str
     model: str = ""
     depths: tuple[int, ...] | None = None
+    drop: bool = False
 
     def recipe_of(self, beside: Mapping[str, Any]) -> Method:
         """Return the recipe with the filter, or the evidence, that a point has."""
@@ -71,6 +73,8 @@ class Row:
         return name in option_names(self.mechanism)
 
     def _trained(self, key: str, model: str) -> bool:
+        if key in DROP:
+            return self.drop
         from graphldp.learn.models import model as build  # torch, which a server that only denoises does without
 
         return key in LOOP or key in [one.name for one in fields(type(build(model or self.recipe.model)))]  # type: ignore[arg-type]

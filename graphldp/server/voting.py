@@ -52,6 +52,7 @@ _LEAST = 0.15  # of the mean share of votes: no class is taken never to vote for
 _RIDGE = 2.0  # people's worth of the assumption that all classes vote alike
 _PENALTY = 20.0  # labels' worth of the assumption that votes say nothing, for the square of each weight that they get
 _SHUFFLES = 100
+_RARE = 1e-3  # no class is ruled out by labels that were sent at random
 CALIBRATING = 200  # training nodes at most that vote: their class is known, and they show what votes are worth
 
 
@@ -75,10 +76,13 @@ def memberships(
     train: NDArray[np.integer[Any]],
     classes: int,
     rng: np.random.Generator,
+    chances: tuple[float, float] | None = None,
 ) -> tuple[Floats, NDArray[np.float32]]:
     """Return everybody's class probabilities, and the log-odds behind them without the own label of training nodes.
 
     By label propagation, with a power that is fitted where the own label was left out; training nodes have their class.
+    Labels that were sent as they are with the first of two `chances`, as a certain other with the second, are no
+    classes: what the graph says of the labels is taken through them back to the classes, and the own label is evidence.
     """
     operator = shift(graph)
     folds = fold_of(train, graph.nodes, _FOLDS, rng)
@@ -88,8 +92,13 @@ def memberships(
     prior = class_shares(labels, train, classes)
     evidence = log_evidence(mass, prior)
     shares = _softmax(fitted_power(evidence, prior, labels, train) * evidence.astype(np.float64) + np.log(prior))
-    shares[train] = np.eye(classes)[labels[train]]
-    return shares, evidence
+    if chances is None:
+        shares[train] = np.eye(classes)[labels[train]]
+        return shares, evidence
+    keep, stray = chances
+    shares = np.maximum((shares - stray) / (keep - stray), _RARE)
+    shares[train] *= np.where(np.eye(classes, dtype=bool)[labels[train]], keep, stray)
+    return shares / shares.sum(axis=1, keepdims=True), evidence
 
 
 def teachers_and_voters(

@@ -18,6 +18,7 @@ from graphldp.adversary import (
     success_bound,
 )
 from graphldp.client import lookup, names, protocol
+from graphldp.client.registry import NO_FEATURE
 from graphldp.errors import DataError, OptionError
 
 EPSILONS = (0.0, 0.01, 0.5, 1.0, 3.0, 10.0)
@@ -105,7 +106,7 @@ def test_a_channel_refuses_what_is_no_law() -> None:
 
 
 def _every() -> list[str]:
-    return [name for name in names() if lookup(name).kind != "level"]
+    return [name for name in names() if lookup(name).kind not in NO_FEATURE]
 
 
 @pytest.mark.parametrize("name", _every())

@@ -185,6 +185,12 @@ class ExtendedSquareWave(Case):
     plain_inputs = False
 
 
+class RandomisedResponse(Case):
+    name = "krr"
+    range = (0.0, 4.0)
+    plain_inputs = False
+
+
 class Identity(Case):
     name = "identity"
     budgets = (np.inf,)

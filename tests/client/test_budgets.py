@@ -14,13 +14,14 @@ from client_laws import built
 from graphldp.client import Randomiser, lookup, mechanism, names, protocol
 from graphldp.client.ag import calibrate
 from graphldp.client.randomiser import HIGHEST, LOWEST
+from graphldp.client.registry import NO_FEATURE
 from graphldp.client.sets import SetValued
 from graphldp.client.vote import Vote
 from graphldp.errors import OptionError
 
-WITH_BUDGET = [name for name in names() if lookup(name).kind != "level" and name not in ("identity", "null")]
+WITH_BUDGET = [name for name in names() if lookup(name).kind not in NO_FEATURE and name not in ("identity", "null")]
 PURE = [name for name in WITH_BUDGET if name not in ("gm", "ag")]
-FINITE = ["mb", "1b", "duchi", "to", "cldp", "esw", "featurerr"]
+FINITE = ["mb", "1b", "duchi", "to", "cldp", "esw", "krr", "featurerr"]
 DENSITIES = [name for name in names("scalar") if not lookup(name).finite and name not in ("gm", "ag")]
 LARGE = (20.0, 50.0, 100.0, HIGHEST)
 

@@ -9,7 +9,7 @@ import pytest
 from client_cases import CASES, Case, _found
 
 from graphldp.client import Randomiser, VectorMechanism, lookup, mechanism, names, protocol
-from graphldp.client.registry import register
+from graphldp.client.registry import NO_FEATURE, register
 from graphldp.errors import OptionError
 
 SECTIONS = ("Formula:", "Claim:", "Estimator:", "Reference:", "Deviations:")
@@ -55,8 +55,8 @@ def test_an_entry_has_a_law(name: str) -> None:
 @pytest.mark.parametrize("name", names())
 def test_the_vector_form_says_what_it_claims_and_costs(name: str) -> None:
     case = CASES[name]
-    if lookup(name).kind == "level":
-        with pytest.raises(OptionError, match="levels, not features"):
+    if lookup(name).kind in NO_FEATURE:
+        with pytest.raises(OptionError, match=r"(levels|labels), not features"):
             protocol(name, 1.0, 6)
         return
     epsilon = 1.0 if 1.0 in case.budgets else case.budgets[0]
@@ -72,8 +72,9 @@ def test_the_vector_form_says_what_it_claims_and_costs(name: str) -> None:
 
 def test_names_are_sorted_and_of_three_kinds() -> None:
     assert names() == sorted(names())
-    assert sorted(names("scalar") + names("vector") + names("level")) == names()
+    assert sorted(names("scalar") + names("vector") + names("level") + names("label")) == names()
     assert names("level") == ["esw"]
+    assert names("label") == ["krr"]
 
 
 def test_an_unknown_name_lists_the_valid_ones_and_the_nearest() -> None:

@@ -226,7 +226,7 @@ def test_mechanisms_without_levels_refuse_them() -> None:
             protocol(name, 1.0, 4).perturb(np.zeros((3, 4)), generator(0), level=np.ones(3, dtype=int))
     with pytest.raises(DataError, match=r"outside 1\.\.5"):
         mechanism("esw", 1.0, 1, 5).sample([1, 9], generator(0))
-    with pytest.raises(OptionError, match="whole levels"):
+    with pytest.raises(OptionError, match="whole privacy levels"):
         mechanism("esw", 1.0, 1.5, 5)
 
 

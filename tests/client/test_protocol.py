@@ -13,6 +13,7 @@ from client_laws import ALPHA, Z, chi_square
 
 from graphldp.client import M_RULES, best_m, from_meta, lookup, mechanism, names, protocol
 from graphldp.client.gaussian import epsilon_of
+from graphldp.client.registry import NO_FEATURE
 from graphldp.client.sampling import choose
 from graphldp.client.sets import SetValued
 from graphldp.errors import DataError, OptionError
@@ -20,7 +21,7 @@ from graphldp.randomness import SecureSource, generator
 from graphldp.server import rectify
 
 SETS = [name for name in names() if issubclass(lookup(name), SetValued)]  # their inputs are two-valued: test_sets.py
-VECTORS = [name for name in names() if lookup(name).kind != "level" and name not in SETS]
+VECTORS = [name for name in names() if lookup(name).kind not in NO_FEATURE and name not in SETS]
 RANGE = {name: {"low": 0.0} for name in SETS}
 SAMPLED = [name for name in VECTORS if lookup(name).kind == "scalar" and not lookup(name).every_dimension]
 

@@ -18,12 +18,13 @@ from hypothesis import strategies as st
 from graphldp.client import Randomiser, lookup, mechanism, names, normal, protocol
 from graphldp.client.directed import second_round
 from graphldp.client.olh import buckets_of
+from graphldp.client.registry import NO_FEATURE
 from graphldp.client.sets import SetValued, _padded
 from graphldp.client.vote import Vote
 from graphldp.randomness import generator
 
 ROWS = 2**16 + 500  # beyond one block of 65,536
-WHOLE = [name for name in names() if lookup(name).kind != "level" and name != "identity"]
+WHOLE = [name for name in names() if lookup(name).kind not in NO_FEATURE and name != "identity"]
 SETS = [name for name in WHOLE if issubclass(lookup(name), SetValued)]
 LEVELLED = ["ppm", "ppm-public", "ppm-safe", "pldp"]
 

@@ -1,4 +1,4 @@
-"""The page of all results in a real browser: sorting, filtering, copying, curves, a phone, light and dark, no errors."""
+"""The page of all results in a browser: sorting, filtering, copying, curves, a phone, light and dark, no errors."""
 
 from __future__ import annotations
 
@@ -41,7 +41,8 @@ _TRY = """
   const before = curve ? line() : '', pick = curve && curve.querySelectorAll('select')[1];
   if (pick) { pick.value = 'ours'; pick.dispatchEvent(new Event('change')); }
   return JSON.stringify({up, down, all, left: left.length,
-    frontier: left.every(row => row.textContent.includes('frontier')), texts, said: curve ? curve.querySelector('output').value : '', switched: curve ? line() !== before : null,
+    frontier: left.every(row => row.textContent.includes('frontier')), texts,
+    said: curve ? curve.querySelector('output').value : '', switched: curve ? line() !== before : null,
     page: document.documentElement.scrollWidth, wide: document.documentElement.clientWidth,
     paper: getComputedStyle(document.body).backgroundColor, errors: window.failed || []});
 })()

@@ -66,6 +66,21 @@ def test_one_run_spends_epsilon_and_a_kept_model_all_of_its_draws(found: RunResu
     assert ceiling.spent.total().epsilon == math.inf
 
 
+def test_a_number_that_is_learned_is_given_away() -> None:
+    graph = small_graph()
+    found = graphldp.run(graph, "lpgnn", epsilon=2.0, references=False, task="regression", **SMALL)
+    for spent in (found.spent, found.model().spent):
+        assert spent.total("person of the training and validation part").epsilon == math.inf
+
+
+def test_graphs_without_a_name_are_called_by_what_they_hold() -> None:
+    one, other = (small_graph(seed=seed) for seed in (0, 1))
+    names = [as_graph(data_of(graph)).name for graph in (one, one, other)]
+    assert names[0] == names[1] != names[2]
+    assert names[0].startswith("graph-")
+    assert as_graph(data_of(one), name="mine").name == "mine"
+
+
 def test_it_predicts_every_node_as_its_best_run_does(found: RunResult) -> None:
     said = found.predict().probabilities
     assert said is not None

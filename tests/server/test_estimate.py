@@ -9,6 +9,7 @@ import pytest
 import scipy.sparse as sp
 
 from graphldp.client import Reports, from_meta, lookup, names, protocol
+from graphldp.client.registry import NO_FEATURE
 from graphldp.client.sets import SetValued
 from graphldp.errors import OptionError
 from graphldp.randomness import generator
@@ -23,7 +24,7 @@ def reports_of(name: str, epsilon: float = 1.0, dimensions: int = 7, nodes: int 
     return protocol(name, budget, dimensions, **options).perturb(sp.csr_array(x), generator(1, name))
 
 
-@pytest.mark.parametrize("name", [name for name in names() if lookup(name).kind != "level"])
+@pytest.mark.parametrize("name", [name for name in names() if lookup(name).kind not in NO_FEATURE])
 def test_the_matrix_holds_the_reported_coordinates_and_the_fill_stands_for_the_rest(name: str) -> None:
     sent = reports_of(name)
     estimate, reports = rectify(sent), from_meta(dict(sent.meta)).unfold(sent)

@@ -12,6 +12,7 @@ from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 
 from graphldp.client import lookup, names, protocol
 from graphldp.client.directed import DirectedMechanism, directed_from_meta, first_round, second_round
+from graphldp.client.registry import NO_FEATURE
 from graphldp.errors import DataError, OptionError
 from graphldp.randomness import SecureSource, generator
 from graphldp.server import (
@@ -201,7 +202,7 @@ def test_what_the_second_round_never_reports_is_the_first_rounds() -> None:
 def test_mechanisms_that_cannot_be_directed_say_so() -> None:
     for name in names():
         cls = lookup(name)
-        if cls.kind == "level" or name in (*MECHANISMS, *LEVELLED, "null", "identity"):
+        if cls.kind in NO_FEATURE or name in (*MECHANISMS, *LEVELLED, "null", "identity"):
             continue
         if cls.kind == "scalar" and not cls.every_dimension:
             assert directed(name, m=3).fixed_count() == 1

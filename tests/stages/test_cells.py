@@ -2,23 +2,31 @@
 
 from __future__ import annotations
 
+import dataclasses
 import multiprocessing
+import shutil
 import time
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
 import pytest
-from cell_factory import NAME, accuracies, calibrate, small_params, store
+import torch
+from cell_factory import NAME, accuracies, calibrate, rows, small_params, store
 
+from graphldp.errors import ArtifactError
 from graphldp.experiment.plan import Devices, plan_of
 from graphldp.methods import method
 from graphldp.stages import cells
 from graphldp.stages.cells import Cells, cell_mark
-from graphldp.stages.experiment import plan, run_cells
+from graphldp.stages.experiment import _order, plan, run_cells
 from graphldp.stages.graphs import graph_hash, read_graph
+from graphldp.stages.grid import denoise_grid, perturb_grid, train_grid
 from graphldp.stages.params import Params, RowParams
-from graphldp.stages.paths import graph_dir, runs_path
+from graphldp.stages.paths import calibrated_of, graph_dir, runs_path
 from graphldp.stages.train import train
 
 PARAMS = small_params(seeds=2, search_seeds=1, points=1, epochs=5)
@@ -50,17 +58,83 @@ def test_a_cell_is_known_by_all_that_decides_its_numbers(tmp_path: Path) -> None
     assert mark(tmp_path) == mark(tmp_path)
 
 
+def make_grid(data: Path) -> None:
+    perturb_grid(GRID, NAME, data)
+    denoise_grid(GRID, NAME, data)
+
+
+def calibrated(data: Path) -> Path:
+    (cell,) = (cell for cell in GRID.cells() if cell.name == "lpgnn")
+    return calibrated_of(data, cell)
+
+
+def rewrite(path: Path) -> None:
+    """Turn every value around, and leave what the file says of itself."""
+    table, groups = pq.read_table(path), pq.ParquetFile(path).num_row_groups
+    place, column = table.column_names.index("value"), table.column("value").combine_chunks()
+    negative = pa.FixedSizeListArray.from_arrays(pc.negate(column.flatten()), column.type.list_size)
+    turned = table.set_column(place, table.schema.field("value"), negative.cast(column.type))
+    pq.write_table(turned, path, row_group_size=len(table) // groups)
+
+
 def test_the_pipeline_and_an_experiment_share_a_cell(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     store(tmp_path)
     what = plan(GRID, tmp_path, fetch=False)
     run_cells(what, tmp_path, "cpu")
     mine = runs_path(tmp_path, NAME, "lpgnn", 1.0)
     before = accuracies(mine)
-    mine.unlink()
-    calibrate(tmp_path, PARAMS)
+    shutil.rmtree(mine.parent)
+    make_grid(tmp_path)
     monkeypatch.setattr(cells, "learn_cell", None)  # whoever computes anything fails
-    train(NAME, "lpgnn", "mb", 1.0, data=tmp_path, params=PARAMS, device="cpu")
+    train_grid(GRID, NAME, tmp_path, device="cpu")
     np.testing.assert_array_equal(accuracies(mine), before)
+
+
+def test_a_changed_artifact_is_learned_from_and_not_answered_from_the_store(tmp_path: Path) -> None:
+    store(tmp_path)
+    path = calibrate(tmp_path, PARAMS)
+    runs = train(NAME, "lpgnn", "mb", 1.0, data=tmp_path, params=PARAMS, device="cpu")
+    before = rows(runs)
+    rewrite(path)
+    assert rows(train(NAME, "lpgnn", "mb", 1.0, data=tmp_path, params=PARAMS, device="cpu")) != before
+
+
+def test_the_pipeline_refuses_what_it_has_not_made(tmp_path: Path) -> None:
+    store(tmp_path)
+    make_grid(tmp_path)
+    rewrite(calibrated(tmp_path))
+    with pytest.raises(ArtifactError, match="is not what this grid and this code make"):
+        train_grid(GRID, NAME, tmp_path, device="cpu")
+    assert not (tmp_path / "cells").exists()
+    assert calibrated(tmp_path) not in denoise_grid(GRID, NAME, tmp_path).there
+    train_grid(GRID, NAME, tmp_path, device="cpu")
+
+
+def test_another_kind_of_device_and_another_limit_of_memory_are_another_cell(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    graph = store(tmp_path)
+    devices = Devices(graph=graph, params=PARAMS, recipe=method("lpgnn"), mechanism="mb", epsilon=1.0, options={})
+    points = plan_of(devices, PARAMS)
+    monkeypatch.setattr(cells, "resolve_device", torch.device)
+    marks = [
+        cell_mark(points, PARAMS, "sha256:0", *how)
+        for how in (("cpu", None), ("cuda", None), ("cpu", 1 << 20), ("cpu", 1 << 21))
+    ]
+    assert len(set(marks)) == 4
+    assert cell_mark(points, PARAMS, "sha256:0", "cuda:1") == marks[1]
+
+
+def test_the_floor_comes_first_and_what_chooses_among_its_learners_last(tmp_path: Path) -> None:
+    store(tmp_path)
+    grid = dataclasses.replace(
+        GRID,
+        rows=(RowParams(name="frontier", method="frontier", mechanism="privset"), *GRID.rows),
+    )
+    what = plan(grid, tmp_path, fetch=False)
+    order = [cell.name for cell in sorted(what.todo, key=_order(what.todo))]
+    assert order[0] == "structure"
+    assert set(order[-2:]) == {"frontier", "nonpriv"}
 
 
 def test_a_damaged_cell_is_computed_again(tmp_path: Path) -> None:

@@ -26,7 +26,7 @@ __all__ = ["MultiTask"]
 class TwoHeads(Objective):
     """The sum of both losses; the last output column is the number, the others are the classes' logits."""
 
-    def __init__(self, classes: Classes, numbers: Numbers, weight: float):
+    def __init__(self, classes: Objective, numbers: Numbers, weight: float):
         self.classes, self.numbers, self.weight = classes, numbers, weight
 
     def loss(self, outputs: Tensor, parameters: Mapping[str, Tensor]) -> Tensor:

@@ -37,6 +37,8 @@ class Setting:
         seed: root of everything that is drawn for this evidence.
         seen: the people of the training nodes' graph, where the others are in graphs of their own, without links to it:
             nothing may be fitted to anybody else. None where all are in one graph.
+        chances: the probabilities that a label was sent as it is, and as a certain other one; None where labels are
+            true.
     """
 
     graph: Graph
@@ -47,6 +49,7 @@ class Setting:
     classes: int
     seed: int
     seen: NDArray[np.int64] | None = None
+    chances: tuple[float, float] | None = None
 
     @classmethod
     def of(
@@ -57,6 +60,7 @@ class Setting:
         train: NDArray[np.integer[Any]],
         seed: int,
         seen: NDArray[np.int64] | None = None,
+        chances: tuple[float, float] | None = None,
     ) -> Setting:
         """Return the setting of a graph, with everything removed that the server does not know."""
         nodes = np.asarray(train, dtype=np.int64)
@@ -76,6 +80,7 @@ class Setting:
             classes=graph.classes,
             seed=seed,
             seen=seen,
+            chances=chances,
         )
 
     def __post_init__(self) -> None:

@@ -65,7 +65,9 @@ class Votes(Evidence):
         """Return n x classes, or five times as many columns."""
         survey = check_survey(setting.estimate)
         graph, classes = setting.graph, setting.classes
-        shares, labels = memberships(graph, setting.labels, setting.train, classes, setting.generator("labels"))
+        shares, labels = memberships(
+            graph, setting.labels, setting.train, classes, setting.generator("labels"), setting.chances
+        )
         if setting.seen is not None:
             return self._unseen(setting, survey, shares, setting.seen)
         prior = class_shares(setting.labels, setting.train, classes)

@@ -1,0 +1,325 @@
+"""What people tell beside their features, in answer to further questions, and the graph as the server then knows it.
+
+Questions may be asked for labels and for links. Where they are, the server's graph of a seed has the labels that people
+have sent in the place of their own, and the links that it estimates from what they have sent: whatever learns, chooses
+or directs questions takes that graph. Everybody who has a label sends one, and a split hides those of the test part as
+it hides true ones. True labels are opened to measure a test, and true links for nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graphldp import __version__
+from graphldp.client import Reports
+from graphldp.client.krr import LabelQuestion
+from graphldp.client.links import (
+    MOST_LINKS,
+    LinkMechanism,
+    LinkReports,
+    Neighbours,
+    link_mechanism,
+    link_mechanism_of,
+)
+from graphldp.errors import DataError, unknown_name
+from graphldp.experiment.addresses import source_of
+from graphldp.experiment.conversation import Conversation, Question
+from graphldp.experiment.devices import graph_facts
+from graphldp.experiment.options import Further, Settings
+from graphldp.graph import Graph
+from graphldp.jsonable import plain
+from graphldp.ledger import Ledger, ledger_from_meta, release_of
+from graphldp.methods import Method
+from graphldp.server import Calibration, Estimate
+from graphldp.server.links import estimate_links, link_estimators
+
+__all__ = ["FURTHER", "LABELS", "LINKS", "Told", "WithFurther", "told_of"]
+
+LABELS, LINKS = "labels", "links"
+FURTHER = (LABELS, LINKS)  # the names of all further questions
+Listen = Callable[[int], Sequence[Question]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Told:
+    """The further questions of a graph's people, and what the server knows from the answers.
+
+    Attributes:
+        graph: the people's own labels, links and features.
+        further: what is asked.
+        root: the root of all draws.
+        listen: what gives a seed's answers where they were given before; else people are asked.
+        source: the hash of where they are from, where this code has not made them of their seeds.
+        linked: whether links have a part in what is learned; else the server is told of none, public or not.
+    """
+
+    graph: Graph
+    further: Further
+    root: int
+    listen: Listen | None = None
+    source: str = ""
+    linked: bool = True
+    kept: dict[int, Graph] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if self.further.private_labels and self.graph.classes < 2:
+            raise DataError(
+                f"graph {self.graph.name} has {self.graph.classes} classes, so there is no label to hide; leave labels "
+                "out"
+            )
+        if self.link_mechanism is not None:
+            self._estimator()
+
+    @property
+    def asked(self) -> bool:
+        """Whether there is any further question."""
+        return self.further.asked
+
+    @property
+    def label_question(self) -> LabelQuestion | None:
+        """What is run by who is asked for her label; None where labels are public."""
+        if not self.further.private_labels:
+            return None
+        return LabelQuestion(epsilon=self.further.epsilon_labels, classes=self.graph.classes)
+
+    @property
+    def _options(self) -> dict[str, Any]:
+        return dict(self.further.link_options)
+
+    @property
+    def link_mechanism(self) -> LinkMechanism | None:
+        """What is run by who is asked for her links; None where links are public, or have no part."""
+        if not (self.further.private_links and self.linked):
+            return None
+        options = {name: value for name, value in self._options.items() if name not in ("estimator", "most")}
+        return link_mechanism(self.further.links, self.further.epsilon_links, self.graph.nodes, **options)
+
+    def _estimator(self) -> str:
+        known = link_estimators(self.further.links)
+        name = str(self._options.get("estimator", known[0]))
+        if name not in known:
+            raise unknown_name(f"estimator of links reported by {self.further.links}", name, known)
+        return name
+
+    def forecast(self) -> str:
+        """Return how many links will be reported, in words, before anything is allocated; empty where none are."""
+        device = self.link_mechanism
+        if device is None:
+            return ""
+        return (
+            f"links by {device.name}, epsilon {device.epsilon:g} for a bit and {device.relationship_epsilon:g} for a "
+            f"relationship: about {device.expected_links():,.0f} false ones will be reported by {device.nodes:,} people"
+        )
+
+    @property
+    def chances(self) -> tuple[float, float] | None:
+        """The probabilities that a label is sent as it is, and as a certain other one; None where labels are public."""
+        question = self.label_question
+        return None if question is None else question.law.chances
+
+    def questions(self, seed: int) -> tuple[Question, ...]:
+        """Ask everybody, or return what was answered before."""
+        if self.listen is not None:
+            return tuple(one for one in self.listen(seed) if one.name in FURTHER)
+        out = []
+        question = self.label_question
+        if question is not None:
+            people = np.flatnonzero(self.graph.labels >= 0)
+            source = source_of(self.root, self.graph.name, question, seed, people=people)
+            answers = question.perturb(self.graph.labels[people], source)
+            out.append(Question(name=LABELS, people=people, features=np.arange(1), answers=answers))
+        device = self.link_mechanism
+        if device is not None:
+            lists = Neighbours.of_edges(self.graph.edges, self.graph.nodes)
+            source = source_of(self.root, self.graph.name, device, seed)
+            most = float(self._options.get("most", MOST_LINKS))
+            answers = as_reports(device.perturb(lists, source, most=most))
+            everybody = np.arange(self.graph.nodes)
+            out.append(Question(name=LINKS, people=everybody, features=everybody, answers=answers))
+        return tuple(out)
+
+    def known(self, seed: int) -> Graph:
+        """Return the graph as the server knows it in a seed's runs."""
+        if not self.replaces:
+            return self.graph
+        if seed not in self.kept:
+            self.kept[seed] = self.heard(self.questions(seed))
+        return self.kept[seed]
+
+    @property
+    def replaces(self) -> bool:
+        """Whether the server's graph is another one than the people's own."""
+        return self.asked or not self.linked
+
+    @property
+    def private_links(self) -> bool:
+        """Whether the server has no true links."""
+        return self.further.private_links or not self.linked
+
+    @property
+    def sample(self) -> Graph:
+        """The graph by which what is public of a calibration is decided: where links are private, an estimated one."""
+        return self.known(0) if self.private_links else self.graph
+
+    def heard(self, questions: Sequence[Question]) -> Graph:
+        """Return the graph as the server knows it from these answers."""
+        out = self.graph
+        if self.private_links:  # no true link is left, whatever was answered
+            out = replace(out, edges=np.empty((2, 0), np.int32), self_loops=np.empty(0, np.int32), weights=None)
+        for one in questions:
+            if one.name == LABELS:
+                out = replace(out, labels=self._labels(one))
+            if one.name == LINKS and self.linked:
+                found = estimate_links(as_links(one.answers), self._estimator())
+                edges, weights = found.edges()
+                out = replace(out, edges=edges, weights=None if (weights == 1).all() else weights)
+        return out
+
+    def _labels(self, answered: Question) -> NDArray[np.int32]:
+        labels = np.full(self.graph.nodes, -1, dtype=np.int32)
+        labels[answered.people] = np.asarray(answered.answers.value)[:, 0]
+        return labels
+
+    def meta(self, content: str, seeds: Sequence[int]) -> dict[str, Any]:
+        """Return what an artifact says of the further questions, with their ledger; `content` is the graph's hash."""
+        if not self.asked:
+            return {}
+        out: dict[str, Any] = {"further": self.further.facts()}
+        question = self.label_question
+        if question is not None:
+            facts = {
+                "kind": LABELS,
+                **question.meta(),
+                "nodes": int((self.graph.labels >= 0).sum()),
+                "seeds": list(seeds),
+                "library": __version__,
+                **graph_facts(self.graph, content, self.root),
+            }
+            facts["release"] = release_of(plain(facts))
+            out[LABELS] = {"epsilon_exact": question.privacy_loss(), **facts}
+            out["ledger"] = ledger_from_meta([facts]).as_json()
+        device = self.link_mechanism
+        if device is not None:
+            told = device.meta()
+            facts = {
+                **told,
+                "kind": LINKS,
+                "per": "edge",
+                "epsilon": told["epsilon_relationship"],
+                "epsilon_bit": told["epsilon"],
+                "seeds": list(seeds),
+                "library": __version__,
+                **graph_facts(self.graph, content, self.root),
+            }
+            facts["release"] = release_of(plain(facts))
+            exact = {"epsilon_exact": device.relationship_loss(), "epsilon_bit_exact": device.privacy_loss()}
+            out[LINKS] = {**exact, **facts, "estimator": self._estimator()}
+            out["ledger"] = [*out.get("ledger", []), *ledger_from_meta([facts]).as_json()]
+        return out
+
+    def facts(self) -> dict[str, Any]:
+        """Return all that decides the answers, beside the graph and the seed."""
+        given = "" if self.listen is None else self.source
+        alone = {} if self.linked else {"linked": False}
+        return {**self.further.facts(), **alone, "root": self.root, **({"from": given} if given else {})}
+
+    def ledger(self, content: str, seeds: Sequence[int]) -> Ledger:
+        """Return what the further questions cost."""
+        return Ledger.from_json(self.meta(content, seeds).get("ledger", []))
+
+    def beside(self, conversation: Conversation) -> Conversation:
+        """Return a conversation with the further questions beside its own; the same one where there are none."""
+        return WithFurther(own=conversation, told=self) if self.asked else conversation
+
+
+def as_reports(links: LinkReports) -> Reports:
+    """Return reports on links as a rectangle: the reported neighbours, -1 behind them, and a degree or numbers."""
+    counts = np.diff(links.indptr)
+    width = int(counts.max(initial=0))
+    place = np.arange(width) < counts[:, None]
+    index = np.full(place.shape, -1, dtype=np.int32)
+    index[place] = links.indices
+    if links.value is not None:
+        value: NDArray[Any] = np.zeros(place.shape, dtype=np.float32)
+        value[place] = links.value
+    else:
+        degree = np.zeros(links.nodes, np.int64) if links.degree is None else links.degree
+        value = degree[:, None]
+    return Reports(index=index, value=value, meta=links.meta)
+
+
+def as_links(reports: Reports) -> LinkReports:
+    """Return the reports on links that stand in a rectangle."""
+    assert reports.index is not None
+    place, meta = reports.index >= 0, dict(reports.meta)
+    numbers = np.asarray(reports.value)
+    device = link_mechanism_of(meta)
+    return LinkReports(
+        nodes=reports.nodes,
+        owners=np.arange(reports.nodes, dtype=np.int32),
+        indptr=np.concatenate([[0], np.cumsum(place.sum(axis=1))]).astype(np.int64),
+        indices=reports.index[place].astype(np.int32),
+        degree=numbers[:, 0].astype(np.int64) if device.degree_epsilon else None,
+        value=numbers[place].astype(np.float32) if numbers.dtype.kind == "f" else None,
+        meta=meta,
+    )
+
+
+@lru_cache(maxsize=4)
+def _told(graph: Graph, further: Further, root: int, linked: bool) -> Told:
+    return Told(graph=graph, further=further, root=root, linked=linked)
+
+
+def told_of(graph: Graph, settings: Settings, recipe: Method | None = None) -> Told:
+    """Return the further questions that these settings ask a graph's people for a row.
+
+    For a method in which links have no part nobody is asked for them.
+    """
+    alone = recipe is not None and recipe.alone
+    further = settings.further.without_links() if alone else settings.further
+    return _told(graph, further, settings.seed, not alone)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class WithFurther:
+    """A conversation about features, and further questions beside it: everything that a person sends for a row.
+
+    Attributes:
+        own: the conversation about features.
+        told: the further questions.
+    """
+
+    own: Conversation
+    told: Told
+
+    @property
+    def device(self) -> Any:
+        """What describes the first answers about features."""
+        return self.own.device
+
+    @property
+    def m(self) -> int:
+        """How many features a person reports when she is asked last."""
+        return self.own.m
+
+    def questions(self, seed: int) -> tuple[Question, ...]:
+        """Ask everybody for everything."""
+        return (*self.own.questions(seed), *self.told.questions(seed))
+
+    def estimate(self, questions: Sequence[Question], calibration: Calibration) -> Estimate:
+        """Return what a learner is given of the answers about features."""
+        return self.own.estimate([one for one in questions if one.name not in FURTHER], calibration)
+
+    def meta(self, content: str, seeds: Sequence[int]) -> dict[str, Any]:
+        """Return what the artifact of all answers says of itself: what they cost adds up."""
+        own = self.own.meta(content, seeds)
+        further = self.told.meta(content, seeds)
+        ledger = [*own["ledger"], *further["ledger"]]
+        # Of a mechanism without randomness one draw serves every seed, and what stands beside it differs.
+        return {**own, **further, "kind": "answers", "seeds": list(seeds), "deterministic": False, "ledger": ledger}

@@ -1,0 +1,210 @@
+"""Private links in the house: reports in the one artifact, an estimated graph in the public graph's place."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from cell_factory import NAME, run, small_graph, small_params, store
+
+import graphldp
+from graphldp.errors import OptionError
+from graphldp.experiment import plan, rounds, survey
+from graphldp.experiment.cell import learn_cell
+from graphldp.experiment.options import Further, Settings
+from graphldp.experiment.plan import Devices, plan_of
+from graphldp.experiment.told import Told, as_links, as_reports, told_of
+from graphldp.graph import Graph
+from graphldp.ledger import Ledger
+from graphldp.methods import method
+from graphldp.stages.answers import AnswersFile
+from graphldp.stages.artifacts import read_table
+from graphldp.stages.denoise import denoise
+from graphldp.stages.params import Params, load
+from graphldp.stages.perturb import perturb_method
+from graphldp.stages.train import train
+
+BLINK = Further(links="blink", epsilon_links=6.0)
+BOTH = Further(labels="krr", epsilon_labels=2.0, links="blink", epsilon_links=6.0)
+
+
+def private(further: Further = BLINK, **changes: Any) -> Params:
+    return small_params(further=further, **{"seeds": 2, "search_seeds": 1, "points": 2, **changes})
+
+
+def without_links(graph: Graph) -> Graph:
+    return dataclasses.replace(graph, edges=np.array([[0], [1]], dtype=np.int32))
+
+
+def outcomes(rows: list[dict[str, Any]]) -> list[Any]:
+    return [
+        (row["point"], row["seed"], row["best_epoch"], row["validation_loss"], row["test_accuracy"]) for row in rows
+    ]
+
+
+@pytest.mark.parametrize("name", ["lpgnn", "upgnet-hn", "togl-fda", "votes", "surroundings", "mlp"])
+def test_no_true_link_and_no_feature_moves_a_result_while_reports_are_held(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    params, graph, recipe = private(), small_graph(), method(name)
+    answers = {seed: told_of(graph, params).questions(seed) for seed in params.draws}
+
+    def held(of: Graph, settings: Settings, row: Any = None) -> Told:
+        linked = row is None or not row.alone
+        further = settings.further if linked else settings.further.without_links()
+        return Told(graph=of, further=further, root=settings.seed, listen=lambda seed: answers[seed], linked=linked)
+
+    for place in (plan, rounds, survey):
+        monkeypatch.setattr(place, "told_of", held)
+
+    def learned(of: Graph) -> list[dict[str, Any]]:
+        budget = 0.0 if recipe.mechanism == "null" else 4.0
+        source = Devices(graph=of, recipe=recipe, mechanism=recipe.mechanism, epsilon=budget, options={}, params=params)
+        return learn_cell(of, plan_of(source, params), params).rows
+
+    first = outcomes(learned(graph))
+    assert outcomes(learned(without_links(graph))) == first
+    if name != "mlp":  # what people report of their links does
+        other = dataclasses.replace(graph, edges=small_graph(seed=5).edges)
+        answers = {seed: told_of(other, params).questions(seed) for seed in params.draws}
+        assert outcomes(learned(graph)) != first
+
+
+def test_the_estimated_graph_is_near_the_true_one_and_has_its_labels() -> None:
+    graph = small_graph()
+    settings = Settings(further=Further(links="rr", epsilon_links=12.0))
+    known = told_of(graph, settings).known(0)
+    assert known.weights is None
+    assert abs(known.edges.shape[1] - graph.edges.shape[1]) < 3
+    np.testing.assert_array_equal(known.labels, graph.labels)
+    soft = Further(links="blink", epsilon_links=4.0, link_options=(("estimator", "soft"),))
+    weighed = told_of(graph, Settings(further=soft)).known(0)
+    assert weighed.weights is not None
+    assert weighed.edges.shape[1] == 90 * 89 // 2
+    adjacency = weighed.adjacency()
+    assert abs(adjacency - adjacency.T).max() == 0
+    assert adjacency.diagonal().sum() == 0
+
+
+@pytest.mark.parametrize("name", ["rr", "blink", "dprr", "laplace-bits"])
+@pytest.mark.parametrize("report", ["lower", "both"])
+def test_reports_survive_the_rectangle_and_the_file(name: str, report: str, tmp_path: Path) -> None:
+    graph = store(tmp_path)
+    further = Further(links=name, epsilon_links=3.0, link_options=(("report", report),))
+    params = private(further)
+    told = told_of(graph, params)
+    (question,) = told.questions(0)
+    links = as_links(question.answers)
+    again = as_links(as_reports(links))
+    for part in ("indptr", "indices", "degree", "value"):
+        np.testing.assert_array_equal(getattr(links, part), getattr(again, part))
+    path = perturb_method(NAME, "lpgnn", None, 1.0, data=tmp_path, settings=params)
+    (kept,) = AnswersFile(path, "make").told(0)
+    stored = as_links(kept.answers)
+    for part in ("indptr", "indices", "degree", "value"):
+        np.testing.assert_array_equal(getattr(links, part), getattr(stored, part))
+    spent = {one.what: one for one in Ledger.from_json(AnswersFile(path, "make").meta["ledger"]).once().spends}
+    assert spent["links"].per == "edge"
+    assert spent["links"].epsilon == told.link_mechanism.relationship_epsilon
+    facts = AnswersFile(path, "make").meta["links"]
+    assert facts["epsilon_bit"] == 3.0
+    assert facts["epsilon_exact"] <= facts["epsilon"] * (1 + 1e-9)
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    store(tmp_path / "data")
+    return tmp_path / "data"
+
+
+@pytest.mark.parametrize("name", ["lpgnn", "upgnet-hn", "mlp"])
+def test_files_and_memory_give_the_same(name: str, data: Path) -> None:
+    params = private(BOTH)
+    perturb_method(NAME, name, None, 3.0, data=data, settings=params)
+    denoise(NAME, name, None, 3.0, data=data, steps=(0, 2), further=BOTH)
+    made = train(NAME, name, None, 3.0, data=data, params=params)
+    reached = [row["test_accuracy"] for row in read_table(made, "x").to_pylist() if row["role"] == "final"]
+    (row,) = run(NAME, name, None, 3.0, data=data, params=params, references=False)
+    assert reached == row.accuracy.tolist()
+
+
+def test_every_row_says_what_it_spends(data: Path) -> None:
+    found = {row.name: row.spent.text() for row in run(NAME, "mlp", None, 3.0, data=data, params=private(BOTH))}
+    links = "total epsilon per edge: links 6.6"
+    assert found == {
+        "majority": f"total epsilon per user: labels 2.0; {links}",
+        "structure": f"total epsilon per user: labels 2.0; {links}",
+        "mlp": "total epsilon per user: features 3.0 + labels 2.0 = 5.0",
+        "nonpriv": "total epsilon per user: features inf",
+    }
+
+
+def test_an_empty_estimated_graph_still_trains() -> None:
+    graph = dataclasses.replace(small_graph(), edges=np.empty((2, 0), np.int32))
+    params = private(Further(links="blink", epsilon_links=8.0, link_options=(("estimator", "hard"),)))
+    recipe = method("lpgnn")
+    source = Devices(graph=graph, recipe=recipe, mechanism="mb", epsilon=2.0, options={}, params=params)
+    assert source.told.known(0).edges.shape[1] == 0
+    rows = learn_cell(graph, plan_of(source, params), params).rows
+    assert all(np.isfinite(row["validation_loss"]) for row in rows)
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"links": "blnk", "epsilon_links": 4.0}, "unknown links 'blnk'"),
+        ({"epsilon_links": 4.0}, "epsilon_links is the budget of private links"),
+        ({"link_options": {"report": "both"}}, "link_options are of private links"),
+        (
+            {"links": "rr", "epsilon_links": 4.0, "link_options": {"report": "upper"}},
+            "report must be one of lower, both",
+        ),
+        ({"links": "rr", "epsilon_links": 4.0, "link_options": {"estimator": "top-k"}}, "unknown estimator"),
+        ({"links": "rr", "epsilon_links": 4.0, "link_options": {"share": 0.1}}, "rr has no option 'share'"),
+        ({"links": "rr", "epsilon_links": 0.1, "link_options": {"most": 10}}, "false links would be reported"),
+        ({"links": "rr", "epsilon_links": 4.0, "task": "link-prediction"}, "cannot be private"),
+    ],
+)
+def test_what_cannot_be_asked_is_one_line(given: dict[str, Any], words: str) -> None:
+    with pytest.raises(OptionError, match=words) as found:
+        graphldp.run(small_graph(), "lpgnn", epsilon=1.0, **given)
+    assert "\n" not in str(found.value)
+
+
+def test_how_many_false_links_there_will_be_is_said_before_anybody_is_asked() -> None:
+    told = Told(graph=small_graph(), further=Further(links="rr", epsilon_links=2.0), root=0)
+    assert "about 477 false ones will be reported by 90 people" in told.forecast()
+    assert told.kept == {}
+
+
+GRID = """
+title: links
+datasets: [synthetic]
+epsilons: [1]
+links: blink
+epsilon_links: [2, 6]
+link_options: {report: both}
+labels: krr
+epsilon_labels: [1]
+rows:
+  - {method: lpgnn}
+"""
+
+
+def test_a_file_of_rows_says_links_as_a_command_does(tmp_path: Path) -> None:
+    file = tmp_path / "links.yaml"
+    file.write_text(GRID)
+    params = load(file)
+    settings = dict.fromkeys(cell.setting for cell in params.cells())
+    assert list(settings) == [(("epsilon_labels", 1.0), ("epsilon_links", budget)) for budget in (2.0, 6.0)]
+    further = next(params.of(cell).further for cell in params.cells() if cell.method == "lpgnn")
+    assert (
+        further.command()
+        == " --labels krr --epsilon-labels 1 --links blink --epsilon-links 2 --link-option report=both"
+    )
+    file.write_text(GRID.replace("links: blink\n", ""))
+    with pytest.raises(OptionError, match="say with links how they are reported"):
+        load(file)
