@@ -22,8 +22,8 @@ from numpy.typing import NDArray
 
 from graphldp import __version__
 from graphldp.errors import ArtifactError, DataError, GraphLDPError, OptionError
-from graphldp.evaluation import Bootstrap, Interval, mean_interval, paired_difference
-from graphldp.ledger import epsilon_text, ledger_from_meta
+from graphldp.evaluation import Confidence, Interval, mean_interval, paired_difference
+from graphldp.ledger import ledger_from_meta
 from graphldp.measures import Measure, measures_of
 from graphldp.stages.artifacts import read_meta, read_table, write_json, write_text
 from graphldp.stages.code import code_hash
@@ -330,7 +330,7 @@ def _lines(what: Order) -> list[Line]:
     found = _outcomes(what)
     if what.target.steps:
         return _steps(what, found)
-    bootstrap = Bootstrap()
+    confidence = Confidence()
     ours = {_key(one.made): one for one in found["ours"] if one.made.asked is not None} if found else {}
     readings: dict[tuple[Any, ...], list[Outcome]] = {}
     for one in found.get("theirs", []):
@@ -356,24 +356,23 @@ def _lines(what: Order) -> list[Line]:
             measure = _measure(several[0], printed)
             if printed is not None:
                 used.add((printed.file, printed.row))
-            address = (cell.dataset, cell.name, epsilon_text(cell.epsilon), _axes(cell.axes), measure.name)
-            theirs = _interval(chosen, measure, bootstrap, *address)
+            theirs = _interval(chosen, measure, confidence)
             value = None if printed is None else _float(printed.value)
             lines.append(
                 Line(
                     dataset=cell.dataset, row=asked.label, place=_axes(cell.axes), epsilon=cell.epsilon,
                     metric=measure.name, printed="" if printed is None else printed.value,
                     spread="" if printed is None else printed.spread, theirs=theirs,
-                    ours=_interval(mine, measure, bootstrap, *address, "ours"),
-                    floor=_reference(references, cell.dataset, "structure", measure, bootstrap),
-                    ceiling=_reference(references, cell.dataset, "nonpriv", measure, bootstrap),
+                    ours=_interval(mine, measure, confidence),
+                    floor=_reference(references, cell.dataset, "structure", measure, confidence),
+                    ceiling=_reference(references, cell.dataset, "nonpriv", measure, confidence),
                     to_printed=None if value is None else _less(theirs, value),
                     apart=paired_difference(
-                        chosen.scores[measure.name], mine.scores[measure.name], bootstrap, *address, "apart"
+                        chosen.scores[measure.name], mine.scores[measure.name], confidence
                     ).scaled(measure.factor),
                     mean_epsilon=chosen.mean_epsilon,
                     readings=tuple(
-                        (one.made.reading, _interval(one, measure, bootstrap, *address, one.made.reading))
+                        (one.made.reading, _interval(one, measure, confidence))
                         for one in several if one.made.reading
                     ),
                     reading=chosen.made.reading,
@@ -383,7 +382,7 @@ def _lines(what: Order) -> list[Line]:
                     number=None if printed is None else printed.row, digits=measure.digits,
                 )
             )  # fmt: skip
-    lines += _gains(what, readings, ours, nearest, used, bootstrap)
+    lines += _gains(what, readings, ours, nearest, used, confidence)
     lines += [_without(one, what) for one in target.printed if (one.file, one.row) not in used]
     return _told(lines)
 
@@ -427,7 +426,7 @@ def _told(lines: list[Line]) -> list[Line]:
 
 def _gains(
     what: Order, readings: Mapping[Any, Sequence[Outcome]], ours: Mapping[Any, Outcome], nearest: str, used: set[Any],
-    bootstrap: Bootstrap,
+    confidence: Confidence,
 ) -> list[Line]:  # fmt: skip
     """Return what rows gain over others, where a target compares them, and the printed gains beside."""
     lines = []
@@ -438,11 +437,8 @@ def _gains(
             base = (key[0], other, *key[2:])
             one, two = several[0], readings[base][0]
             measure, cell = _measure(one, None), one.made.cell
-            address = (cell.dataset, label, other, epsilon_text(cell.epsilon))
             theirs, mine = (
-                paired_difference(a.scores[measure.name], b.scores[measure.name], bootstrap, *address, name).scaled(
-                    measure.factor
-                )
+                paired_difference(a.scores[measure.name], b.scores[measure.name], confidence).scaled(measure.factor)
                 for a, b, name in ((one, two, "theirs"), (ours[key], ours[base], "ours"))
             )
             found = next(
@@ -477,18 +473,15 @@ def _without(one: Printed, what: Order) -> Line:
 
 def _steps(what: Order, found: Mapping[str, Sequence[Outcome]]) -> list[Line]:
     """Return a bridge's lines: each step's result, and what it changed."""
-    bootstrap, lines, before = Bootstrap(), [], None
+    confidence, lines, before = Confidence(), [], None
     printed = what.target.printed[0]
     for outcomes in found.values():
         (one,) = outcomes
         measure, cell = _measure(one, printed), one.made.cell
-        address = (cell.dataset, what.target.key, one.made.reading)
-        score = _interval(one, measure, bootstrap, *address)
+        score = _interval(one, measure, confidence)
         change = None
         if before is not None:
-            change = paired_difference(
-                one.scores[measure.name], before.scores[measure.name], bootstrap, *address, "step"
-            )
+            change = paired_difference(one.scores[measure.name], before.scores[measure.name], confidence)
         value = _float(printed.value)
         lines.append(
             Line(
@@ -588,15 +581,15 @@ _ALL = {
 }.values()
 
 
-def _interval(one: Outcome, measure: Measure, bootstrap: Bootstrap, *address: str) -> Interval:
-    return mean_interval(one.scores[measure.name], bootstrap, *address).scaled(measure.factor)
+def _interval(one: Outcome, measure: Measure, confidence: Confidence) -> Interval:
+    return mean_interval(one.scores[measure.name], confidence).scaled(measure.factor)
 
 
 def _reference(
-    references: Mapping[tuple[str, str], Outcome], dataset: str, method: str, measure: Measure, bootstrap: Bootstrap
+    references: Mapping[tuple[str, str], Outcome], dataset: str, method: str, measure: Measure, confidence: Confidence
 ) -> Interval | None:
     found = references.get((dataset, method))
-    return None if found is None else _interval(found, measure, bootstrap, dataset, method, measure.name)
+    return None if found is None else _interval(found, measure, confidence)
 
 
 def _less(interval: Interval, value: float) -> Interval:
@@ -681,7 +674,7 @@ def markdown_text(found: Reproduction) -> str:
     heads, rows = filled(found)
     escape = str.maketrans({"|": "\\|", "*": "\\*"})
     lines = [f"# {found.target.heading}: {found.target.title}", ""]
-    lines += [f"Profile {found.profile.name}: {found.profile.text}. Intervals are 95 % bootstrap intervals over runs; "
+    lines += [f"Profile {found.profile.name}: {found.profile.text}. Intervals are 95 %, Student's, over runs; "
               "differences of the two protocols are of the same splits.", ""]  # fmt: skip
     lines += ["| " + " | ".join(heads) + " |", "|" + " --- |" * len(heads)]
     lines += ["| " + " | ".join(cell.translate(escape) for cell in row) + " |" for row in rows]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import scipy.sparse as sp
@@ -18,6 +18,7 @@ Floats: TypeAlias = NDArray[np.float64]
 
 HOPS = 4
 _BLOCK = 2**24  # entries of a block of walks
+_FULL = 0.02  # share of pairs from which on a graph counts as full
 
 
 def _true(estimate: LinkEstimate, edges: ArrayLike) -> sp.csr_array:
@@ -60,14 +61,17 @@ def walk_distances(
     """
     if hops < 1:
         raise DataError(f"a walk has at least 1 step, got {hops}")
-    walks = [_walk(estimate.adjacency.astype(np.float64)), _walk(_true(estimate, edges))]
     nodes = estimate.nodes
+    walks: list[Any] = [_walk(estimate.adjacency.astype(np.float64)), _walk(_true(estimate, edges))]
+    # A graph that is nearly full is multiplied faster as what it is.
+    full = nodes * nodes <= _BLOCK
+    walks = [matrix.toarray() if full and matrix.nnz > _FULL * nodes * nodes else matrix for matrix in walks]
     who = np.arange(nodes) if people is None else np.asarray(people, dtype=np.int64)
     total = np.zeros(hops)
     step = max(1, _BLOCK // nodes)
     for start in range(0, len(who), step):
         part = who[start : start + step]
-        first = [matrix[part].toarray() for matrix in walks]
+        first = [np.asarray(m[part].toarray() if sp.issparse(m) else m[part]) for m in walks]
         for hop in range(hops):
             total[hop] += float(((first[0] - first[1]) ** 2).sum())
             first = [np.asarray(rows @ matrix) for rows, matrix in zip(first, walks, strict=True)]

@@ -13,7 +13,7 @@ from graphldp.server.link_measures import adjacency_error, degree_distance, dens
 from graphldp.server.links import LinkEstimate, symmetric
 
 
-def test_measures_are_those_of_dense_matrices() -> None:
+def test_measures_are_those_of_dense_matrices(monkeypatch: pytest.MonkeyPatch) -> None:
     rng = generator(0, "measures")
     pairs = np.array(list(itertools.combinations(range(12), 2)))
     edges = pairs[rng.random(len(pairs)) < 0.3].T
@@ -46,6 +46,8 @@ def test_measures_are_those_of_dense_matrices() -> None:
     assert told["recall"] == pytest.approx(both / edges.shape[1])
     assert told["precision"] == pytest.approx(both / len(kept))
     assert [told[f"walk_{k}"] for k in range(1, 5)] == pytest.approx(expected)
+    monkeypatch.setattr("graphldp.server.link_measures._FULL", 2.0)  # the other way of multiplying
+    assert walk_distances(estimate, edges) == pytest.approx(expected)
     with pytest.raises(DataError, match="at least 1 step"):
         walk_distances(estimate, edges, hops=0)
 
