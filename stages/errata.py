@@ -181,8 +181,8 @@ ERRATA = (
     Erratum(
         "E22", "TOGL Eq. 38", "links are perturbed as in BLINK",
         "the formula is plain randomised response; BLINK also spends on degrees, and 2 epsilon if both ends report",
-        "`links: rr` is that formula, `links: blink` spends on degrees, too; what a relationship loses, with one end's or "
-        "both ends' reports, stands in the ledger; [links](links.md)",
+        "`links: rr` is that formula, `links: blink` spends on degrees, too; what a relationship loses, with one end's "
+        "or both ends' reports, stands in the ledger; [links](links.md)",
         by=("graphldp.client.links_rr:RandomisedResponse", "graphldp.client.links_blink:Blink"),
     ),
     Erratum(
