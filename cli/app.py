@@ -17,7 +17,6 @@ import typer
 from graphldp import __version__
 from graphldp.cli import console, processes
 from graphldp.cli.failures import FAULT, INTERRUPTED, REFUSED, complain, describe
-from graphldp.errors import GraphLDPError
 
 __all__ = ["COMMANDS", "build", "main"]
 
@@ -28,8 +27,12 @@ COMMANDS = {
         "run",
         "search",
         "experiment",
+        "reproduce",
+        "claims",
+        "results",
         "predict",
         "import",
+        "merge",
         "list",
         "inspect",
         "ledger",
@@ -158,4 +161,4 @@ def _complain(line: str) -> None:
 
 
 def _terminate(number: int, frame: FrameType | None) -> None:
-    raise GraphLDPError("terminated by a signal; nothing half-written")
+    raise KeyboardInterrupt  # as Ctrl-C: what was reached is kept

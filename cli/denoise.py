@@ -21,6 +21,8 @@ from graphldp.cli.options import (
     Links,
     Method,
     OneEpsilon,
+    ParquetOut,
+    parquet_file,
 )
 from graphldp.cli.settings import Settings, further_of, mechanism_of, parse, parts
 from graphldp.cli.train import choose_params
@@ -45,7 +47,12 @@ def denoise(
     ] = None,
     materialize: Annotated[
         Path | None,
-        typer.Option("--materialize", help="Also write the dense embedding here, as Parquet.", dir_okay=False),
+        typer.Option(
+            "--materialize",
+            help="Also write the dense embedding here, as Parquet.",
+            dir_okay=False,
+            callback=parquet_file,
+        ),
     ] = None,
     seed: Annotated[int, typer.Option("--seed", help="With --materialize: which seed's reports.")] = 0,
     max_memory: Annotated[float, typer.Option(help="With --materialize: the limit in GB.", min=0.001)] = 4.0,
@@ -58,7 +65,7 @@ def denoise(
     grid: Grid = None,
     data: Data = DATA,
     params: Annotated[Path, typer.Option("--params", help="Where the searched depths stand.")] = Path("params.yaml"),
-    output: Annotated[Path | None, typer.Option("--output", "-o", help="Where to write it.", dir_okay=False)] = None,
+    output: ParquetOut = None,
     as_json: AsJson = False,
 ) -> None:
     """Rectify answers by their mechanism's law, and describe the filter that the learner is to apply.

@@ -31,7 +31,9 @@ _IMPORT = (
     "The range --low to --high has to be public knowledge (a scale from 1 to 5, a word is there or not): measuring it "
     "would give away the extreme person's value. A value outside it is an error.\n\n"
     "Which features there are has to be public, too: a table's columns say it, and of triples --features-file or "
-    "--dimensions, as on people's devices."
+    "--dimensions, as on people's devices.\n\n"
+    "A server that collects reports imports the graph without --features: edges, labels, and the declared features. "
+    "`ldp merge` puts the reports in its order."
 )
 
 
@@ -104,15 +106,6 @@ def _muted(quiet: bool) -> Iterator[None]:
 
 def _import(
     name: Annotated[str, typer.Argument(help="What to call the graph.", show_default=False)],
-    features: Annotated[
-        Path,
-        typer.Option(
-            "--features",
-            help="Parquet or CSV: `node` and one numeric column per feature or one of lists, or the columns node, "
-            "feature, value.",
-            show_default=False,
-        ),
-    ],
     edges: Annotated[
         Path, typer.Option("--edges", help="Parquet or CSV with the columns source, target.", show_default=False)
     ],
@@ -123,8 +116,25 @@ def _import(
         ),
     ],
     high: Annotated[float, typer.Option("--high", help="Public upper bound of a feature value.", show_default=False)],
+    features: Annotated[
+        Path | None,
+        typer.Option(
+            "--features",
+            help="Parquet or CSV: `node` and one numeric column per feature or one of lists, or the columns node, "
+            "feature, value. Left out where they are on people's devices: then declare which there are.",
+            show_default=False,
+        ),
+    ] = None,
     labels: Annotated[
         Path | None, typer.Option("--labels", help="Parquet or CSV with the columns node, label.", show_default=False)
+    ] = None,
+    nodes: Annotated[
+        Path | None,
+        typer.Option(
+            "--nodes",
+            help="Without --features: Parquet or CSV with the column node. The nodes of edges and labels if left out.",
+            show_default=False,
+        ),
     ] = None,
     features_file: FeaturesFile = None,
     dimensions: Dimensions = None,
@@ -135,7 +145,7 @@ def _import(
     from graphldp.stages.download import import_own
     from graphldp.stages.own import OwnFiles
 
-    files = OwnFiles(features=features, edges=edges, labels=labels, features_file=features_file)
+    files = OwnFiles(features=features, edges=edges, labels=labels, features_file=features_file, nodes=nodes)
     stored = import_own(name, files, data, low=low, high=high, dimensions=dimensions, force=force)
     _show([stored.summary()], as_json)
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from graphldp.cli import console
-from graphldp.cli.options import DATA, AsJson, Data, Device, Jobs, workers
+from graphldp.cli.options import DATA, AsJson, Data, Device, Jobs, ProtocolName, workers
 from graphldp.errors import OptionError
 
 if TYPE_CHECKING:
@@ -43,6 +43,7 @@ def experiment(
     ] = None,
     listed: Annotated[bool, typer.Option("--list", help="Say which experiments there are and what they show.")] = False,
     dry: Annotated[bool, typer.Option("--dry", help="Say what there is to compute, and compute nothing.")] = False,
+    protocol: ProtocolName = None,
     device: Device = "auto",
     jobs: Jobs = None,
     data: Data = DATA,
@@ -58,7 +59,7 @@ def experiment(
 
     Cells are kept in data/experiments/NAME. One that is there, of the same parameters, graph and code, is not computed
     again, so that Ctrl-C and the same command go on where it was. With --only a part is computed and printed, and
-    results/NAME stays as it is.
+    results/NAME stays as it is. Under a paper's --protocol, NAME is followed by its name.
     """
     from graphldp.stages import experiment as stage
     from graphldp.stages.params import find, load
@@ -71,6 +72,10 @@ def experiment(
     if name is None:
         raise OptionError("which experiment? `ldp experiment --list` says which there are")
     grid = load(find(name))
+    if protocol is not None:
+        from graphldp.stages.protocols import protocol as find_protocol
+
+        grid = find_protocol(protocol, papers).grid(grid)
     with console.progress("download", None, "bytes") as bar:
         what = stage.plan(grid, data, only or (), progress=bar, fetch=not dry, device=device)
     if dry:

@@ -17,11 +17,12 @@ INTERRUPTED = 130  # Ctrl-C
 
 # Which extra brings a module that the base installation does not have.
 _EXTRAS = {
-    "cli": ("typer", "rich", "pyarrow", "shellingham"),
-    "learn": ("torch", "torch_geometric", "scipy", "sklearn", "threadpoolctl", "safetensors"),
+    "cli": ("typer", "rich", "pyarrow", "shellingham", "scipy"),
+    "learn": ("torch", "torch_geometric", "sklearn", "threadpoolctl", "safetensors"),
     "pipeline": ("dvc", "matplotlib", "yaml"),
 }
 _EXTRA_OF = {module: extra for extra, modules in _EXTRAS.items() for module in modules}
+_GO_ON = ("ldp train", "ldp search", "ldp experiment")  # which keep what they had reached
 _MEMORY_WORDS = ("out of memory", "can't allocate memory", "not enough memory")
 
 
@@ -37,7 +38,8 @@ def missing_extra(error: ModuleNotFoundError, command: str) -> MissingExtraError
 def describe(error: BaseException, command: str) -> tuple[str, int]:
     """Return the line and the exit code of a failure of `command` (for example 'ldp train')."""
     if isinstance(error, KeyboardInterrupt):
-        return f"interrupted: {command} stopped; nothing half-written", INTERRUPTED
+        on = "; the same command goes on from there" if command in _GO_ON else ""
+        return f"interrupted: {command} stopped; nothing half-written{on}", INTERRUPTED
     if isinstance(error, ModuleNotFoundError) and (missing := missing_extra(error, command)) is not None:
         error = missing
     if isinstance(error, GraphLDPError):

@@ -30,7 +30,9 @@ __all__ = [
     "Mechanisms",
     "Method",
     "OneEpsilon",
+    "ParquetOut",
     "Processes",
+    "ProtocolName",
     "Rungs",
     "Seed",
     "Seeds",
@@ -39,10 +41,12 @@ __all__ = [
     "Strategy",
     "Task",
     "graph_names",
+    "parquet_file",
     "workers",
 ]
 
 DATA = Path("data")  # the default of `Data`: where the pipeline keeps its artifacts
+_OTHER_FORMATS = (".csv", ".tsv", ".txt", ".json", ".yaml", ".yml", ".xlsx", ".npz", ".arrow", ".feather")
 _DEVICES = ("auto", "cpu", "cuda", "mps")
 
 
@@ -69,6 +73,13 @@ def graph_names(ctx: typer.Context, incomplete: str) -> list[str]:
     return [name for name in sorted(known) if name.startswith(incomplete)]
 
 
+def parquet_file(value: Path | None) -> Path | None:
+    """Refuse another format's ending for an artifact, which is Parquet with its facts beside the columns."""
+    if value is not None and value.suffix.lower() in _OTHER_FORMATS:
+        raise typer.BadParameter(f"{value} is an artifact, which is Parquet: name it {value.with_suffix('.parquet')}")
+    return value
+
+
 def _mechanisms() -> Iterable[str]:
     from graphldp.client import names
 
@@ -91,6 +102,12 @@ def _tasks() -> Iterable[str]:
     from graphldp.measures import tasks
 
     return tasks()
+
+
+def _protocols() -> Iterable[str]:
+    from graphldp.stages.protocols import protocol_names
+
+    return protocol_names(Path("papers"))
 
 
 def _device(value: str) -> str:
@@ -210,6 +227,17 @@ LinkOption: TypeAlias = Annotated[
 ]
 Seeds: TypeAlias = Annotated[int, typer.Option("--seeds", help="How many independent repetitions.", min=1)]
 Seed: TypeAlias = Annotated[int, typer.Option("--seed", help="The root of all randomness of an experiment.", min=0)]
+ParquetOut: TypeAlias = Annotated[
+    Path | None,
+    typer.Option(
+        "--output",
+        "-o",
+        help="Where to write it, as Parquet; its usual place below --data if left out.",
+        dir_okay=False,
+        callback=parquet_file,
+        show_default=False,
+    ),
+]
 Data: TypeAlias = Annotated[
     Path,
     typer.Option("--data", help="Folder of the artifacts.", file_okay=False),
@@ -294,6 +322,16 @@ Space: TypeAlias = Annotated[
         "--search-space",
         help="shared: every method the same; paper: what its paper searched, where it says so.",
         autocompletion=_complete(lambda: ("shared", "paper")),
+    ),
+]
+ProtocolName: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        "--protocol",
+        help="Train, search and ask as a paper does: ldpge, ppgnn, togl or upgnet, by the folder papers. What is said "
+        "beside it counts more.",
+        autocompletion=_complete(_protocols),
+        show_default=False,
     ),
 ]
 Jobs: TypeAlias = Annotated[

@@ -22,6 +22,7 @@ from graphldp.cli.options import (
     Links,
     Mechanism,
     OneEpsilon,
+    ParquetOut,
     graph_names,
 )
 from graphldp.cli.settings import Settings, further_of, parse, parts
@@ -120,9 +121,7 @@ def perturb(
     ] = False,
     grid: Grid = None,
     data: Data = DATA,
-    output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="Where to write the reports.", dir_okay=False)
-    ] = None,
+    output: ParquetOut = None,
     as_json: AsJson = False,
 ) -> None:
     """Perturb features under local differential privacy, and write exactly what would have left the devices.

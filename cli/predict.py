@@ -19,7 +19,12 @@ __all__ = ["register"]
 def predict(
     model: Annotated[Path, typer.Argument(help="The folder that `ldp train --save-model` wrote.")],
     reports: Annotated[Path, typer.Option("--reports", "-r", help="Reports to predict from.", dir_okay=False)],
-    output: Annotated[Path, typer.Option("--output", "-o", help="Where to write the predictions.", dir_okay=False)],
+    output: Annotated[
+        Path,
+        typer.Option(
+            "--output", "-o", help="Where to write the predictions: Parquet, or CSV by its ending.", dir_okay=False
+        ),
+    ],
     dataset: Annotated[
         str | None,
         typer.Option(
@@ -53,16 +58,16 @@ def predict(
     """
     import json
 
-    from graphldp.stages.artifacts import read_meta, read_table
-    from graphldp.stages.predictions import Wanted, predict_reports
+    from graphldp.stages.predictions import Wanted, predict_reports, read_predictions
 
     wanted = None if pairs is None and top is None else Wanted(pairs=pairs, top=top)
     path = predict_reports(
         model, reports, data=data, dataset=dataset, seed=seed, wanted=wanted, device=device, output=output
     )
-    counts, words = _summary(read_table(path, "ldp predict"))
+    table, meta = read_predictions(path)
+    counts, words = _summary(table)
     if as_json:
-        console.out.print_json(json.dumps({"path": str(path), **counts, **read_meta(path, "ldp predict")}))
+        console.out.print_json(json.dumps({"path": str(path), **counts, **meta}))
         return
     console.out.print(f"{path}: {words}", soft_wrap=True)
 
@@ -75,9 +80,10 @@ def _summary(table: pa.Table) -> tuple[dict[str, Any], str]:
     facts: dict[str, Any] = {}
     words = [f"{len(table):,} nodes"]
     if "class" in table.column_names:
-        found = sorted(table["class"].value_counts().to_pylist(), key=lambda row: -row["counts"])
+        name = "label" if "label" in table.column_names else "class"
+        found = sorted(table[name].value_counts().to_pylist(), key=lambda row: -row["counts"])
         facts["nodes_per_class"] = {row["values"]: row["counts"] for row in found}
-        words.append(", ".join(f"class {row['values']}: {row['counts']:,}" for row in found))
+        words.append(", ".join(f"{name} {row['values']}: {row['counts']:,}" for row in found))
     if "value" in table.column_names:
         values = table["value"].to_numpy().astype(float)
         facts["values"] = {"mean": values.mean(), "low": values.min(), "high": values.max()}

@@ -26,6 +26,7 @@ from graphldp.cli.options import (
     MaxMemory,
     Method,
     Processes,
+    ProtocolName,
     Rungs,
     Space,
     Split,
@@ -34,7 +35,7 @@ from graphldp.cli.options import (
 )
 from graphldp.cli.processes import joined, machine
 from graphldp.cli.settings import Search, Settings, axes, further_of, mechanism_of, parse, parts
-from graphldp.cli.train import ParamsFile, choose_params
+from graphldp.cli.train import ParamsFile, asked_under, choose_params
 
 if TYPE_CHECKING:
     from graphldp.experiment.running import RunResult
@@ -69,6 +70,7 @@ def run(
     links: Links = None,
     epsilon_links: EpsilonLinks = None,
     link_option: LinkOption = None,
+    protocol: ProtocolName = None,
     references: Annotated[
         bool, typer.Option("--references/--no-references", help="Also train the floor and the ceiling.")
     ] = True,
@@ -93,10 +95,13 @@ def run(
     from graphldp.stages.paths import graph_dir
 
     with joined(processes, device) as team:
+        options, changes = parts(parse(settings))
+        mechanism = mechanism_of(options, mechanism)
+        under, axes_of = asked_under(protocol, method, mechanism, options, changes, axes(search))
         chosen = choose_params(
             params, dataset, seeds=seeds, seed=seed, search_points=search_points, search_seeds=search_seeds,
             search_strategy=search_strategy, search_space=search_space, search_eta=eta, search_rungs=rungs,
-            search=axes(search),
+            search=axes_of, protocol=under,
             epochs=epochs, batch_size=batch_size, model=model, task=task, split=split,
             further=further_of(
                 link_option, labels=labels, epsilon_labels=epsilon_labels, links=links, epsilon_links=epsilon_links
@@ -106,8 +111,6 @@ def run(
         if resources.leads:
             fetch(dataset, data)
         resources.meet()
-        options, changes = parts(parse(settings))
-        mechanism = mechanism_of(options, mechanism)
         recipe = methods.method(method).but(changes)
         graph = read_graph(graph_dir(data, dataset))
         said = told_of(graph, chosen, recipe).forecast()

@@ -24,7 +24,9 @@ from graphldp.cli.options import (
     Links,
     MaxMemory,
     Method,
+    ParquetOut,
     Processes,
+    ProtocolName,
     Rungs,
     Space,
     Split,
@@ -34,7 +36,7 @@ from graphldp.cli.options import (
 from graphldp.cli.processes import joined, machine
 from graphldp.cli.run import fetch
 from graphldp.cli.settings import Search, Settings, axes, further_of, mechanism_of, parse, parts
-from graphldp.cli.train import ParamsFile, choose_params
+from graphldp.cli.train import ParamsFile, asked_under, choose_params
 
 __all__ = ["register"]
 
@@ -72,6 +74,7 @@ def search(
     links: Links = None,
     epsilon_links: EpsilonLinks = None,
     link_option: LinkOption = None,
+    protocol: ProtocolName = None,
     device: Device = "auto",
     batch_size: BatchSize = None,
     max_memory: MaxMemory = None,
@@ -79,9 +82,7 @@ def search(
     show: Annotated[int, typer.Option("--show", help="How many trials are printed; 0 prints all.", min=0)] = _MOST,
     params: ParamsFile = Path("params.yaml"),
     data: Data = DATA,
-    output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="Where to write the trials.", dir_okay=False)
-    ] = None,
+    output: ParquetOut = None,
     as_json: AsJson = False,
 ) -> None:
     """Perturb, denoise and search one cell in memory, write every trial, and print them, the best first.
@@ -93,10 +94,13 @@ def search(
     from graphldp.stages import trials as stage
 
     with joined(processes, device) as team:
+        options, changes = parts(parse(settings))
+        mechanism = mechanism_of(options, mechanism)
+        under, axes_of = asked_under(protocol, method, mechanism, options, changes, axes(search))
         chosen = choose_params(
             params, dataset, seed=seed, search_points=points, search_seeds=seeds, search_strategy=strategy,
-            search_space=space, search_eta=eta, search_rungs=rungs, search=axes(search), epochs=epochs, model=model,
-            task=task, split=split, seeds=finals, batch_size=batch_size,
+            search_space=space, search_eta=eta, search_rungs=rungs, search=axes_of, protocol=under, epochs=epochs,
+            model=model, task=task, split=split, seeds=finals, batch_size=batch_size,
             further=further_of(
                 link_option, labels=labels, epsilon_labels=epsilon_labels, links=links, epsilon_links=epsilon_links
             ),
@@ -105,8 +109,6 @@ def search(
         if resources.leads:
             fetch(dataset, data)
         resources.meet()
-        options, changes = parts(parse(settings))
-        mechanism = mechanism_of(options, mechanism)
         with console.progress(f"search {dataset} {method}", None, "epochs") as bar:
             path = stage.search(
                 dataset, method, mechanism, epsilon, data=data, params=chosen, device=device, resources=resources,

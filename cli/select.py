@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from graphldp.cli import console
-from graphldp.cli.options import DATA, AsJson, Data, graph_names
+from graphldp.cli.options import DATA, AsJson, Data, graph_names, parquet_file
 from graphldp.cli.train import ParamsFile, choose_params
 from graphldp.errors import OptionError
 
@@ -20,7 +20,9 @@ def select(
         Path,
         typer.Option("--reports", "-r", help="Reports of everybody, as `ldp perturb` writes them.", dir_okay=False),
     ],
-    output: Annotated[Path, typer.Option("--output", "-o", help="Where to write the scores.", dir_okay=False)],
+    output: Annotated[
+        Path, typer.Option("--output", "-o", help="Where to write the scores.", dir_okay=False, callback=parquet_file)
+    ],
     by: Annotated[str, typer.Option("--by", help="fda, sma, mi, chi-square or pca.")] = "fda",
     steps: Annotated[int, typer.Option("--steps", "-k", help="Depth K of the filter that denoises them.", min=0)] = 2,
     seed: Annotated[

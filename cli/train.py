@@ -26,6 +26,7 @@ from graphldp.cli.options import (
     Links,
     MaxMemory,
     Method,
+    ParquetOut,
     Processes,
     Rungs,
     Space,
@@ -41,12 +42,13 @@ from graphldp.errors import OptionError
 if TYPE_CHECKING:
     from graphldp.experiment.options import Further
 
-__all__ = ["ParamsFile", "choose_params", "register"]
+__all__ = ["ParamsFile", "asked_under", "choose_params", "register"]
 
 ParamsFile = Annotated[
     Path, typer.Option("--params", help="Where search, seeds and training options stand; defaults if there is none.")
 ]
 _PARAMS = Path("params.yaml")
+_COMMON = ("learning_rate", "weight_decay", "dropout", "steps")  # the axes of every search
 
 
 def choose_params(
@@ -55,13 +57,14 @@ def choose_params(
     *,
     search: Mapping[str, Any] | None = None,
     further: Further | None = None,
+    protocol: Any = None,
     **changes: int | str | None,
 ) -> Any:
     """Return the parameters of the file, or the defaults where the usual file is not there, with the given changes.
 
     A change is named by its place: `seeds`, `seed`, `search_points`, `search_seeds`, `model`, `epochs`, `hidden`,
     `patience`, `batch_size`, `task`, `split`, and so on. `search` has the values of axes of the search by name,
-    `further` is what people are asked for beside features.
+    `further` is what people are asked for beside features. `protocol` is a paper's, over which the changes count.
     """
     import dataclasses
 
@@ -70,6 +73,8 @@ def choose_params(
     if file != _PARAMS and not file.exists():
         raise OptionError(f"{file} does not exist; leave --params out for the defaults")
     params = load_settings(file) if file.exists() else Params()
+    if protocol is not None:
+        params = protocol.settings(params)
     given: dict[str, Any] = {key: value for key, value in changes.items() if value is not None}
     searched = [key for key in given if key.startswith("search_")]
     searching: dict[str, Any] = {key.removeprefix("search_"): given.pop(key) for key in searched}
@@ -85,6 +90,40 @@ def choose_params(
     )
     check_numbers(out)
     return out
+
+
+def asked_under(
+    name: str | None,
+    method: str,
+    mechanism: str | None,
+    options: dict[str, Any],
+    changes: dict[str, Any],
+    searched: dict[str, list[Any]],
+) -> tuple[Any, dict[str, list[Any]]]:
+    """Return a paper's protocol and the axes to search under it; add to the options and changes what it asks for.
+
+    What is given already stays as it is.
+    """
+    if name is None:
+        return None, searched
+    from graphldp import methods
+    from graphldp.methods import PREFIX
+    from graphldp.stages.params import RowParams
+    from graphldp.stages.protocols import protocol
+
+    found = protocol(name, Path("papers"))
+    row = found.row(
+        RowParams(
+            method=method,
+            mechanism=methods.method(method).choose(mechanism),
+            options=options,
+            set={PREFIX + key: value for key, value in changes.items()},
+            search={"options": {key: values for key, values in searched.items() if key not in _COMMON}},
+        )
+    )
+    options |= row.options
+    changes |= row.changes
+    return found, {**{key: list(values) for key, values in row.search.get("options", {}).items()}, **searched}
 
 
 def train(
@@ -145,9 +184,7 @@ def train(
     grid: Grid = None,
     jobs: Jobs = None,
     data: Data = DATA,
-    output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="Where to write the runs.", dir_okay=False)
-    ] = None,
+    output: ParquetOut = None,
     as_json: AsJson = False,
 ) -> None:
     """Search, choose by validation loss, train the final runs, and write what became of every one.

@@ -26,7 +26,8 @@ from graphldp.graph import Graph
 from graphldp.jsonable import plain
 from graphldp.ledger import epsilon_text
 from graphldp.methods import Method
-from graphldp.stages.artifacts import ParquetSink, expect
+from graphldp.stages.artifacts import ParquetSink, expect, is_real
+from graphldp.stages.belong import asked_for
 from graphldp.stages.paths import PUBLIC, answers_path
 from graphldp.stages.reports import SeedFile, write_reports
 
@@ -79,7 +80,10 @@ def open_answers(
         kind = {"kind": ANSWERS, "method": recipe.name}
     file = AnswersFile(given or path, command)
     check_further(file.path, file.meta, further)
-    expect(file.meta, file.path, command, **kind, **wanted)
+    expect(file.meta, file.path, command, **kind)
+    if given is not None or is_real(file.meta):
+        asked_for(file.meta, file.path, wanted)
+    expect(file.meta, file.path, command, **wanted)
     return file
 
 

@@ -6,9 +6,13 @@ Nothing here knows a mechanism or a model; the stages say what their artifacts h
 from __future__ import annotations
 
 import contextlib
+import errno
+import glob
 import hashlib
 import json
 import os
+import platform
+import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -25,6 +29,8 @@ __all__ = [
     "atomic",
     "expect",
     "file_hash",
+    "is_real",
+    "keep_real",
     "open_table",
     "read_meta",
     "read_table",
@@ -36,19 +42,96 @@ __all__ = [
 ]
 
 METADATA_KEY = b"graphldp"
+_CANNOT_WRITE = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM, errno.EIO, errno.EFBIG)
+_HOST = re.sub(r"[^A-Za-z0-9-]", "-", platform.node()) or "here"  # whose processes' numbers a partial file's name has
 _COMPRESSION = "zstd"
 
 
 @contextlib.contextmanager
-def atomic(path: Path) -> Iterator[Path]:
-    """Yield a temporary name beside `path`; rename it to `path` on success, remove it on any failure or Ctrl-C."""
+def atomic(path: Path, *, new: bool = False) -> Iterator[Path]:
+    """Yield a temporary name beside `path`; rename it to `path` on success, remove it on any failure or Ctrl-C.
+
+    Real reports that stand under `path` are never replaced: nobody can draw them again. With `new` nothing is, not even
+    what another process has put there meanwhile.
+    """
+    try:
+        with _whole(path, new) as partial:
+            yield partial
+    except OSError as error:
+        reason = _reason(error)
+        if reason is None:
+            raise
+        raise ArtifactError(f"{path} cannot be written: {reason}; make room, or name another place") from error
+
+
+@contextlib.contextmanager
+def _whole(path: Path, new: bool) -> Iterator[Path]:
     path.parent.mkdir(parents=True, exist_ok=True)
-    partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
+    keep_real(path)
+    start = f".{path.name}.{_HOST}."
+    partial = path.with_name(f"{start}{os.getpid()}.partial")
+    for left in path.parent.glob(f"{glob.escape(start)}*.partial"):
+        if not _runs(left.name.removeprefix(start).removesuffix(".partial")):
+            left.unlink(missing_ok=True)
     try:
         yield partial
-        partial.replace(path)
+        if new:
+            _place(partial, path)
+        else:
+            keep_real(path)
+            partial.replace(path)
     finally:
-        partial.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):  # where nothing can be removed, nothing was written
+            partial.unlink(missing_ok=True)
+
+
+def _runs(process: str) -> bool:
+    """Return whether a process of this machine, by its number, still runs."""
+    try:
+        os.kill(int(process), 0)
+    except ProcessLookupError:
+        return False
+    except (ValueError, OverflowError, OSError):
+        return True
+    return True
+
+
+def _place(partial: Path, path: Path) -> None:
+    """Give a file its name, which nothing else has."""
+    try:
+        os.link(partial, path)
+    except FileExistsError:
+        keep_real(path)
+        raise ArtifactError(f"{path} is there already, and is not replaced: name another --output") from None
+    except OSError:  # a file system without links
+        os.close(os.open(path, os.O_CREAT | os.O_EXCL))
+        partial.replace(path)
+
+
+def is_real(meta: Mapping[str, Any]) -> bool:
+    """Return whether metadata is of real reports, or of what was made from them: nobody can draw these again."""
+    random = meta.get("random")
+    return isinstance(random, Mapping) and not random.get("reproducible", True)
+
+
+def keep_real(path: Path) -> None:
+    """Refuse to replace real reports."""
+    if not path.is_file():
+        return
+    try:
+        raw = (pq.read_schema(path).metadata or {}).get(METADATA_KEY, b"{}")
+        meta = json.loads(raw)
+    except (pa.ArrowException, OSError, ValueError):
+        return
+    if meta.get("kind") == "reports" and is_real(meta):
+        raise ArtifactError(f"{path} holds real reports, which nobody can draw again: name another --output")
+
+
+def _reason(error: OSError) -> str | None:
+    """Return why nothing can be written, in the system's words; None of another failure. Arrow names it in its text."""
+    told = re.search(r"errno (\d+)", str(error), flags=re.IGNORECASE)
+    number = error.errno or (int(told[1]) if told else None)
+    return os.strerror(number).lower() if number in _CANNOT_WRITE else None
 
 
 def write_text(path: Path, text: str) -> None:
@@ -84,20 +167,23 @@ def with_meta(schema: pa.Schema, meta: Mapping[str, Any]) -> pa.Schema:
 class ParquetSink:
     """Write a Parquet file one batch at a time; it appears under its name only when it is whole."""
 
-    def __init__(self, path: Path, schema: pa.Schema, meta: Mapping[str, Any], *, noise: bool = False) -> None:
-        """Open the file. `noise` says that the values are random numbers, which no encoding makes smaller."""
+    def __init__(
+        self, path: Path, schema: pa.Schema, meta: Mapping[str, Any], *, noise: bool = False, new: bool = False
+    ) -> None:
+        """Open the file. `noise`: random numbers, which no encoding makes smaller; `new`: as `atomic` takes it."""
         self._schema = with_meta(schema, meta)
-        self._stack = contextlib.ExitStack()
-        partial = self._stack.enter_context(atomic(path))
-        self._writer = self._stack.enter_context(
-            pq.ParquetWriter(
-                partial,
-                self._schema,
-                compression="none" if noise else _COMPRESSION,
-                use_dictionary=not noise,
-                store_schema=True,
+        with contextlib.ExitStack() as stack:
+            partial = stack.enter_context(atomic(path, new=new))
+            self._writer = stack.enter_context(
+                pq.ParquetWriter(
+                    partial,
+                    self._schema,
+                    compression="none" if noise else _COMPRESSION,
+                    use_dictionary=not noise,
+                    store_schema=True,
+                )
             )
-        )
+            self._stack = stack.pop_all()
 
     def __enter__(self) -> ParquetSink:
         return self
@@ -123,10 +209,8 @@ def open_table(path: Path, make: str) -> pq.ParquetFile:
     try:
         return pq.ParquetFile(path)
     except (pa.ArrowException, OSError) as error:
-        reason = str(error).splitlines()[0]
-        raise ArtifactError(
-            f"{path} is not a readable Parquet file ({reason}); delete it and make it again with `{make}`"
-        ) from error
+        what = "is a folder, not a file" if path.is_dir() else "is not a readable Parquet file"
+        raise ArtifactError(f"{path} {what}; name the file that `{make}` writes, or make it again") from error
 
 
 def read_meta(path: Path, make: str) -> dict[str, Any]:
@@ -134,7 +218,7 @@ def read_meta(path: Path, make: str) -> dict[str, Any]:
     with open_table(path, make) as file:
         raw = (file.schema_arrow.metadata or {}).get(METADATA_KEY)
     if raw is None:
-        raise ArtifactError(f"{path} carries no graphldp metadata, so it is not an artifact; make it with `{make}`")
+        raise ArtifactError(f"{path} is no artifact of graphldp; name the file that `{make}` writes")
     meta: dict[str, Any] = json.loads(raw)
     return meta
 
@@ -159,4 +243,4 @@ def read_table(path: Path, make: str, **options: Any) -> pa.Table:
         return pq.read_table(path, **options)
     except (pa.ArrowException, OSError) as error:
         reason = str(error).splitlines()[0]
-        raise ArtifactError(f"{path} is damaged ({reason}); delete it and make it again with `{make}`") from error
+        raise ArtifactError(f"{path} is damaged ({reason}); make it again with `{make}`") from error

@@ -48,10 +48,10 @@ from graphldp.server import kprop, rectify
 from graphldp.splits import Split
 from graphldp.stages.answers import AnswersFile
 from graphldp.stages.artifacts import write_text
+from graphldp.stages.belong import check_graph
 from graphldp.stages.graphs import read_graph
 from graphldp.stages.params import Params
 from graphldp.stages.paths import graph_dir
-from graphldp.stages.perturb import check_nodes
 
 __all__ = [
     "ATTRIBUTES",
@@ -258,7 +258,7 @@ def attack_file(
     """Return the row of an artifact's reports: of its final seeds, at most as many as `params` has."""
     file = AnswersFile(path, "ldp perturb")
     graph = read_graph(graph_dir(data, str(file.meta["dataset"])))
-    check_nodes(path, file.meta, graph, "attack them beside the graph that they were made from")
+    check_graph(path, file.meta, graph, data, "attack them beside the graph that they were made from")
     if not file.once:
         raise OptionError(
             f"{path} holds answers to several questions, which may show some attributes more than others: `ldp "

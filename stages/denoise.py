@@ -19,9 +19,9 @@ from graphldp.ledger import epsilon_text
 from graphldp.server import Estimate, Filtered
 from graphldp.stages.answers import check_asked, conversation_in, open_answers
 from graphldp.stages.artifacts import ParquetSink, file_hash
+from graphldp.stages.belong import FEATURES_HASH, check_graph
 from graphldp.stages.graphs import read_graph
 from graphldp.stages.paths import PUBLIC, calibrated_path, graph_dir
-from graphldp.stages.perturb import check_nodes
 from graphldp.stages.reports import CARRIED, CalibratedFile, write_calibrated
 
 __all__ = ["denoise", "make_command", "materialize"]
@@ -67,8 +67,8 @@ def denoise(
     changes = {**source.meta.get("changes", {}), **(changes or {})}
     recipe = methods.method(method).but(changes)
     check_asked(source.path, source.meta, recipe)
-    graph = read_graph(graph_dir(data, dataset))
-    check_nodes(source.path, source.meta, graph, f"make it again with `{source.make}`")
+    graph = read_graph(graph_dir(data, dataset), features=False)
+    check_graph(source.path, source.meta, graph, data, f"make it again with `{source.make}`")
     asked, tried = conversation_in(source.meta, graph, recipe), recipe.steps(tuple(steps))
     told = Told(graph=graph, further=further, root=0, listen=source.told, linked=not recipe.alone)
     filters = [calibration_of(recipe, k, asked.device, told.sample, whole=not told.private_links) for k in tried]
@@ -84,7 +84,7 @@ def denoise(
         **{key: source.meta[key] for key in CARRIED},
         **changed(recipe, changes),
         **({} if recipe.asking is None else {"rounds": asdict(recipe.asking)}),
-        **{key: source.meta[key] for key in ("selection", "further") if key in source.meta},
+        **{key: source.meta[key] for key in ("selection", "further", FEATURES_HASH) if key in source.meta},
     }
 
     def runs() -> Iterator[tuple[int, Estimate]]:
@@ -124,8 +124,8 @@ def materialize(
             f"the embedding of {meta['nodes']} nodes x {meta['dimensions']} dimensions needs {need / 1e9:.3g} GB, the "
             f"limit is {max_memory / 1e9:.3g} GB; raise it with --max-memory, or train on the sparse artifact instead"
         )
-    graph = read_graph(graph_dir(data, meta["dataset"]))
-    check_nodes(calibrated, meta, graph, "perturb and denoise them again, or give back the graph they were made for")
+    graph = read_graph(graph_dir(data, meta["dataset"]), features=False)
+    check_graph(calibrated, meta, graph, data, "perturb and denoise again, or give back the graph it was made for")
     calibration = file.filters()[steps] if steps in file.meta["steps"] else None
     if calibration is None:
         raise OptionError(f"{calibrated} was made for the depths {meta['steps']}, not {steps}; denoise again")

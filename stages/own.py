@@ -40,21 +40,23 @@ class OwnFiles:
 
     Attributes:
         features: `node` and one numeric column per feature, or one column of lists; or exactly `node`, `feature`,
-            `value`.
+            `value`. None where they are on people's devices alone.
         edges: `source`, `target`.
         labels: `node`, `label`, if there are any.
         features_file: the declared names of the features, in their order.
+        nodes: `node`, without features.
     """
 
-    features: Path
+    features: Path | None
     edges: Path
     labels: Path | None = None
     features_file: Path | None = None
+    nodes: Path | None = None
 
     def roles(self) -> dict[str, Path]:
         """Return the files that there are, each by the option that names it."""
         every = {"features": self.features, "edges": self.edges, "labels": self.labels}
-        every["features-file"] = self.features_file
+        every |= {"features-file": self.features_file, "nodes": self.nodes}
         return {role: path for role, path in every.items() if path is not None}
 
     def given(self) -> tuple[Path, ...]:
@@ -68,7 +70,8 @@ def read_own(name: str, files: OwnFiles, *, low: float, high: float, dimensions:
     `dimensions` declares how many features there are, where they are numbers.
     """
     vocabulary = read_vocabulary(files.features_file, dimensions)
-    features = _read(files.features, "features")
+    features = None if files.features is None else _features(files.features, _read(files.features, "features"))
+    nodes = None if files.nodes is None else _exactly(files.nodes, _read(files.nodes, "nodes"), ("node",))
     edges = _exactly(files.edges, _read(files.edges, "edges"), _EDGES)
     labels = None
     if files.labels is not None:
@@ -80,12 +83,13 @@ def read_own(name: str, files: OwnFiles, *, low: float, high: float, dimensions:
     try:
         return own_graph(
             name,
-            _features(files.features, features),
+            features,
             (edges["source"], edges["target"]),
             None if labels is None else (labels["node"], labels["label"]),
             low=low,
             high=high,
             vocabulary=vocabulary,
+            nodes=None if nodes is None else nodes["node"],
             provenance=provenance,
         )
     except DataError as error:
@@ -143,6 +147,8 @@ def _has_header(names: list[str]) -> bool:
 
 def _read(path: Path, role: str) -> pa.Table:
     """Return the table of a .parquet or .csv file. What a file holds stands in no error: it is people's."""
+    if path.is_dir():
+        raise DataError(f"{path}: is a folder; give the {role} as one .parquet or .csv file")
     if not path.is_file():
         raise DataError(f"{path}: there is no such file; give the {role} as .parquet or .csv")
     if path.stat().st_size == 0:
@@ -179,7 +185,7 @@ def _read_csv(path: Path) -> pa.Table:
     if other:
         name = "tabs" if other[0] == "\t" else repr(other[0])
         raise DataError(f"{path}: its columns are separated by {name}; separate them by commas, with points in numbers")
-    names = _TRIPLES[:2] if set(header) == set(_TRIPLES) else _NAMES if len(header) == 2 else _NAMES[:1]
+    names = _TRIPLES[:2] if set(header) == set(_TRIPLES) else _NAMES if len(header) <= 2 else _NAMES[:1]
     if header[:1] == ["feature"]:  # a table of scores, or the names of the features
         names = _TRIPLES[1:2]
     return pc.read_csv(path, convert_options=pc.ConvertOptions(column_types=dict.fromkeys(names, pa.string())))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
 PUBLIC = Further()  # nobody is asked for anything beside features
 
 __all__ = [
+    "NAME",
     "answers_of",
     "answers_path",
     "calibrated_of",
@@ -29,6 +31,9 @@ __all__ = [
     "stored_graphs",
     "trials_path",
 ]
+
+
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")  # what a graph may be called
 
 
 def graph_dir(data: Path, dataset: str) -> Path:

@@ -14,30 +14,25 @@ from graphldp.datasets.own import OwnFeatures, at_ends
 from graphldp.errors import ArtifactError, OptionError
 from graphldp.experiment.addresses import addressed, source_of
 from graphldp.experiment.conversation import Once, check_classes, conversation_of
-from graphldp.experiment.devices import device_for, nodes_hash, release_meta
+from graphldp.experiment.devices import device_for, release_meta
 from graphldp.experiment.options import Further, Settings
 from graphldp.experiment.told import Told, told_of
 from graphldp.graph import Graph
 from graphldp.ledger import epsilon_text
 from graphldp.randomness import SecureSource, Source
 from graphldp.stages.answers import write_answers
-from graphldp.stages.artifacts import file_hash, read_meta
+from graphldp.stages.artifacts import file_hash, is_real, keep_real, read_meta
+from graphldp.stages.belong import FEATURES_HASH, features_hash, other_features
 from graphldp.stages.extras import Extras, read_levels, read_scores
 from graphldp.stages.graphs import graph_hash, read_graph
 from graphldp.stages.own import read_features, read_vocabulary
-from graphldp.stages.paths import PUBLIC, answers_path, graph_dir, reports_path
+from graphldp.stages.paths import NAME, PUBLIC, answers_path, graph_dir, reports_path, stored_graphs
 from graphldp.stages.reports import write_reports
 
-__all__ = ["addressed", "check_nodes", "forecast", "perturb_file", "perturb_graph", "perturb_method", "source_of"]
+__all__ = ["addressed", "forecast", "perturb_file", "perturb_graph", "perturb_method", "source_of"]
 
 Progress = Callable[[int, int, str], None]
 Say = Callable[[str], None]
-
-
-def check_nodes(path: Path, meta: Mapping[str, Any], graph: Graph, remedy: str) -> None:
-    """Refuse an artifact whose reports are of other nodes than the graph has."""
-    if meta["nodes_hash"] != nodes_hash(graph):
-        raise ArtifactError(f"{path} holds reports of other nodes than the graph {graph.name} has; {remedy}")
 
 
 def forecast(dataset: str, further: Further, data: Path) -> str:
@@ -61,7 +56,8 @@ def perturb_graph(
 ) -> Path:
     """Perturb a data set's features once for each seed, with what people are asked for beside them, and write it."""
     folder = graph_dir(data, dataset)
-    graph, settings = read_graph(folder), Settings(seed=root, further=further)
+    settings = Settings(seed=root, further=further)
+    graph = read_graph(folder, features=mechanism != "null")  # what says nothing of features needs none
     asked = _once(graph, mechanism, epsilon, settings, options or {}, extras or Extras())
     path = output or answers_path(data, dataset, mechanism, asked.device.epsilon, further)
     _keep_real(path)
@@ -176,6 +172,7 @@ def perturb_file(
             f"--secure collects from people, and {mechanism} does not keep its claim: {device.claim.reason}; take "
             "another mechanism (`ldp list mechanisms` marks those whose claim fails)"
         )
+    _check_name(name, own, data)
     path = output or reports_path(data, name, mechanism, device.epsilon)
     _keep_real(path, secure=secure, device=device)
     sources: dict[int, Source] = {
@@ -186,6 +183,8 @@ def perturb_file(
     source = None if secure else file_hash(features)
     facts = {"dataset": name, "input": source, "random": random, "claim": _claim(device, read)}
     values = at_ends(own.features, low, high) if isinstance(device, SetValued) else own.features
+    if read.declared:
+        facts[FEATURES_HASH] = features_hash(own)
     meta = release_meta(device, own.nodes, list(sources), facts, level=asked.level, ledger=asked.ledger)
 
     def runs() -> Iterator[tuple[int, Reports]]:
@@ -194,7 +193,7 @@ def perturb_file(
             if progress:
                 progress(count, len(meta["seeds"]), f"{device.name} at epsilon {epsilon_text(device.epsilon)}")
 
-    write_reports(path, runs(), meta, own.node_ids)
+    write_reports(path, runs(), meta, own.node_ids, new=secure)
     if say is not None:
         if not read.declared:
             say(
@@ -204,6 +203,18 @@ def perturb_file(
         if read.mended.words():
             say(f"{read.mended.words()} (said here, and nowhere in the file)")
     return path
+
+
+def _check_name(name: str, own: Graph, data: Path) -> None:
+    """Refuse, before anything is spent, a name that cannot be one, and that of a graph with other features."""
+    if not NAME.fullmatch(name):
+        raise OptionError(f"--name needs letters, digits, '.', '_' or '-', got {name!r}")
+    if name not in stored_graphs(data):
+        return
+    facts = {"dimensions": own.dimensions, "low": own.low, "high": own.high, FEATURES_HASH: features_hash(own)}
+    other = other_features(facts, read_graph(graph_dir(data, name), features=False))
+    if other:
+        raise OptionError(f"--name {name}: the reports would be {other}; declare these, or choose another name")
 
 
 def _claim(device: VectorMechanism, read: OwnFeatures) -> dict[str, Any]:
@@ -222,14 +233,13 @@ def _keep_real(path: Path, *, secure: bool = False, device: VectorMechanism | No
         meta = read_meta(path, "ldp perturb")
     except ArtifactError:
         meta = {}
-    real = meta.get("kind") == "reports" and not meta["random"]["reproducible"]
+    real = meta.get("kind") == "reports" and is_real(meta)
     if real and secure and device is not None:
         spent, more = float(meta["claim"]["epsilon"]), device.claim.epsilon
         raise OptionError(
             f"{path} has spent epsilon {spent:g} of everybody in it; a second collection spends {more:g} more, "
             f"{spent + more:g} in all: name another --output if that is meant"
         )
-    if real:
-        raise OptionError(f"{path} holds real reports, which nobody can draw again: name another --output")
+    keep_real(path)
     if secure:
         raise OptionError(f"{path} is there already, and --secure replaces nothing: name another --output")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
+from pyarrow.csv import read_csv, write_csv
 
 from graphldp import __version__
 from graphldp.errors import ArtifactError, DataError, OptionError
@@ -20,14 +22,14 @@ from graphldp.ledger import ledger_from_meta
 from graphldp.methods import Method, method
 from graphldp.server import Calibration, shift
 from graphldp.stages.answers import AnswersFile, check_asked, conversation_in
-from graphldp.stages.artifacts import expect, file_hash, write_table
+from graphldp.stages.artifacts import atomic, expect, file_hash, read_meta, read_table, write_json, write_table
+from graphldp.stages.belong import check_graph
 from graphldp.stages.graphs import graph_hash, read_graph
 from graphldp.stages.models import WEIGHTS, load_model
 from graphldp.stages.own import read_pairs
 from graphldp.stages.paths import graph_dir
-from graphldp.stages.perturb import check_nodes
 
-__all__ = ["Wanted", "predict_reports"]
+__all__ = ["Wanted", "predict_reports", "read_predictions"]
 
 TOP = 100
 
@@ -72,8 +74,8 @@ def predict_reports(
     kept = load_model(folder)
     about = kept.about
     source = AnswersFile(reports, "ldp perturb")
-    graph = read_graph(graph_dir(data, dataset or str(source.meta["dataset"])))
-    _check(kept, source, graph, wanted)
+    graph = read_graph(graph_dir(data, dataset or str(source.meta["dataset"])), features=False)
+    _check(kept, source, graph, data, wanted, content=dataset is None)
     if seed is None:
         stored = source.meta["seeds"]
         seed = int(about["seed"]) if about["seed"] in stored or source.meta["deterministic"] else int(stored[0])
@@ -93,8 +95,25 @@ def predict_reports(
         "ledger": ledger_from_meta([{"ledger": kept.spent.as_json()}, _of_seed(source, seed)]).as_json(),
         "library": __version__,
     }
-    write_table(output, pa.table(columns), facts)
+    if output.suffix.lower() == ".csv":
+        with atomic(output) as partial:
+            write_csv(pa.table(columns), partial)
+        write_json(_facts_of(output), facts)
+    else:
+        write_table(output, pa.table(columns), facts)
     return output
+
+
+def _facts_of(path: Path) -> Path:
+    """Return where the facts of predictions in CSV stand, which holds none."""
+    return path.with_name(f"{path.name}.json")
+
+
+def read_predictions(path: Path) -> tuple[pa.Table, dict[str, Any]]:
+    """Return what `predict_reports` has written, and its facts."""
+    if path.suffix.lower() == ".csv":
+        return read_csv(path), json.loads(_facts_of(path).read_bytes())
+    return read_table(path, "ldp predict"), read_meta(path, "ldp predict")
 
 
 def _of_seed(source: AnswersFile, seed: int) -> dict[str, Any]:
@@ -107,7 +126,9 @@ def _recipe(kept: TrainedModel) -> Method:
     return method(str(kept.about["method"])).but(kept.about.get("rounds", {}))
 
 
-def _check(kept: TrainedModel, source: AnswersFile, graph: Graph, wanted: Wanted | None) -> None:
+def _check(
+    kept: TrainedModel, source: AnswersFile, graph: Graph, data: Path, wanted: Wanted | None, *, content: bool
+) -> None:
     """Refuse what the model cannot be given."""
     about, meta, path = kept.about, source.meta, source.path
     if wanted is not None and kept.task.name != "link-prediction":
@@ -134,7 +155,7 @@ def _check(kept: TrainedModel, source: AnswersFile, graph: Graph, wanted: Wanted
             f"{path} has values in {meta['low']} to {meta['high']} and the model was trained on {about['low']} to "
             f"{about['high']}; give reports with the same public range"
         )
-    check_nodes(path, meta, graph, "name their graph with --dataset")
+    check_graph(path, meta, graph, data, "name their graph with --dataset", content=content)
 
 
 def _predicted(kept: TrainedModel, graph: Graph, source: AnswersFile, seed: int, device: str) -> Predicted:
@@ -165,6 +186,7 @@ def _nodes(found: Predicted, graph: Graph) -> dict[str, Any]:
             columns["label"] = pa.array(names).take(columns["class"])
         columns["probability"] = pa.array(probability.max(axis=1))
         columns |= {f"p{k}": pa.array(np.ascontiguousarray(probability[:, k])) for k in range(probability.shape[1])}
+        columns["labelled"] = pa.array(graph.labels >= 0)
     if found.values is not None:
         columns["value"] = pa.array(found.values)
     return columns

@@ -40,14 +40,20 @@ _NODES_HASH = "nodes_hash"
 
 
 def write_reports(
-    path: Path, runs: Iterable[tuple[int, Reports]], meta: Mapping[str, Any], ids: Sequence[str] | None = None
+    path: Path,
+    runs: Iterable[tuple[int, Reports]],
+    meta: Mapping[str, Any],
+    ids: Sequence[str] | None = None,
+    *,
+    new: bool = False,
 ) -> None:
     """Write reports one seed at a time; nothing stands under `path` until all are written.
 
     `ids` are the names under which people take part. They stand in a column, and no hash of them in the metadata.
+    `new` says that nothing may have the file's name.
     """
     names = None if ids is None else np.asarray(ids, dtype=object)
-    _write(path, ((seed, r.index, r.value, _extra(id=names, level=r.level)) for seed, r in runs), meta)
+    _write(path, ((seed, r.index, r.value, _extra(id=names, level=r.level)) for seed, r in runs), meta, new)
 
 
 def write_calibrated(path: Path, runs: Iterable[tuple[int, Estimate]], meta: Mapping[str, Any]) -> None:
@@ -72,13 +78,14 @@ def _write(
     path: Path,
     runs: Iterable[tuple[int, NDArray[np.int32] | None, NDArray[Any], dict[str, NDArray[Any]]]],
     meta: Mapping[str, Any],
+    new: bool = False,
 ) -> None:
     sink: ParquetSink | None = None
     try:
         for seed, index, value, extra in runs:
             table = _table(seed, index, value, extra)
             if sink is None:
-                sink = ParquetSink(path, table.schema, meta, noise=index is None and value.dtype.kind == "f")
+                sink = ParquetSink(path, table.schema, meta, noise=index is None and value.dtype.kind == "f", new=new)
             sink.write(table)
     except BaseException as error:
         if sink is not None:
@@ -116,6 +123,7 @@ class SeedFile:
     path: Path
     make: str
     meta: dict[str, Any] = field(init=False)
+    ids: tuple[str, ...] | None = field(init=False, default=None)  # under which people take part, where it says so
     _file: pq.ParquetFile = field(init=False)
 
     def __post_init__(self) -> None:
@@ -124,8 +132,8 @@ class SeedFile:
             expect(self.meta, self.path, self.make, kind=self.kinds[0])
         self._file = open_table(self.path, self.make)
         if _NODES_HASH not in self.meta and _ID in self._file.schema_arrow.names:
-            names = self._file.read_row_group(0, columns=[_ID]).column(_ID).to_pylist()
-            self.meta[_NODES_HASH] = hash_of_names(len(names), names)
+            self.ids = tuple(self._file.read_row_group(0, columns=[_ID]).column(_ID).to_pylist())
+            self.meta[_NODES_HASH] = hash_of_names(len(self.ids), self.ids)
         lacking = [key for key in CARRIED if key not in self.meta]
         if lacking:
             raise ArtifactError(
@@ -149,7 +157,7 @@ class SeedFile:
             table = self._file.read_row_group(stored.index(wanted))
         except (pa.ArrowException, OSError) as error:
             reason = str(error).splitlines()[0]
-            raise ArtifactError(f"{self.path} is damaged ({reason}); delete it and run `{self.make}` again") from error
+            raise ArtifactError(f"{self.path} is damaged ({reason}); run `{self.make}` again") from error
         return table
 
     def more(self, option: str) -> str:

@@ -17,10 +17,10 @@ from graphldp.ledger import ledger_from_meta
 from graphldp.server import Scores
 from graphldp.stages.answers import AnswersFile
 from graphldp.stages.artifacts import file_hash, write_table
+from graphldp.stages.belong import check_graph
 from graphldp.stages.graphs import read_graph
 from graphldp.stages.params import Params
 from graphldp.stages.paths import graph_dir
-from graphldp.stages.perturb import check_nodes
 
 __all__ = ["select"]
 
@@ -43,8 +43,8 @@ def select(
     """
     source = AnswersFile(reports, "ldp perturb")
     name = dataset or str(source.meta["dataset"])
-    graph = read_graph(graph_dir(data, name))
-    check_nodes(reports, source.meta, graph, "name their graph with --dataset")
+    graph = read_graph(graph_dir(data, name), features=False)
+    check_graph(reports, source.meta, graph, data, "name their graph with --dataset", content=dataset is None)
     seeds = list(source.meta["seeds"]) if seed is None else [seed]
     found = {}
     for one in seeds:

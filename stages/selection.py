@@ -48,10 +48,10 @@ from graphldp.server import (
 from graphldp.splits import Split
 from graphldp.stages.answers import AnswersFile, check_selection, conversation_in
 from graphldp.stages.attack import SURE, Tallies
+from graphldp.stages.belong import check_graph
 from graphldp.stages.graphs import read_graph
 from graphldp.stages.params import Params
 from graphldp.stages.paths import graph_dir
-from graphldp.stages.perturb import check_nodes
 
 __all__ = [
     "AttributeRow",
@@ -261,7 +261,7 @@ def measure_file(
     """Return the same of an artifact of both rounds: of its final seeds, at most as many as `params` has."""
     file = AnswersFile(answers, "ldp perturb --method togl-fda")
     graph = read_graph(graph_dir(data, str(file.meta["dataset"])))
-    check_nodes(answers, file.meta, graph, "measure them beside the graph that they were made from")
+    check_graph(answers, file.meta, graph, data, "measure them beside the graph that they were made from")
     recipe = methods.method(str(file.meta.get("method", "lpgnn"))).but(file.meta.get("changes", {}))
     asked = conversation_in(file.meta, graph, recipe)
     if not isinstance(asked, TwoRounds):

@@ -17,7 +17,8 @@ from graphldp.experiment.resources import Resources
 from graphldp.ledger import epsilon_text
 from graphldp.stages.answers import AnswersFile, check_further, check_selection, open_answers
 from graphldp.stages.answers import make_command as ask_command
-from graphldp.stages.artifacts import expect, file_hash, write_json
+from graphldp.stages.artifacts import expect, file_hash, is_real, write_json
+from graphldp.stages.belong import asked_for, check_graph
 from graphldp.stages.cards import floor_of
 from graphldp.stages.cells import Cells
 from graphldp.stages.denoise import make_command as denoise_command
@@ -25,7 +26,6 @@ from graphldp.stages.graphs import graph_hash, read_graph
 from graphldp.stages.models import save_model
 from graphldp.stages.params import Params
 from graphldp.stages.paths import calibrated_path, graph_dir, runs_path
-from graphldp.stages.perturb import check_nodes
 from graphldp.stages.reports import CalibratedFile
 from graphldp.stages.runs import found_meta, placed, runs_meta, write_runs
 from graphldp.stages.stored import Answered, Stored
@@ -66,7 +66,7 @@ def train(
     mechanism = recipe.choose(mechanism)
     resources = resources or Resources()
     folder = graph_dir(data, dataset)
-    graph = read_graph(folder)
+    graph = read_graph(folder, features=False)
     if not recipe.model:
         if models is not None:
             raise OptionError(f"method {method!r} learns nothing, so there is no model to save")
@@ -83,7 +83,8 @@ def train(
     source, beside = _source(recipe, dataset, mechanism, epsilon, data, calibrated, answers, name, params.further)
     remedy = f"make them again with `{ask_command(dataset, recipe, mechanism, epsilon, params.further)}`"
     remedy += f", then `{source.make}`" if recipe.calibrates else ""
-    check_nodes(source.path, source.meta, graph, remedy)
+    check_graph(source.path, source.meta, graph, data, remedy)
+    _check_seeds(source, params, remedy)
     if "selection" in source.meta:
         check_selection(source.path, source.meta["selection"], params)
     stored: Stored | Answered
@@ -138,6 +139,22 @@ def train(
     return target
 
 
+def _check_seeds(source: CalibratedFile | AnswersFile, params: Params, remedy: str) -> None:
+    """Refuse an artifact that lacks draws, and name at once how many of each kind are needed."""
+    meta = source.meta
+    if meta["deterministic"] or is_real(meta) or set(params.draws) <= set(meta["seeds"]):
+        return  # one draw serves every run
+    had = [seed for seed in meta["seeds"] if seed >= 0], [seed for seed in meta["seeds"] if seed < 0]
+    finals, searches = max(params.seeds, len(had[0])), max(params.search.seeds, len(had[1]))
+    options = f" --seeds {finals} --search-seeds {searches}`"
+    many = remedy.replace("`", options, 2).replace(options, "`", 1)  # behind the first command, `ldp perturb`
+    many = remedy.replace("`", options, 2).replace(options, "`", 1)  # behind the first command, `ldp perturb`
+    raise ArtifactError(
+        f"{source.path} has {len(had[0])} draws for final runs and {len(had[1])} for the search, where "
+        f"{params.seeds} and {params.search.seeds} are needed; {many}"
+    )
+
+
 def _source(
     recipe: methods.Method,
     dataset: str,
@@ -168,6 +185,9 @@ def _source(
     source = CalibratedFile(calibrated or calibrated_path(data, dataset, name, epsilon, further), command)
     check_further(source.path, source.meta, further)
     wanted = {"dataset": dataset, "method": recipe.name, "mechanism": mechanism, "epsilon": float(epsilon)}
+    expect(source.meta, source.path, command, method=recipe.name)
+    if calibrated is not None or is_real(source.meta):
+        asked_for(source.meta, source.path, wanted)
     expect(source.meta, source.path, command, **wanted)
     if not further.asked:
         return source, None

@@ -26,6 +26,7 @@ from graphldp.graph import Graph
 __all__ = [
     "DECLARED",
     "OCCURRING",
+    "WITHOUT",
     "Mended",
     "OwnFeatures",
     "Triples",
@@ -40,6 +41,8 @@ Column: TypeAlias = "pa.Array | pa.ChunkedArray | ArrayLike"
 Vocabulary: TypeAlias = "Sequence[str] | int"  # the features' names in their order, or how many numbered ones
 # Where the features' number and order come from, as a graph's provenance says it.
 DECLARED, OCCURRING = "declared", "those that occur"
+# What the provenance of a graph says whose features are on people's devices alone.
+WITHOUT = "without_features"
 
 # Columns that are no feature unless the declared vocabulary names them: what classes and the row numbers of data
 # frames are called.
@@ -152,13 +155,14 @@ class _Matrix:
 
 def own_graph(
     name: str,
-    features: Wide | Triples,
+    features: Wide | Triples | None,
     edges: tuple[Column, Column],
     labels: tuple[Column, Column] | None = None,
     *,
     low: float,
     high: float,
     vocabulary: Vocabulary | None = None,
+    nodes: Column | None = None,
     provenance: Mapping[str, Any] | None = None,
 ) -> Graph:
     """Return the graph; ids may be text or whole numbers, and '7' is 7.
@@ -167,20 +171,34 @@ def own_graph(
         name: what to call it.
         features: a table or triples; they say which nodes there are. A table's keep their order, those of triples
             are ordered by their names: in whose order people come up in triples may tell which features they have.
+            None where the features are people's own and never here: then the vocabulary has to be declared, and all
+            of them are 0.
         edges: sources and targets. Repeated and reversed edges count once, self-loops are set apart.
         labels: nodes and their classes; a node that is not listed, or whose class is missing, has none.
         low: the declared public lower bound of a feature value.
         high: the declared public upper bound of a feature value.
         vocabulary: the declared features, in this order. Without one, those of triples are the ones that occur.
-        provenance: where the columns came from.
+        nodes: without features, which nodes there are; those of edges and labels if left out.
+        provenance: where the columns came from; what was read of edges and labels is added.
 
     Raises:
         DataError: the first rule that the columns break, with the row, node or column and the remedy.
     """
-    read = _matrix(features, _bounds(low, high), vocabulary)
+    bounds = _bounds(low, high)
+    if features is None:
+        read = _no_features(vocabulary, nodes, [*edges, *([labels[0]] if labels else [])])
+    elif nodes is not None:
+        raise DataError("nodes: the features say which nodes there are; leave the list of nodes out")
+    else:
+        read = _matrix(features, bounds, vocabulary)
     known = pa.array(read.ids, type=pa.string())
-    pairs, self_loops = undirected(_edges(edges, known), len(read.ids))
-    classes, class_names = _classes(labels, known)
+    ends = _edges(edges, known)
+    pairs, self_loops = undirected(ends, len(read.ids))
+    if not pairs.size:
+        raise DataError("edges: every edge joins a node with itself; a graph needs one between two nodes")
+    classes, class_names, minus = _classes(labels, known)
+    loops = int((ends[0] == ends[1]).sum())
+    facts = {"edges": len(ends[0]) - loops, "self_loops": loops, "minus_one": minus}
     return Graph(
         name=name,
         features=read.values,
@@ -195,6 +213,8 @@ def own_graph(
             **(provenance or {}),
             "vocabulary": DECLARED if read.declared else OCCURRING,
             "class_names": class_names,
+            "rows": facts,
+            **({WITHOUT: True} if features is None else {}),
         },
         node_ids=tuple(read.ids),
         feature_names=read.names,
@@ -266,6 +286,25 @@ def _matrix(features: Wide | Triples, bounds: _Bounds, vocabulary: Vocabulary | 
     if isinstance(features, Wide):
         return _wide(features, bounds, vocabulary)
     return _triples(features, bounds, vocabulary)
+
+
+def _no_features(vocabulary: Vocabulary | None, nodes: Column | None, named: Sequence[Column]) -> _Matrix:
+    """Return the nodes and the declared features, none of which is known of anybody."""
+    if vocabulary is None:
+        raise DataError(
+            "features: without them, declare which there are, as on people's devices, with --features-file or "
+            "--dimensions"
+        )
+    if nodes is None:
+        ids = _ordered(pa.concat_arrays([_ids(column, "edges or labels: node") for column in named]))
+    else:
+        listed = _ids(nodes, "nodes: node")
+        _refuse_duplicates(listed, "nodes: node {} stands there twice; name every node once")
+        ids = listed.to_pylist()
+    if not ids:
+        raise DataError("nodes: no rows; a graph needs nodes")
+    names = _named(vocabulary)
+    return _Matrix(ids, _names(vocabulary, names), sp.csr_array((len(ids), len(names)), dtype=np.float32), True)
 
 
 def _edges(edges: tuple[Column, Column], known: pa.Array) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -451,11 +490,15 @@ def _tidy(matrix: sp.csr_array) -> sp.csr_array:
     return matrix
 
 
-def _classes(labels: tuple[Column, Column] | None, known: pa.Array) -> tuple[NDArray[np.int32], list[str]]:
-    """Return the class of each node, -1 for none, and the names of the classes, numbers in their order."""
+def _classes(labels: tuple[Column, Column] | None, known: pa.Array) -> tuple[NDArray[np.int32], list[str], int]:
+    """Return the class of each node, -1 for none; the names of the classes, numbers in their order; how many were -1.
+
+    A label of -1 beside classes that are counted from 0 means that there is none, as in other libraries. Beside 1
+    alone it is a class.
+    """
     out = np.full(len(known), -1, dtype=np.int32)
     if labels is None:
-        return out, []
+        return out, [], 0
     node = _ids(labels[0], "labels: node")
     label = _array(labels[1], "labels: label")
     if len(node) != len(label):
@@ -469,8 +512,19 @@ def _classes(labels: tuple[Column, Column] | None, known: pa.Array) -> tuple[NDA
     values = _comparable(label.filter(pa.array(given)).to_pylist())
     if _has_fractions(values):
         raise DataError("labels: label: ids and labels are text or whole numbers, got fractions")
+    minus = _none(values)
+    if minus.any():
+        given[np.flatnonzero(given)[minus]] = False
+        values = values[~minus]
     out[places[given]], _ = classes_of(values)
-    return out, [str(value) for value in np.unique(values)]
+    return out, [str(value) for value in np.unique(values)], int(minus.sum())
+
+
+def _none(values: NDArray[Any]) -> NDArray[np.bool_]:
+    """Return which labels are -1 and mean none."""
+    if values.dtype.kind != "i" or values.min() != -1 or 0 not in values:
+        return np.zeros(len(values), dtype=np.bool_)
+    return np.asarray(values == -1)
 
 
 def _has_fractions(values: NDArray[Any]) -> bool:

@@ -199,14 +199,15 @@ class _Cell:
             max_memory=self.resources.max_memory,
         )
 
-    def batches(self, chosen: Sequence[int]) -> list[list[int]]:
-        """Return points in groups that are trained as one batch: one backbone, and one operator where there is one."""
+    def batches(self, chosen: Sequence[int], seed: int) -> list[list[int]]:
+        """Return points in groups that are trained as one batch: one backbone, and one operator where there is one.
+
+        Evidence is as wide as it likes, and a batch has one width: that of the inputs of `seed`.
+        """
         groups: dict[tuple[Any, ...], list[int]] = {}
         for index in chosen:
             setup, steps = self.plan.setups[index], self.plan.points[index].steps
-            # Evidence is as wide as it likes, and a batch has one width.
-            width = _input_key(setup) if any(part.evidence is not None for part in setup.parts) else ""
-            key = (repr(self.options(setup)), width, _operator_key(setup, steps))
+            key = (repr(self.options(setup)), self.widths(setup, seed), _operator_key(setup, steps))
             groups.setdefault(key, []).append(index)
         return list(groups.values())
 
@@ -314,6 +315,10 @@ class _Cell:
             setting = Setting.of(part.graph, estimate, setup.device, part.labelled, root, part.seen, chances)
             self.matrices[key] = setup.evidence.matrix(setting)
         return self.matrices[key]
+
+    def widths(self, setup: Setup, seed: int) -> tuple[int, ...]:
+        """Return how many columns of evidence a model is given, for each thing that stands beside the others."""
+        return tuple(0 if part.evidence is None else self.evidence(part, seed).shape[1] for part in setup.parts)
 
     def forget(self, batches: Sequence[Sequence[int]]) -> None:
         """Drop what none of these batches needs, but what people have said where several learners hear it."""
@@ -448,7 +453,7 @@ class _Cell:
     def _climb(self, learner: Learner, seeds: Sequence[int], spent: float, total: float) -> None:
         """Try a learner's points, rung by rung; of the search's epochs, so many are behind it."""
         rungs = learner.rungs
-        batches = self.batches(learner.points)
+        batches = self.batches(learner.points, seeds[0])
         alive, before = list(learner.points), 0
         for number, rung in enumerate(rungs):
             if number:

@@ -417,6 +417,11 @@ def split_of(graph: Graph, params: Settings, seed: int) -> Split:
             f"graph {graph.name} has {labelled.size} nodes with a label; to train, to validate and to test it needs 3"
             + ("" if labelled.size else ". Link prediction and regression need none")
         )
+    if params.train.task in ("node-classification", "multi-task") and len(np.unique(graph.labels[labelled])) < 2:
+        raise DataError(
+            f"graph {graph.name} has one class, so there is nothing to classify; give labels of two classes or more, "
+            "or learn another task, such as --task link-prediction"
+        )
     return random_split(
         labelled,
         generator(params.seed, "split", graph.name, seed),

@@ -185,7 +185,7 @@ PROBE = """
     ("number", "code", "line"),
     [
         (signal.SIGINT, 130, "interrupted: ldp probe stopped; nothing half-written\n"),
-        (signal.SIGTERM, 2, "error: terminated by a signal; nothing half-written\n"),
+        (signal.SIGTERM, 130, "interrupted: ldp probe stopped; nothing half-written\n"),
     ],
 )
 def test_a_signal_ends_in_one_line(number: int, code: int, line: str) -> None:

@@ -29,7 +29,7 @@ def here(tmp_path: Path) -> Path:
     ("number", "code", "line"),
     [
         (signal.SIGINT, 130, "interrupted: ldp perturb stopped; nothing half-written\n"),
-        (signal.SIGTERM, 2, "error: terminated by a signal; nothing half-written\n"),
+        (signal.SIGTERM, 130, "interrupted: ldp perturb stopped; nothing half-written\n"),
     ],
 )
 def test_perturb_that_is_stopped_leaves_nothing(number: int, code: int, line: str, here: Path) -> None:
@@ -56,9 +56,9 @@ def test_train_that_is_stopped_goes_on_and_ends_as_if_it_had_not_been(here: Path
     before = files(here)
     assert ldp(*TRAIN, "--output", "whole.parquet", cwd=here).returncode == 0
     shutil.rmtree(here / "data/cells")  # it is to be trained again
-    for phase in ("search", "final"):
-        answer = stopped(signal.SIGINT, phase, 6, *TRAIN, cwd=here)
-        line = "interrupted: ldp train stopped; nothing half-written\n"
+    for number, phase in ((signal.SIGINT, "search"), (signal.SIGTERM, "final")):
+        answer = stopped(number, phase, 6, *TRAIN, cwd=here)
+        line = "interrupted: ldp train stopped; nothing half-written; the same command goes on from there\n"
         assert (answer.returncode, answer.stdout, answer.stderr) == (130, "", line)
         left = {file for file in files(here) if file not in before and not file.startswith("whole.")}
         assert {Path(file).parent.as_posix() for file in left} == {"data/cells"}

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import errno
+import gc
 import json
 import math
+import multiprocessing
+import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -172,7 +176,7 @@ def test_a_file_that_ends_too_early_is_one_line(whole: bytes, tmp_path: Path) ->
 def test_a_file_that_lost_its_beginning_is_one_line(whole: bytes, tmp_path: Path) -> None:
     path = tmp_path / "cut.parquet"
     path.write_bytes(whole[:4] + whole[len(whole) // 3 :])
-    with pytest.raises(ArtifactError, match=f"delete it and make it again with `{MAKE}`") as error:
+    with pytest.raises(ArtifactError, match=f"is damaged .*; make it again with `{MAKE}`") as error:
         read_table(path, MAKE)
     assert "\n" not in str(error.value)
 
@@ -196,9 +200,7 @@ def test_somebody_elses_parquet_file_is_no_artifact(tmp_path: Path) -> None:
     path = tmp_path / "foreign.parquet"
     for table in (TABLE, TABLE.replace_schema_metadata({"pandas": "{}"})):
         pq.write_table(table, path)
-        with pytest.raises(
-            ArtifactError, match="no graphldp metadata, so it is not an artifact; make it with `ldp make"
-        ):
+        with pytest.raises(ArtifactError, match="is no artifact of graphldp; name the file that `ldp make it` writes"):
             read_meta(path, MAKE)
     assert read_table(path, MAKE).num_rows == 500  # its rows are nobody's secret
 
@@ -222,3 +224,84 @@ def test_a_hash_is_of_the_content(tmp_path: Path) -> None:
     a, b, c = (file_hash(tmp_path / name) for name in "abc")
     assert a == b != c
     assert a == "sha256:2d711642b726b04401627ca9fbac32f5c8530fb1903cc4db02258717921a4881"
+
+
+def real(path: Path, text: str) -> Callable[[], None]:
+    """Return what writes real reports, of which nothing may stand there when they are whole."""
+
+    def write() -> None:
+        with ParquetSink(path, TABLE.schema, {"kind": "reports", "text": text, **REAL}, new=True) as sink:
+            sink.write(TABLE)
+
+    return write
+
+
+REAL = {"random": {"reproducible": False}}
+
+
+def test_real_reports_are_replaced_by_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "real.parquet"
+    real(path, "first")()
+    before = path.read_bytes()
+    for write in (
+        real(path, "second"),
+        lambda: write_table(path, TABLE, {"kind": "runs"}),
+        lambda: write_json(path, {}),
+    ):
+        with pytest.raises(
+            ArtifactError, match="holds real reports, which nobody can draw again: name another --output"
+        ):
+            write()
+    assert [file.name for file in tmp_path.iterdir()] == ["real.parquet"]
+    assert path.read_bytes() == before
+
+
+def test_of_two_collections_that_race_one_is_kept(tmp_path: Path) -> None:
+    path = tmp_path / "real.parquet"
+
+    def slow() -> None:
+        with ParquetSink(path, TABLE.schema, {"kind": "reports", "text": "slow", **REAL}, new=True) as sink:
+            sink.write(TABLE)
+            quick = multiprocessing.get_context("fork").Process(target=real(path, "quick"))
+            quick.start()
+            quick.join()
+
+    with pytest.raises(ArtifactError, match="holds real reports"):
+        slow()
+    assert read_meta(path, MAKE)["text"] == "quick"
+    assert [file.name for file in tmp_path.iterdir()] == ["real.parquet"]
+
+
+def test_what_a_killed_process_left_is_removed(tmp_path: Path) -> None:
+    gone = multiprocessing.get_context("fork").Process(target=int)
+    gone.start()
+    gone.join()
+    with atomic(tmp_path / "file") as partial:
+        partial.write_text("x", encoding="utf-8")
+        name = partial.name
+    left, alive = (tmp_path / name.replace(str(os.getpid()), str(pid)) for pid in (gone.pid, os.getppid()))
+    other = tmp_path / f".file.elsewhere.{gone.pid}.partial"  # of another machine, which may be at work
+    for file in (left, alive, other):
+        file.write_text("half")
+    write_text(tmp_path / "file", "whole")
+    assert {file.name for file in tmp_path.iterdir()} == {"file", alive.name, other.name}
+
+
+@pytest.mark.parametrize(
+    "error", [OSError(errno.ENOSPC, "No space left on device"), OSError("Error writing bytes. Detail: [errno 28] No")]
+)
+def test_a_full_disk_names_the_file(error: OSError, tmp_path: Path) -> None:
+    with pytest.raises(ArtifactError, match=r"a\.json cannot be written: no space left on device; make room, or name"):
+        stop_in_text(tmp_path / "a.json", error)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_file_system_for_reading_only_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refused(*_: object, **__: object) -> None:
+        raise OSError(errno.EROFS, "Read-only file system")
+
+    monkeypatch.setattr(pq, "ParquetWriter", refused)
+    monkeypatch.setattr(Path, "unlink", refused)
+    with pytest.raises(ArtifactError, match=r"a\.parquet cannot be written: read-only file system"):
+        ParquetSink(tmp_path / "a.parquet", TABLE.schema, {})
+    gc.collect()  # an unraisable error would fail the test

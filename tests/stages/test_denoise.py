@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from cell_factory import NAME, SMALL, calibrate, files, small_params, store
+from cell_factory import NAME, SMALL, calibrate, files, small_graph, small_params, store
 from numpy.typing import NDArray
 
 from graphldp.client import protocol
@@ -18,7 +19,7 @@ from graphldp.server import rectify
 from graphldp.stages.answers import AnswersFile
 from graphldp.stages.artifacts import file_hash, read_meta, read_table
 from graphldp.stages.denoise import denoise, make_command, materialize
-from graphldp.stages.graphs import read_graph
+from graphldp.stages.graphs import read_graph, write_graph
 from graphldp.stages.paths import calibrated_path, graph_dir, reports_path
 from graphldp.stages.perturb import perturb_graph
 from graphldp.stages.reports import CalibratedFile
@@ -135,11 +136,14 @@ def test_a_stop_leaves_nothing(data: Path) -> None:
 @pytest.mark.parametrize(
     ("given", "words"),
     [
-        ({"epsilon": 2.0}, "has epsilon 1.0 where 2.0 was asked for; make the right one with `ldp perturb --dataset"),
-        ({"mechanism": "pm"}, "has mechanism 'mb' where 'pm' was asked for"),
-        ({"dataset": "cora"}, f"has dataset '{NAME}' where 'cora' was asked for"),
-        ({"method": "structure", "epsilon": 0.0}, "has mechanism 'mb' where 'null' was asked for"),
-        ({"method": "nonpriv", "epsilon": math.inf}, "has mechanism 'mb' where 'identity' was asked for"),
+        ({"epsilon": 2.0}, "has epsilon 1 where 2 was asked for; say --epsilon 1"),
+        ({"mechanism": "pm"}, "has mechanism mb where pm was asked for; say --mechanism mb"),
+        (
+            {"dataset": "cora"},
+            f"was made for '{NAME}', not for 'cora'; if these are the people of cora, name it so",
+        ),
+        ({"method": "structure", "epsilon": 0.0}, "has mechanism mb where null was asked for"),
+        ({"method": "nonpriv", "epsilon": math.inf}, "has mechanism mb where identity was asked for"),
     ],
 )
 def test_reports_of_something_else_are_refused(given: dict[str, Any], words: str, data: Path) -> None:
@@ -262,3 +266,17 @@ def test_a_part_of_the_calibration_of_a_wrong_kind_is_one_line(option: str, valu
         run(data, changes=changes)
     assert "\n" not in str(error.value)
     assert files(data) == before
+
+
+def test_reports_of_the_graph_that_stood_here_before_are_refused(tmp_path: Path) -> None:
+    """Its people and its dimensions are the same; what they have is not."""
+    store(tmp_path)
+    perturb_graph(NAME, "mb", 1.0, data=tmp_path, seeds=[0])
+    graph = small_graph()
+    write_graph(dataclasses.replace(graph, features=graph.features[::-1].tocsr()), graph_dir(tmp_path, NAME))
+    before = files(tmp_path)
+    with pytest.raises(ArtifactError, match="was made from another graph than the synthetic that is there now"):
+        denoise(NAME, "lpgnn", None, 1.0, data=tmp_path, steps=STEPS)
+    assert files(tmp_path) == before
+    perturb_graph(NAME, "mb", 1.0, data=tmp_path, seeds=[0])
+    denoise(NAME, "lpgnn", None, 1.0, data=tmp_path, steps=STEPS)

@@ -35,7 +35,7 @@ from graphldp.splits import Apart, among, set_apart
 from graphldp.stages.answers import AnswersFile, check_selection
 from graphldp.stages.artifacts import read_meta, read_table
 from graphldp.stages.evaluate import measure
-from graphldp.stages.graphs import write_graph
+from graphldp.stages.graphs import graph_hash, write_graph
 from graphldp.stages.models import CARD, load_model
 from graphldp.stages.params import Params, check
 from graphldp.stages.paths import graph_dir, reports_path
@@ -325,6 +325,7 @@ def test_the_tested_are_predicted_as_people_of_another_graph(method: str, mechan
     source = AnswersFile(reports_path(tmp_path, NAME, mechanism, 1.0), "x")
     own = tmp_path / "own.parquet"
     meta = {**source.meta, "dataset": "unseen", "nodes_hash": nodes_hash(unseen), "seeds": [seed]}
+    meta["input"] = graph_hash(graph_dir(tmp_path, "unseen"))
     write_reports(own, [(seed, of_people(source.load(seed), apart.test))], meta)
     out = predict_reports(tmp_path / "kept", own, data=tmp_path, output=tmp_path / "out.parquet")
     found = np.asarray(read_table(out, "x")["class"].to_numpy())

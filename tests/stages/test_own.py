@@ -7,6 +7,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from graphldp.errors import DataError, OptionError
+from graphldp.experiment.options import Settings
+from graphldp.experiment.parts import split_of
 from graphldp.graph import Graph
 from graphldp.stages.download import import_own, sources_path
 from graphldp.stages.graphs import read_graph
@@ -156,12 +158,13 @@ def test_a_vocabulary_is_declared_once_and_has_features(tmp_path: Path) -> None:
 def test_an_import_says_where_its_features_come_from(tmp_path: Path) -> None:
     given = files(tmp_path, "node,feature,value\n007,b,1\nc,a,0\nNA,a,0.5\n")
     stored = import_own("mine", given, tmp_path, low=0, high=1)
-    (note,) = stored.summary()["notes"]
+    loops, note, *_ = stored.summary()["notes"]
+    assert loops == "1 self-loop set apart, 1 repeated or reversed edge merged"
     assert note.startswith("its 2 features are those that occur in ")
     (tmp_path / "names.txt").write_text("c\nb\na\n")
     declared = OwnFiles(features=given.features, edges=given.edges, features_file=tmp_path / "names.txt")
     stored = import_own("mine", declared, tmp_path, low=0, high=1, force=True)
-    assert stored.summary()["notes"] == []
+    assert not any("occur" in note for note in stored.summary()["notes"])
     graph = read_graph(stored.path)
     assert graph.feature_names == ("c", "b", "a")
     assert graph.features.toarray().tolist() == [[0, 1, 0], [0, 0, 0.5], [0, 0, 0]]
@@ -177,7 +180,7 @@ def test_files_that_cannot_be_read_are_one_line(tmp_path: Path) -> None:
     (tmp_path / "latin.csv").write_bytes("node,é\na,1\n".encode("latin1"))
     for path, message in (
         (missing, "there is no such file"),
-        (folder, "there is no such file"),
+        (folder, "is a folder; give the features as one .parquet or .csv file"),
         (text, "features are read from .parquet or .csv files, got '.txt'"),
         (broken, "not a readable parquet file"),
         (tmp_path / "latin.csv", "not a readable csv file"),
@@ -212,3 +215,46 @@ def test_a_bad_file_leaves_nothing(tmp_path: Path) -> None:
     with pytest.raises(DataError):
         import_own("mine", files(tmp_path, edges="source,target\nx,y\n"), tmp_path / "data", low=0, high=1)
     assert not (tmp_path / "data").exists()
+
+
+def notes_of(
+    folder: Path, labels: str | None, edges: str = "source,target\na,b\nb,c\n", features: str = ""
+) -> list[str]:
+    """Return what an import says of files with three nodes."""
+    (folder / "f.csv").write_text(features or "node,x\na,1\nb,0\nc,1\n")
+    (folder / "e.csv").write_text(edges)
+    if labels is not None:
+        (folder / "l.csv").write_text(labels)
+    given = OwnFiles(
+        features=folder / "f.csv", edges=folder / "e.csv", labels=None if labels is None else folder / "l.csv"
+    )
+    return list(import_own("mine", given, folder, low=0, high=1, force=True).notes)
+
+
+def test_minus_one_beside_classes_from_zero_is_no_label(tmp_path: Path) -> None:
+    (said, left) = notes_of(tmp_path, "node,label\na,0\nb,1\nc,-1\n")
+    assert said == "1 node with the label -1 counted as without one; if -1 is a class, give it a name"
+    assert left == "1 of 3 nodes have no label"
+    graph = read_graph(tmp_path / "graphs" / "mine")
+    assert (graph.labels.tolist(), graph.classes) == ([0, 1, -1], 2)
+    assert notes_of(tmp_path, "node,label\na,1\nb,1\nc,-1\n") == []  # two classes
+    assert read_graph(tmp_path / "graphs" / "mine").labels.tolist() == [1, 1, 0]
+
+
+def test_an_import_says_what_can_not_be_learned(tmp_path: Path) -> None:
+    assert notes_of(tmp_path, "node,label\na,x\nb,x\nc,x\n") == [
+        "all its labels are one class, so there is nothing to classify; link prediction needs no classes"
+    ]
+    many = "source,target\na,b\nb,a\na,a\nc,c\nb,c\n"
+    assert notes_of(tmp_path, None, many) == ["2 self-loops set apart, 1 repeated or reversed edge merged"]
+    zeros = "node,x\na,0\nb,0\nc,0\n"
+    assert notes_of(tmp_path, None, features=zeros) == ["all its features are 0, so nobody's report says anything"]
+    with pytest.raises(DataError, match="every edge joins a node with itself; a graph needs one between two nodes"):
+        notes_of(tmp_path, None, "source,target\na,a\nb,b\n")
+
+
+def test_one_class_is_not_trained_on(tmp_path: Path) -> None:
+    notes_of(tmp_path, "node,label\na,x\nb,x\nc,x\n")
+    graph = read_graph(tmp_path / "graphs" / "mine")
+    with pytest.raises(DataError, match="graph mine has one class, so there is nothing to classify; give labels"):
+        split_of(graph, Settings(), 0)

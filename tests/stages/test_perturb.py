@@ -22,11 +22,12 @@ from graphldp.ledger import ledger_from_meta
 from graphldp.randomness import generator
 from graphldp.stages.answers import AnswersFile
 from graphldp.stages.artifacts import file_hash, read_meta, read_table
+from graphldp.stages.belong import check_graph
 from graphldp.stages.download import import_own
 from graphldp.stages.graphs import graph_hash, read_graph
 from graphldp.stages.own import OwnFiles
 from graphldp.stages.paths import graph_dir, reports_path
-from graphldp.stages.perturb import check_nodes, perturb_file, perturb_graph
+from graphldp.stages.perturb import perturb_file, perturb_graph
 
 MAKE = "ldp perturb"
 NODES = ("n1", "n2", "n5", "n7")
@@ -224,12 +225,14 @@ def test_reports_of_a_file_belong_to_the_graph_of_the_same_nodes(tmp_path: Path)
         output = tmp_path / f"{secure}.parquet"
         path = perturb_own(features, seeds=(0,), secure=secure, output=output)
         assert "nodes_hash" not in read_meta(path, MAKE)  # the ids stand in the rows
-        check_nodes(path, AnswersFile(path, MAKE).meta, graph, "never")
+        check_graph(path, AnswersFile(path, MAKE).meta, graph, tmp_path, "never")
         (tmp_path / "turned.parquet").unlink(missing_ok=True)
         turned = own(tmp_path / "turned.csv", wide().take([1, 0, 2, 3]))
         path = perturb_own(turned, seeds=(0,), secure=secure, output=tmp_path / "turned.parquet")
-        with pytest.raises(ArtifactError, match="holds reports of other nodes than the graph mine has; perturb again"):
-            check_nodes(path, AnswersFile(path, MAKE).meta, graph, "perturb again")
+        remedy = "put them in its order with `ldp merge" if secure else "perturb again"
+        said = f"holds reports of other nodes than the graph mine has, or in another order; {remedy}"
+        with pytest.raises(ArtifactError, match=said):
+            check_graph(path, AnswersFile(path, MAKE).meta, graph, tmp_path, "perturb again")
 
 
 def test_secure_reports_cannot_be_drawn_again(tmp_path: Path) -> None:
@@ -382,7 +385,7 @@ def test_a_collection_replaces_nothing_and_nothing_replaces_it(data: Path, tmp_p
     with pytest.raises(OptionError, match=cost):
         perturb_own(features, "pm", 2.0, seeds=(0,), secure=True, output=real)
     for again in (lambda: perturb_own(features, output=real), lambda: perturb(data, output=real)):
-        with pytest.raises(OptionError, match="holds real reports, which nobody can draw again: name another --output"):
+        with pytest.raises(ArtifactError, match="holds real reports, which nobody can draw again: name another"):
             again()
     assert (seeded.read_bytes(), real.read_bytes()) == before
     perturb_own(features, output=seeded)  # a rehearsal is repeated as often as one likes

@@ -1,0 +1,167 @@
+"""`ldp reproduce`: a paper's tables and figures, under its own protocol and under ours."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from graphldp.cli import console
+from graphldp.cli.options import DATA, AsJson, Data, Device, Jobs, workers
+from graphldp.errors import OptionError
+
+if TYPE_CHECKING:
+    from graphldp.stages.reproduce import Order, Reproduction
+
+__all__ = ["PapersFolder", "register"]
+
+PapersFolder = Annotated[Path, typer.Option("--papers", help="Folder of the papers' printed numbers.", file_okay=False)]
+_PAPERS = Path("papers")
+
+
+def _complete(incomplete: str) -> list[str]:
+    from graphldp.stages.targets import targets
+
+    if not _PAPERS.is_dir():
+        return []
+    every = targets(_PAPERS)
+    names = ["all", *dict.fromkeys(one.paper for one in every), *(one.key for one in every)]
+    return [name for name in names if name.startswith(incomplete)]
+
+
+def reproduce(
+    address: Annotated[
+        str | None,
+        typer.Argument(
+            help="all, a paper (togl), or one of its tables and figures (togl:table17).", autocompletion=_complete
+        ),
+    ] = None,
+    profile: Annotated[
+        str, typer.Option("--profile", help="quick: minutes a table, on the small graphs; paper: the papers' own size.")
+    ] = "quick",
+    datasets: Annotated[
+        str | None, typer.Option("--datasets", help="Only these data sets, separated by commas.", show_default=False)
+    ] = None,
+    listed: Annotated[bool, typer.Option("--list", help="Say what there is to reproduce.")] = False,
+    dry: Annotated[bool, typer.Option("--dry", help="Say what there is to compute, and compute nothing.")] = False,
+    check: Annotated[
+        bool, typer.Option("--check", help="Compare with the results that are there instead of writing; 1 if any moved.")
+    ] = False,
+    device: Device = "auto",
+    jobs: Jobs = None,
+    data: Data = DATA,
+    results: Annotated[
+        Path, typer.Option("--results", help="Everything goes to its folder reproduce/PAPER-TARGET/PROFILE.", file_okay=False)
+    ] = Path("results"),
+    papers: PapersFolder = _PAPERS,
+    as_json: AsJson = False,
+) -> None:
+    """Make a paper's table or figure again: as printed, under the paper's own protocol, under ours, floor and ceiling.
+
+    Says which data are not at hand and why, and what the cells that are not there will take; then computes them as any
+    grid's. After Ctrl-C the same command goes on where it was, and a second run computes nothing.
+    """
+    from graphldp.stages import reproduce as stage
+    from graphldp.stages.targets import PROFILES, find, targets
+
+    if listed:
+        if address is not None:
+            raise OptionError(f"--list says what there is to reproduce; leave {address!r} out")
+        _list(targets(papers), as_json=as_json)
+        return
+    if address is None:
+        raise OptionError("what is to be made again? `ldp reproduce --list` says what there is")
+    if profile not in PROFILES:
+        raise OptionError(f"--profile must be {' or '.join(PROFILES)}, got {profile!r}")
+    wanted = [name for name in (datasets or "").split(",") if name]
+    chosen = find(address, papers)
+    orders = []
+    with console.progress("reproduce", None, "bytes") as bar:
+        for one in chosen:
+            own = [name for name in wanted if name in one.graphs()] if len(chosen) > 1 else wanted
+            if wanted and not own and one.trains:
+                continue
+            orders.append(
+                stage.order(
+                    one, PROFILES[profile], data=data, papers=papers, datasets=own, fetch=not dry, device=device,
+                    progress=bar,
+                )  # fmt: skip
+            )
+    _say(orders, data, as_json=as_json)
+    if dry:
+        return
+    moved: dict[str, list[str]] = {}
+    answers = []
+    for one in orders:
+        with console.progress(f"reproduce {one.target.key}", None, "steps") as bar:
+            found = stage.reproduce(one, data=data, results=results, device=device, jobs=workers(jobs), progress=bar)
+        if check:
+            moved[one.target.key] = stage.compare(found, results)
+            continue
+        files = stage.write(found, results)
+        answers.append({"target": one.target.key, "files": [str(path) for path in files]})
+        if not as_json:
+            _show(found, files)
+    if as_json and not check:
+        typer.echo(json.dumps(answers, indent=2))
+    if check:
+        for key, texts in moved.items():
+            for text in texts:
+                console.out.print(f"{key}: {text}", markup=False, soft_wrap=True)
+        if any(moved.values()):
+            raise typer.Exit(1)
+        console.out.print(f"{len(moved)} made again, every number within its committed interval")
+
+
+def _list(every: list, *, as_json: bool) -> None:  # type: ignore[type-arg]
+    from rich.table import Table
+
+    if as_json:
+        facts = [{"target": one.key, "heading": one.heading, "title": one.title, "datasets": one.graphs()} for one in every]
+        typer.echo(json.dumps(facts, indent=2, ensure_ascii=False))
+        return
+    table = Table(show_edge=False, pad_edge=False, show_header=False, box=None, padding=(0, 2, 0, 0))
+    table.add_column(no_wrap=True, style="bold")
+    table.add_column(overflow="fold")
+    for one in every:
+        table.add_row(one.key, f"{one.heading}: {one.title}")
+    console.out.print(table)
+
+
+def _say(orders: list[Order], data: Path, *, as_json: bool) -> None:
+    """Say what is not at hand, what is there, and what the rest will take."""
+    from graphldp.stages.reproduce import estimate
+
+    if as_json:
+        return
+    for one in orders:
+        for name, reason in one.missing.items():
+            console.note(f"{one.target.key}: without {name}: {reason}")
+    cells, todo = sum(one.cells for one in orders), sum(one.todo for one in orders)
+    rest = f"; the others will take {estimate(orders, data).text}" if todo else ""
+    console.note(f"{len(orders)} to make again, {cells} cells, {cells - todo} of them there{rest}")
+
+
+def _show(found: Reproduction, files: list[Path]) -> None:
+    from rich.markup import escape
+    from rich.table import Table
+
+    from graphldp.stages.reproduce import filled
+
+    heads, rows = filled(found)
+    table = Table(title=f"{found.target.heading}: {found.target.title}", title_justify="left", box=None, pad_edge=False)
+    for name in heads:
+        table.add_column(name, no_wrap=name not in ("remark", "step", "place"))
+    for row in rows:
+        table.add_row(*map(escape, row))
+    console.out.print(table)
+    for note in found.notes:
+        console.out.print(note, markup=False, soft_wrap=True)
+    console.out.print(f"table: {files[1]}", markup=False, soft_wrap=True)
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command("reproduce")(reproduce)
