@@ -45,10 +45,20 @@ COMMANDS = {
     ),
 }
 _HOME = {"import": "download"}  # the commands that live in another command's module
-_GLOBAL_FLAGS = ("--debug", "--quiet")
+_GLOBAL_FLAGS = ("--debug", "--quiet", "-q")
 _HELP = (
     "Locally private graph learning: people perturb their own data, an untrusted server calibrates the reports over "
     "the public graph and learns from them."
+)
+
+
+_HIDDEN = ("code", "docs")  # what the pipeline and those who work on graphldp call
+_EXAMPLES = (
+    "**Examples**\n\n"
+    "`ldp run -d cora -e 1` one method between its floor and its ceiling, in memory\n\n"
+    "`ldp import mine --features f.csv --edges e.csv --labels l.csv --low 0 --high 1` your own graph\n\n"
+    "`ldp perturb --input me.csv --low 0 --high 1 -e 1 --secure -o report.parquet` a real report, on a device\n\n"
+    "`ldp tables` the table of the pipeline"
 )
 
 
@@ -61,6 +71,7 @@ def build() -> typer.Typer:
         rich_markup_mode="markdown",
         context_settings={"help_option_names": ["-h", "--help"]},
         pretty_exceptions_enable=False,
+        epilog=_EXAMPLES,
     )
     app.callback()(_globals)
     panels = {name: panel for panel, names in COMMANDS.items() for name in names}
@@ -70,6 +81,7 @@ def build() -> typer.Typer:
     app.registered_commands.sort(key=lambda command: order.index(command.name or ""))
     for command in app.registered_commands:
         command.rich_help_panel = panels[command.name or ""]
+        command.hidden = command.name in _HIDDEN
     return app
 
 

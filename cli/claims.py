@@ -28,7 +28,7 @@ def claims(
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Judge every claim of the papers' texts: holds, does not hold, cannot be told here, or not testable, with a reason.
+    """Judge every claim of the papers' texts: holds, does not hold, cannot be told here, not testable; with the reason.
 
     Each stands under its paper's own protocol and under ours, since a verdict may depend on it. Nothing is computed:
     `ldp reproduce` makes the numbers.
@@ -46,7 +46,9 @@ def claims(
         raise unknown_name("paper", paper, known)
     if check:
         if stage.stale_page(papers, results, docs):
-            console.out.print(f"{docs / 'claims.md'} is not what the committed numbers say; run `ldp claims`", soft_wrap=True)
+            console.out.print(
+                f"{docs / 'claims.md'} is not what the committed numbers say; run `ldp claims`", soft_wrap=True
+            )
             raise typer.Exit(1)
         console.out.print(f"{docs / 'claims.md'} is up to date")
         return

@@ -10,19 +10,31 @@ import contextlib
 import os
 import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TextIO
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    ProgressColumn,
+    Task,
+    TaskID,
+    TextColumn,
+    TimeElapsedColumn,
+)
 from rich.progress import TimeRemainingColumn as Remaining
+from rich.table import Column, Table
+from rich.text import Text
 
 __all__ = [
     "Bar",
     "arguments",
     "err",
     "figures",
+    "fitted",
     "is_muted",
     "is_quiet",
     "mute",
@@ -35,6 +47,8 @@ __all__ = [
     "wants_traceback",
 ]
 
+_WIDE = 110  # from which on a bar is long and has its unit
+_SHORTEST = 10  # of a text that was cut
 _PLAIN_WIDTH = 160  # where there is no terminal to fit: wide enough that a table's line stays one line
 # Between two lines of progress where there is no terminal.
 _PLAIN_SECONDS = float(os.environ.get("LDP_PROGRESS_SECONDS", "10"))
@@ -105,8 +119,6 @@ def wants_traceback() -> bool:
 
 def figures(title: str, names: Sequence[str], rows: Sequence[Sequence[str]], notes: Sequence[str], text: int) -> None:
     """Print a table of figures as a result, the first columns being `text`; what it means goes to the notes."""
-    from rich.table import Table
-
     out.print(title, markup=False, soft_wrap=True, style="bold")
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
     for position, name in enumerate(names):
@@ -116,6 +128,21 @@ def figures(title: str, names: Sequence[str], rows: Sequence[Sequence[str]], not
     out.print(table)
     for line in notes:
         note(line)
+
+
+def fitted(build: Callable[[Sequence[str]], Table], spare: Sequence[str]) -> tuple[Table, Sequence[str]]:
+    """Return a table without as few of its spare columns, in this order, as let it fit the terminal; and which.
+
+    `build` makes it without the columns that it is given.
+    """
+    from rich.measure import Measurement
+
+    room = out.options.update(max_width=10_000)
+    for count in range(len(spare) + 1):
+        table = build(spare[:count])
+        if Measurement.get(out, room, table).maximum <= out.width:
+            break
+    return table, spare[:count]
 
 
 def note(text: str) -> None:
@@ -197,21 +224,50 @@ def progress(description: str, total: float | None = None, unit: str = "steps") 
     if _state.quiet or _state.muted:
         yield Bar(description, total, unit)
     elif err.is_terminal and not err.is_dumb_terminal:
-        columns = (
-            TextColumn("{task.description}", markup=False),
-            BarColumn(),
-            MofNCompleteColumn(),
-            TextColumn("{task.fields[unit]}", markup=False),
-            TimeElapsedColumn(),
-            Remaining(),
-            TextColumn("{task.fields[text]}", markup=False),
-        )
-        with Progress(*columns, console=err, transient=True) as screen:
-            yield _TerminalBar(description, total, unit, screen)
+        with Progress(*_columns(err.width), console=err, transient=True) as screen:
+            yield _TerminalBar(_cut(description, max(16, err.width // 5)), total, unit, screen)
     else:
         lines = _LineBar(description, total, unit)
         yield lines
         lines.close()
+
+
+def _columns(width: int) -> tuple[ProgressColumn, ...]:
+    """Return what a bar shows: bar, count and time left whole at any width, and of the words what there is room for."""
+
+    def whole() -> Column:
+        return Column(no_wrap=True)
+
+    bar = 40 if width >= _WIDE else 12
+    shown: list[ProgressColumn] = [
+        TextColumn("{task.description}", markup=False, table_column=whole()),
+        BarColumn(bar_width=bar, table_column=whole()),
+        MofNCompleteColumn(table_column=whole()),
+    ]
+    if width >= _WIDE:
+        shown.append(TextColumn("{task.fields[unit]}", markup=False, table_column=whole()))
+    shown += [TimeElapsedColumn(table_column=whole()), Remaining(table_column=whole())]
+    # 11 for a count, 7 for each time, 8 for a unit, and a space before each column.
+    taken = max(16, width // 5) + bar + 11 + 2 * 8 + 6 + (9 if width >= _WIDE else 0)
+    return (*shown, _TextBeside(max(0, width - taken)))
+
+
+class _TextBeside(ProgressColumn):
+    """The words beside a bar, cut to the room that the rest leaves."""
+
+    def __init__(self, room: int) -> None:
+        super().__init__(table_column=Column(no_wrap=True))
+        self._room = room
+
+    def render(self, task: Task) -> Text:
+        return Text(_cut(str(task.fields["text"]), self._room))
+
+
+def _cut(text: str, room: int) -> str:
+    """Return a text of at most so many characters; nothing where hardly any of it would be left."""
+    if len(text) <= room:
+        return text
+    return "" if room < _SHORTEST else f"{text[: room - 1]}…"
 
 
 def _words(info: Mapping[str, object]) -> str:

@@ -29,6 +29,8 @@ _MEMORY_WORDS = ("out of memory", "can't allocate memory", "not enough memory")
 def missing_extra(error: ModuleNotFoundError, command: str) -> MissingExtraError | None:
     """Return the error that names the extra to install, or None if no extra would bring the module."""
     module = (error.name or "").partition(".")[0]
+    if module == "fcntl":
+        return MissingExtraError(f"{command} locks files as Linux and macOS do; on Windows run it in WSL")
     extra = _EXTRA_OF.get(module)
     if extra is None:
         return None

@@ -96,9 +96,11 @@ def _stored(data: Path) -> list[Row]:
 
 def _mechanisms() -> list[Row]:
     from graphldp.client import lookup, names
+    from graphldp.client.links import link_names, lookup_link
 
-    entries = [(name, lookup(name)) for name in names()]
-    return [{"name": name, "kind": entry.kind, "description": _first_line(entry)} for name, entry in entries]
+    entries = [(name, lookup(name).kind, lookup(name)) for name in names()]
+    entries += [(name, "links", lookup_link(name)) for name in link_names()]
+    return [{"name": name, "kind": kind, "description": _first_line(entry)} for name, kind, entry in entries]
 
 
 def _methods() -> list[Row]:

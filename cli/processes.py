@@ -35,6 +35,7 @@ COMMANDS = ("train", "run", "search")
 # Set for processes that were started here: what they would say is read by the one that started them.
 _OWN = "GRAPHLDP_PROCESSES"
 _LOOK_SECONDS = 0.05
+_EACH = 4  # processes of one processor, at most
 # How long the others have to end by themselves after one has failed; an epoch of a large graph takes a while.
 _GRACE_SECONDS = 60.0
 
@@ -64,6 +65,11 @@ def joined(count: int | None, device: str) -> Iterator[Team | None]:
     if not started_here():
         if count is not None and _size() > 1:
             raise OptionError("--processes starts processes itself; under torchrun leave it out")
+        if count is not None and count > _EACH * _processors():
+            raise OptionError(
+                f"--processes may be at most {_EACH * _processors()} on {_processors()} "
+                f"processor{'s' * (_processors() > 1)}, got {count}: each holds the data, and more are slower"
+            )
         if count is not None and count > 1:
             raise typer.Exit(_supervise(count, console.arguments()))
     if _size() == 1:
@@ -175,14 +181,18 @@ def _wait(children: Sequence[_Child]) -> _Child | None:
     return failed or next((child for child in children if child.process.poll() != 0), None)
 
 
+def _processors() -> int:
+    """Return how many processors this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
 def _environment(count: int) -> dict[str, str]:
     """Return what `torchrun` would set, with the processors shared out unless somebody has said how many threads."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
-    processors = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     return {
-        "OMP_NUM_THREADS": str(max(1, processors // count)),
+        "OMP_NUM_THREADS": str(max(1, _processors() // count)),
         **os.environ,
         "MASTER_ADDR": "127.0.0.1",
         "MASTER_PORT": str(port),

@@ -47,13 +47,17 @@ def reproduce(
     listed: Annotated[bool, typer.Option("--list", help="Say what there is to reproduce.")] = False,
     dry: Annotated[bool, typer.Option("--dry", help="Say what there is to compute, and compute nothing.")] = False,
     check: Annotated[
-        bool, typer.Option("--check", help="Compare with the results that are there instead of writing; 1 if any moved.")
+        bool,
+        typer.Option("--check", help="Compare with the results that are there instead of writing; 1 if any moved."),
     ] = False,
     device: Device = "auto",
     jobs: Jobs = None,
     data: Data = DATA,
     results: Annotated[
-        Path, typer.Option("--results", help="Everything goes to its folder reproduce/PAPER-TARGET/PROFILE.", file_okay=False)
+        Path,
+        typer.Option(
+            "--results", help="Everything goes to its folder reproduce/PAPER-TARGET/PROFILE.", file_okay=False
+        ),
     ] = Path("results"),
     papers: PapersFolder = _PAPERS,
     as_json: AsJson = False,
@@ -85,23 +89,29 @@ def reproduce(
                 continue
             orders.append(
                 stage.order(
-                    one, PROFILES[profile], data=data, papers=papers, datasets=own, fetch=not dry, device=device,
+                    one,
+                    PROFILES[profile],
+                    data=data,
+                    papers=papers,
+                    datasets=own,
+                    fetch=not dry,
+                    device=device,
                     progress=bar,
-                )  # fmt: skip
+                )
             )
     _say(orders, data, as_json=as_json)
     if dry:
         return
     moved: dict[str, list[str]] = {}
     answers = []
-    for one in orders:
-        with console.progress(f"reproduce {one.target.key}", None, "steps") as bar:
-            found = stage.reproduce(one, data=data, results=results, device=device, jobs=workers(jobs), progress=bar)
+    for what in orders:
+        with console.progress(f"reproduce {what.target.key}", None, "steps") as bar:
+            found = stage.reproduce(what, data=data, results=results, device=device, jobs=workers(jobs), progress=bar)
         if check:
-            moved[one.target.key] = stage.compare(found, results)
+            moved[what.target.key] = stage.compare(found, results)
             continue
         files = stage.write(found, results)
-        answers.append({"target": one.target.key, "files": [str(path) for path in files]})
+        answers.append({"target": what.target.key, "files": [str(path) for path in files]})
         if not as_json:
             _show(found, files)
     if as_json and not check:
@@ -119,7 +129,9 @@ def _list(every: list, *, as_json: bool) -> None:  # type: ignore[type-arg]
     from rich.table import Table
 
     if as_json:
-        facts = [{"target": one.key, "heading": one.heading, "title": one.title, "datasets": one.graphs()} for one in every]
+        facts = [
+            {"target": one.key, "heading": one.heading, "title": one.title, "datasets": one.graphs()} for one in every
+        ]
         typer.echo(json.dumps(facts, indent=2, ensure_ascii=False))
         return
     table = Table(show_edge=False, pad_edge=False, show_header=False, box=None, padding=(0, 2, 0, 0))

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from graphldp.cli import console
+from graphldp.cli.reproduce import PapersFolder
 from graphldp.errors import OptionError
 
 __all__ = ["register"]
@@ -17,18 +18,27 @@ def results(
     folder: Annotated[
         Path, typer.Option("--results", help="The folder of results; index.html goes there.", file_okay=False)
     ] = Path("results"),
-    docs: Annotated[Path, typer.Option("--docs", help="Where the audit's table stands.", file_okay=False)] = Path("docs"),
+    docs: Annotated[
+        Path,
+        typer.Option("--docs", help="Where the audit's table stands; the papers' pages go there.", file_okay=False),
+    ] = Path("docs"),
+    papers: PapersFolder = Path("papers"),
 ) -> None:
     """Write results/index.html: the papers' tables, figures and claims, our tables, privacy, errata, cost.
 
-    It opens from disk and computes nothing: it shows what `ldp reproduce`, `ldp claims`, `ldp experiment` and the
-    pipeline have written.
+    And docs/papers/NAME.md for each paper: what of it is here, how to make it again, what came out. The page opens from
+    disk. Nothing is computed: both show what `ldp reproduce`, `ldp claims`, `ldp experiment` and the pipeline have
+    written.
     """
+    from graphldp.stages.paper_pages import tally, write_papers
     from graphldp.stages.results_page import write_page
 
     if not folder.is_dir():
         raise OptionError(f"{folder} does not exist; run where results are, or name the folder with --results")
-    console.out.print(str(write_page(folder, docs)), markup=False, soft_wrap=True)
+    for path in (write_page(folder, docs), *write_papers(papers, folder, docs)):
+        console.out.print(str(path), markup=False, soft_wrap=True)
+    printed, beside, within = tally(papers, folder)
+    console.note(f"{printed} printed numbers, {beside} beside a row of ours, {within} of these within its interval")
 
 
 def register(app: typer.Typer) -> None:

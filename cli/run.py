@@ -36,6 +36,7 @@ from graphldp.cli.options import (
 from graphldp.cli.processes import joined, machine
 from graphldp.cli.settings import Search, Settings, axes, further_of, mechanism_of, parse, parts
 from graphldp.cli.train import ParamsFile, asked_under, choose_params
+from graphldp.errors import OptionError
 
 if TYPE_CHECKING:
     from graphldp.experiment.running import RunResult
@@ -67,10 +68,10 @@ def run(
     settings: Settings = None,
     labels: Labels = None,
     epsilon_labels: EpsilonLabels = None,
+    protocol: ProtocolName = None,
     links: Links = None,
     epsilon_links: EpsilonLinks = None,
     link_option: LinkOption = None,
-    protocol: ProtocolName = None,
     references: Annotated[
         bool, typer.Option("--references/--no-references", help="Also train the floor and the ceiling.")
     ] = True,
@@ -88,7 +89,7 @@ def run(
     is downloaded first where it is not there, and what the floor's learners have come to, for the next time.
     """
     from graphldp import methods
-    from graphldp.evaluation import Bootstrap
+    from graphldp.evaluation import Confidence
     from graphldp.experiment.running import run_rows
     from graphldp.experiment.told import told_of
     from graphldp.stages.graphs import read_graph
@@ -112,6 +113,8 @@ def run(
             fetch(dataset, data)
         resources.meet()
         recipe = methods.method(method).but(changes)
+        if recipe.mechanisms == ("null",) and epsilon != 0:
+            raise OptionError(f"method {method!r} asks nobody for anything and spends nothing: say --epsilon 0")
         graph = read_graph(graph_dir(data, dataset))
         said = told_of(graph, chosen, recipe).forecast()
         if resources.leads and said:
@@ -120,14 +123,10 @@ def run(
             found = run_rows(
                 graph, recipe, recipe.choose(mechanism), epsilon, chosen, device=device,
                 resources=resources, options=options, references=references, progress=bar,
-                bootstrap=Bootstrap(
-                    resamples=chosen.evaluate.resamples, confidence=chosen.evaluate.confidence, seed=chosen.seed
-                ),
+                confidence=Confidence(level=chosen.evaluate.confidence),
             )  # fmt: skip
         if resources.leads:
             _show(found, chosen, as_json=as_json)
-            if said:
-                console.note(told_of(graph, chosen, recipe).found())
 
 
 def fetch(dataset: str, data: Path) -> None:
@@ -153,6 +152,8 @@ def _show(found: RunResult, params: Params, *, as_json: bool) -> None:
 def _table(found: RunResult, params: Params) -> None:
     from rich.table import Table
 
+    from graphldp.evaluation import FEW
+    from graphldp.experiment.parts import few_tested
     from graphldp.ledger import epsilon_text
     from graphldp.measures import measures_of
 
@@ -182,9 +183,15 @@ def _table(found: RunResult, params: Params) -> None:
             console.note(f"{row.name} chose {chosen}")
         if row.search.get("left_out"):
             console.note(f"{row.name} has no {', '.join(row.search['left_out'])}: searched without")
+    few = few_tested(found.graph, params)
+    if few:
+        console.note(f"warning: {few}")
+    if params.seeds < FEW:
+        console.note(f"warning: {params.seeds} runs each: from {FEW} on an interval says which method is better")
     searched = next(row.search for row in found.rows if row.search)
     console.note(
-        f"{params.seeds} runs each; {searched['points']} points searched on {params.search.seeds} other seeds"
+        f"{params.seeds} runs each; {_many(searched['points'], 'point')} searched on "
+        f"{_many(params.search.seeds, 'other seed')}"
         f"{_unusual(searched)}; the budget is of one person's features; "
         + (f"{task.public} are public" if not params.further.asked else f"in all {found.row.spent.text()}")
     )
@@ -192,6 +199,11 @@ def _table(found: RunResult, params: Params) -> None:
         facts = params.further.facts()
         told = ", ".join(f"{name} {value}" for name, value in facts.items() if name != "link_options")
         console.note(f"{told}: in every row but the ceiling, which has what is true; no true label chooses anything")
+
+
+def _many(count: int, what: str) -> str:
+    """Return '1 point' or '4 points'."""
+    return f"{count} {what}{'s' * (count != 1)}"
 
 
 def _unusual(search: Mapping[str, Any]) -> str:

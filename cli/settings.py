@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Search", "Settings", "axes", "further_of", "mechanism_of", "parse", "parts"]
 
+_OWN_OPTIONS = ("hidden", "patience", "epochs", "model", "task", "split", "batch_size")
+
 Settings: TypeAlias = Annotated[
     list[str] | None,
     typer.Option("--set", help="A further option as KEY=VALUE; may be given several times.", metavar="KEY=VALUE"),
@@ -103,5 +105,13 @@ def parts(settings: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return the mechanism's settings, and those of the method, which are written `method.KEY`."""
     from graphldp.methods import part_of
 
+    for given in settings:
+        place, dot, own = given.partition(".")
+        if dot and place in ("train", "search"):
+            raise OptionError(
+                f"--set takes options of the mechanism, and of the method as method.KEY; {given} stands in "
+                f"params.yaml, under {place}"
+                + ("" if own not in _OWN_OPTIONS else f", or is --{own.replace('_', '-')} of `ldp train`")
+            )
     changes = {key: value for name, value in settings.items() if (key := part_of(name)) is not None}
     return {name: value for name, value in settings.items() if part_of(name) is None}, changes

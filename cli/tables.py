@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import enum
 import json
+from collections.abc import Collection
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -11,8 +13,9 @@ import typer
 from rich.markup import escape
 from rich.table import Table
 
-from graphldp.cli.console import note, out
+from graphldp.cli.console import fitted, note, out
 from graphldp.cli.options import AsJson
+from graphldp.evaluation import FEW
 from graphldp.measures import measures_of, tasks
 
 if TYPE_CHECKING:
@@ -20,6 +23,8 @@ if TYPE_CHECKING:
 
 __all__ = ["register"]
 
+# What a narrow terminal goes without, the first of them first: never a row's name, its budget, score or gain.
+_SPARE = ("remark", "paper", "mechanism", "K", "gap to nonpriv")
 _MOVED = 1  # exit code: a cell left its interval
 
 
@@ -86,46 +91,50 @@ def _show(path: Path, form: Format) -> None:
     if form is Format.json:
         typer.echo(json.dumps(rows, indent=2, ensure_ascii=False))
     elif form is Format.rich:
+        gone: dict[str, None] = {}
         for dataset in dict.fromkeys(row["dataset"] for row in rows):
-            out.print(_table(dataset, [row for row in rows if row["dataset"] == dataset]))
+            own = [row for row in rows if row["dataset"] == dataset]
+            table, spare = fitted(partial(_table, dataset, own), _SPARE)
+            gone.update(dict.fromkeys(spare))
+            out.print(table)
+        if gone:
+            note(f"left out to fit {out.width} columns: {', '.join(gone)}; --format csv has all")
     else:
         text = require(path.with_suffix(f".{form}"), "ldp evaluate").read_text(encoding="utf-8")
         typer.echo(text, nl=False)
 
 
-def _table(dataset: str, rows: list[dict[str, str]]) -> Table:
+def _table(dataset: str, rows: list[dict[str, str]], without: Collection[str] = ()) -> Table:
     head = list(rows[0])[list(rows[0]).index("runs") + 1]  # the headline stands behind what describes a row
     measure = next(one for task in tasks() for one in measures_of(task).measures if one.name == head)
     steps = f", differences in {measure.difference}" if measure.difference else ""
-    table = Table(title=f"{escape(dataset)}: {measure.heading}{steps}", title_justify="left")
-    table.add_column("row", no_wrap=True)
-    table.add_column("mechanism")
-    table.add_column("epsilon", justify="right")
-    table.add_column(measure.label, justify="right", no_wrap=True)
-    table.add_column("gain over structure", justify="right", no_wrap=True)
-    table.add_column("gap to nonpriv", justify="right", no_wrap=True)
-    table.add_column("K", justify="right")
-    table.add_column("paper", justify="right")
-    remarks = any(row.get("remark") for row in rows)  # tables of earlier versions have no such column
-    if remarks:
-        table.add_column("remark")
+    title = f"{escape(dataset)}: {measure.heading}{steps}"
+    table = Table(title=title, title_justify="left", show_edge=False, pad_edge=False)
+    texts = ("row", "mechanism", "remark")
+    names = ["row", "mechanism", "epsilon", measure.label, "gain over structure", "gap to nonpriv", "K", "paper"]
+    if any(row.get("remark") for row in rows):  # tables of earlier versions have no such column
+        names.append("remark")
+    shown = [name for name in names if name not in without]
+    for name in shown:
+        table.add_column(name, justify="left" if name in texts else "right", no_wrap=True)
     group = None
     for row in rows:
         if group is not None and row["epsilon"] != group:
             table.add_section()
         group = row["epsilon"]
         broken = "" if row["claim"] == "keeps" else " †"
-        table.add_row(
-            escape(row["row"]) + broken,
-            escape(row["mechanism"]),
-            row["epsilon"],
-            _interval(row, head),
-            _interval(row, "gain", colour=row["row"] not in ("majority", "nonpriv")),
-            _interval(row, "gap"),
-            row["steps"],
-            row[f"paper_{head}"],
-            *([escape(row["remark"])] if remarks else []),
-        )
+        cells = {
+            "row": escape(row["row"]) + broken,
+            "mechanism": escape(row["mechanism"]),
+            "epsilon": row["epsilon"],
+            measure.label: _interval(row, head),
+            "gain over structure": _interval(row, "gain", colour=row["row"] not in ("majority", "nonpriv")),
+            "gap to nonpriv": _interval(row, "gap"),
+            "K": row["steps"],
+            "paper": row[f"paper_{head}"],
+            "remark": escape(row.get("remark", "")),
+        }
+        table.add_row(*(cells[name] for name in shown))
     return table
 
 
@@ -134,7 +143,8 @@ def _interval(row: dict[str, str], column: str, *, colour: bool = False) -> str:
     ends = f" [dim]{low} to {high}[/dim]" if low and high else ""
     style = ""
     if colour and ends:
-        style = "green" if float(low) > 0 else "red" if float(high) < 0 else ""
+        few = row["runs"].isdigit() and int(row["runs"]) < FEW
+        style = "" if few else "green" if float(low) > 0 else "red" if float(high) < 0 else ""
     return (f"[{style}]{mean}[/{style}]" if style else mean) + ends
 
 

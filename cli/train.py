@@ -244,6 +244,7 @@ def _show(path: Path, model: Path | None, *, as_json: bool) -> None:
 
     import numpy as np
 
+    from graphldp.experiment.parts import FEW_TESTED
     from graphldp.measures import measures_of
     from graphldp.stages.artifacts import read_meta, read_table
 
@@ -263,9 +264,12 @@ def _show(path: Path, model: Path | None, *, as_json: bool) -> None:
     unit = f" {one.unit}" if one.unit else ""
     console.out.print(
         f"{path}: {meta['arm']} at epsilon {meta['epsilon']}: test {one.label} "
-        f"{np.mean(shown):.{one.digits}f}{unit}{spread}, {len(rows)} runs",
+        f"{np.mean(shown):.{one.digits}f}{unit}{spread}, {len(rows)} run{'s' * (len(rows) != 1)}",
         soft_wrap=True,
     )
+    tested = [row[f"test_{measures.parts}"] for row in rows]
+    if meta["task"] != "link-prediction" and tested and max(tested) < FEW_TESTED:
+        console.note(f"warning: {max(tested)} test nodes in each run: too few to tell methods apart; label more nodes")
     if model is not None:
         console.out.print(f"{model}: the best final model, for `ldp predict`", soft_wrap=True)
 

@@ -32,6 +32,9 @@ def part_of(name: str) -> str | None:
     return name.removeprefix(PREFIX) if name.startswith(PREFIX) else None
 
 
+MAX_STEPS = 1000  # of a filter: its coefficients are stored and applied one by one
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Method:
     """One recipe.
@@ -123,6 +126,11 @@ class Method:
 
     def steps(self, searched: tuple[int, ...]) -> tuple[int, ...]:
         """Return the filter depths K that a search may try."""
+        if self.propagates and searched and max(searched) > MAX_STEPS:
+            raise OptionError(
+                f"the depth K (steps) may be at most {MAX_STEPS:,}, got {max(searched):,}: each step is a product with "
+                "the whole graph, and far fewer mix all of it"
+            )
         return tuple(searched) if self.propagates else (0,)
 
     def calibration(self, steps: int, device: VectorMechanism, average_degree: float) -> Calibration:

@@ -78,6 +78,8 @@ def open_answers(
     else:
         path = answers_path(data, dataset, name or recipe.cell_name(mechanism), epsilon, further)
         kind = {"kind": ANSWERS, "method": recipe.name}
+    if given is not None and not given.exists():
+        raise ArtifactError(f"{given} does not exist; name the file of the answers, or leave it out for {path}")
     file = AnswersFile(given or path, command)
     check_further(file.path, file.meta, further)
     expect(file.meta, file.path, command, **kind)

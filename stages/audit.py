@@ -202,6 +202,8 @@ def privacy_page(data: Mapping[str, Any], further: Mapping[str, Any] | None = No
         "  itself leaves nearly every value as it is (large budgets), the untouched coordinate is not asked for.",
         "- `rounds`: both rounds of a directed collection, half of the budget each; `survey`: whatever question of a",
         "  survey somebody is asked; `vote`: a vote for one of four classes.",
+        "- `links-rr`, `links-dprr`, `links-blink`: one person's list of neighbours, a bit for each dimension; claimed",
+        "  is the epsilon of one bit. Enumerated for four people, with both ends' reports of a relationship.",
         "",
         markdown_table(data).rstrip(),
         "",

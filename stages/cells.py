@@ -119,8 +119,12 @@ class Cells:
 
     def free(self, mark: str) -> bool:
         """Return whether nobody is computing a cell."""
-        with _lock(self._folder / f"{mark}.claim", wait=False) as mine:
+        claim = self._folder / f"{mark}.claim"
+        if not claim.exists():
+            return True
+        with contextlib.suppress(FileNotFoundError), _lock(claim, wait=False, create=False) as mine:
             return mine
+        return True
 
     def _path(self, mark: str) -> Path:
         return self._folder / f"{mark}.parquet"
@@ -167,10 +171,10 @@ class Cells:
 
 
 @contextlib.contextmanager
-def _lock(path: Path, *, wait: bool) -> Iterator[bool]:
+def _lock(path: Path, *, wait: bool, create: bool = True) -> Iterator[bool]:
     """Hold an exclusive lock, which the system takes from a process that ends; yield whether it is ours."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
+    handle = os.open(path, os.O_RDWR | (os.O_CREAT if create else 0), 0o644)
     try:
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))

@@ -12,6 +12,7 @@ import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -21,8 +22,8 @@ from graphldp.datasets import names as dataset_names
 from graphldp.errors import DataError
 from graphldp.evaluation import Interval
 from graphldp.stages.docs_numbers import expected_error, raw_variance, scalar_variance
+from graphldp.stages.protocols import read_paper
 from graphldp.stages.tables import span
-from graphldp.stages.yamls import read_yaml
 
 __all__ = ["TOLERANCE", "VERDICTS", "Claimed", "Judged", "claims_csv", "claims_page", "counts", "judge", "stale_page"]
 
@@ -70,10 +71,12 @@ def judge(papers: Path, results: Path) -> list[Judged]:
     if not path.is_file():
         raise DataError(f"{path} does not exist; name the folder of papers with --papers")
     claims = _claims(path)
-    rules = read_yaml(papers / "claims" / "rules.yaml", "")
+    rules = read_paper(papers / "claims" / "rules.yaml")
     numbers = [int(rule["claim"]) for rule in rules]
     if numbers != [one.number for one in claims]:
-        raise DataError(f"{papers / 'claims.yaml'} judges {len(numbers)} claims, {path} has {len(claims)}, in their order")
+        raise DataError(
+            f"{papers / 'claims.yaml'} judges {len(numbers)} claims, {path} has {len(claims)}, in their order"
+        )
     return [_judged(claim, rule, results) for claim, rule in zip(claims, rules, strict=True)]
 
 
@@ -125,7 +128,7 @@ def _table(results: Path, target: str, dataset: str) -> tuple[str, list[dict[str
             with path.open(encoding="utf-8", newline="") as handle:
                 rows = [row for row in csv.DictReader(handle) if row["dataset"] == dataset and row["theirs"]]
             if rows:
-                return profile, rows
+                return profile, [{**row, "profile": profile} for row in rows]
     return "", []
 
 
@@ -190,7 +193,9 @@ def _deviation(claim: Claimed, rule: Mapping[str, Any], rows: Any, column: str) 
 
 
 def _along(rule: Mapping[str, Any], rows: Any, column: str, epsilon: float) -> dict[float, Interval]:
-    places = [one["place"] for one in rows if one["row"] == rule["row"] and math.isclose(float(one["epsilon"]), epsilon)]
+    places = [
+        one["place"] for one in rows if one["row"] == rule["row"] and math.isclose(float(one["epsilon"]), epsilon)
+    ]
     own = [place for place in dict.fromkeys(places) if place.startswith(f"{rule['axis']} ")]
     if not own:
         raise LookupError(rule["axis"])
@@ -241,7 +246,10 @@ def _rises(claim: Claimed, rule: Mapping[str, Any], rows: Any, column: str) -> t
 
 def _near(claim: Claimed, rule: Mapping[str, Any], rows: Any, column: str) -> tuple[str, str]:
     gaps = {
-        epsilon: [_less(_one(rows, column, other, epsilon), _one(rows, column, rule["row"], epsilon)) for other in rule["others"]]
+        epsilon: [
+            _less(_one(rows, column, other, epsilon), _one(rows, column, rule["row"], epsilon))
+            for other in rule["others"]
+        ]
         for epsilon in (rule["far"], rule["near"])
     }
     behind = all(gap.low > TOLERANCE for gap in gaps[rule["far"]])
@@ -267,7 +275,9 @@ def _file(claim: Claimed, rule: Mapping[str, Any], results: Path) -> tuple[str, 
     rows: list[dict[str, str]] = []
     if path.is_file():
         with path.open(encoding="utf-8", newline="") as handle:
-            rows = [row for row in csv.DictReader(handle) if all(row[key] == value for key, value in rule["where"].items())]
+            rows = [
+                row for row in csv.DictReader(handle) if all(row[key] == value for key, value in rule["where"].items())
+            ]
     if not rows:
         return UNKNOWN, f"not measured here; `{rule['command']}`"
     factor, column = float(rule.get("factor", 1)), str(rule["column"])
@@ -282,10 +292,18 @@ def _variance(claim: Claimed, rule: Mapping[str, Any], results: Path) -> tuple[s
     """Compare what the square wave sends with the others' unbiased estimates of one value, as the paper does."""
     low, high = str(rule["low"]), str(rule["high"])
     grid = np.linspace(0.05, claim.value, 100)
-    above = [float(epsilon) for epsilon in grid if raw_variance(low, float(epsilon)) >= scalar_variance(high, float(epsilon))]
+    above = [
+        float(epsilon) for epsilon in grid if raw_variance(low, float(epsilon)) >= scalar_variance(high, float(epsilon))
+    ]
     if above:
-        return FAILS, f"from the laws: at epsilon {above[0]:.2f} the worst variance of {low} is no longer below that of {high}"
-    return HOLDS, f"from the laws: what {low} sends has the lower worst variance up to {claim.value:g}; it is a biased report (errata E29)"
+        return (
+            FAILS,
+            f"from the laws: at epsilon {above[0]:.2f} the worst variance of {low} is no longer below that of {high}",
+        )
+    return (
+        HOLDS,
+        f"from the laws: what {low} sends has the lower worst variance up to {claim.value:g}; it is biased (E29)",
+    )
 
 
 def _error(claim: Claimed, rule: Mapping[str, Any], results: Path) -> tuple[str, str]:
@@ -294,7 +312,11 @@ def _error(claim: Claimed, rule: Mapping[str, Any], results: Path) -> tuple[str,
         grid = np.geomspace(0.05, float(rule["below"]), 8)
         ratios = [_errors(float(e))[1] / _errors(float(e))[0] for e in grid]
         verdict = HOLDS if max(ratios) < 1.1 else FAILS
-        return verdict, f"from the laws: below {rule['below']:g} the best other has {min(ratios):.2f} to {max(ratios):.2f} times its error, which is more than marginal"
+        return (
+            verdict,
+            f"from the laws: below {rule['below']:g} the best other has {min(ratios):.1f} to {max(ratios):.1f} times "
+            "its error, which is more than marginal",
+        )
     grid = np.geomspace(float(rule["from"]), float(rule["to"]), 24)
     behind = [float(e) for e in grid if _errors(float(e))[0] > _errors(float(e))[1]]
     if behind:
@@ -302,6 +324,7 @@ def _error(claim: Claimed, rule: Mapping[str, Any], results: Path) -> tuple[str,
     return HOLDS, "from the laws: lowest everywhere in between, its biased bins against unbiased estimates (errata E37)"
 
 
+@cache
 def _errors(epsilon: float) -> tuple[float, float]:
     own = expected_error("featurerr", epsilon, raw=True)
     return own, min(expected_error(name, epsilon) for name in _COMPARED)
@@ -313,7 +336,20 @@ def counts(judged: Sequence[Judged]) -> dict[str, dict[str, int]]:
     return {"theirs": {name: theirs[name] for name in VERDICTS}, "ours": {name: ours[name] for name in VERDICTS}}
 
 
-_FIELDS = ("number", "paper", "where", "claim", "value", "theirs", "theirs_why", "ours", "ours_why", "target", "profile", "beside")
+_FIELDS = (
+    "number",
+    "paper",
+    "where",
+    "claim",
+    "value",
+    "theirs",
+    "theirs_why",
+    "ours",
+    "ours_why",
+    "target",
+    "profile",
+    "beside",
+)
 
 
 def claims_csv(judged: Sequence[Judged]) -> str:
@@ -324,8 +360,10 @@ def claims_csv(judged: Sequence[Judged]) -> str:
     for one in judged:
         claim = one.claim
         writer.writerow(
-            [claim.number, claim.paper, claim.where, claim.text, f"{claim.value:g}", one.theirs, one.theirs_why, one.ours,
-             one.ours_why, one.target, one.profile, one.beside]
+            [
+                *(claim.number, claim.paper, claim.where, claim.text, f"{claim.value:g}", one.theirs, one.theirs_why),
+                *(one.ours, one.ours_why, one.target, one.profile, one.beside),
+            ]
         )  # fmt: skip
     return out.getvalue()
 
@@ -335,17 +373,24 @@ def claims_page(judged: Sequence[Judged]) -> str:
     found = counts(judged)
     lines = [
         "# Claims", "",
-        "What the texts of the papers claim with a number, judged on numbers that were made again here. Written by `ldp claims`; do not",
-        "edit. Runs are those of `ldp reproduce`, under the paper's own protocol and under ours: a verdict may depend on it.", "",
-        f"A number that the text calls \"about\" holds where the interval of ours comes within {TOLERANCE:g} points of it; a bound, where the whole",
-        "interval lies on its side. The interval of a difference takes the two rows as independent, which is cautious. What cannot be told",
-        "says why: the data are not at hand, it was not run, or the interval is too wide.", "",
+        "What the texts of the papers claim with a number, judged on numbers that were made again here. Written by",
+        "`ldp claims`; do not edit. Runs are those of `ldp reproduce`, under the paper's own protocol and under ours:",
+        "a verdict may depend on it.", "",
+        f'A number that the text calls "about" holds where the interval of ours comes within {TOLERANCE:g} points of',
+        "it, a bound where the whole interval lies on its side. The interval of a difference takes the two rows as",
+        "independent, which is cautious. What cannot be told says why: the data are not at hand, it was not run, or",
+        "the interval is too wide.", "",
         "| verdict | under the paper's protocol | under ours |", "| --- | --- | --- |",
         *(f"| {name} | {found['theirs'][name]} | {found['ours'][name]} |" for name in VERDICTS), "",
     ]  # fmt: skip
     shorts = {"ppgnn": "PPGNN", "togl": "TOGL", "heterorr": "HeteroRR", "upgnet": "UPGNet", "ldpge": "LDP-GE"}
     for paper in dict.fromkeys(one.claim.paper for one in judged):
-        lines += [f"## {shorts[paper]}", "", "| # | where | claim | their protocol | ours |", "| --- | --- | --- | --- | --- |"]
+        lines += [
+            f"## {shorts[paper]}",
+            "",
+            "| # | where | claim | their protocol | ours |",
+            "| --- | --- | --- | --- | --- |",
+        ]
         for one in judged:
             if one.claim.paper == paper:
                 run = f" ({one.profile})" if one.profile else ""

@@ -63,11 +63,11 @@ def denoise(
             f"method {method!r} learns from answers as they are, so nothing is calibrated: train from what `ldp "
             f"perturb --method {method}` writes"
         )
+    graph = read_graph(graph_dir(data, dataset), features=False)
     source = open_answers(dataset, recipe, mechanism, epsilon, data, reports, further=further)
     changes = {**source.meta.get("changes", {}), **(changes or {})}
     recipe = methods.method(method).but(changes)
     check_asked(source.path, source.meta, recipe)
-    graph = read_graph(graph_dir(data, dataset), features=False)
     check_graph(source.path, source.meta, graph, data, f"make it again with `{source.make}`")
     asked, tried = conversation_in(source.meta, graph, recipe), recipe.steps(tuple(steps))
     told = Told(graph=graph, further=further, root=0, listen=source.told, linked=not recipe.alone)

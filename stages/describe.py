@@ -16,7 +16,7 @@ from graphldp.stages.artifacts import read_meta
 
 __all__ = ["Description", "describe"]
 
-_MAKERS = "ldp download, perturb, select, survey, denoise, train or search"
+_MAKERS = "ldp download, perturb, merge, select, denoise, train or search"
 _GRAPH = "graph.json"
 _MODEL = "model.json"  # beside its weights
 _LONGEST_HEADER = 1 << 20  # bytes of JSON that the header of a model of ours can have at most

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from graphldp import __version__
 from graphldp.errors import ArtifactError, DataError
-from graphldp.evaluation import Bootstrap
+from graphldp.evaluation import Confidence
 from graphldp.experiment.options import INDUCTIVE
 from graphldp.experiment.scores import measured
 from graphldp.ledger import epsilon_text, ledger_from_meta
@@ -103,7 +103,7 @@ def measure(
     not the pipeline's.
     """
     cells = params.cells() if cells is None else cells
-    bootstrap = Bootstrap(resamples=params.evaluate.resamples, confidence=params.evaluate.confidence, seed=params.seed)
+    confidence = Confidence(level=params.evaluate.confidence)
     printed = load_papers(papers)
     index = _index(data, tuple(dict.fromkeys(cell.graph for cell in cells)))
     sections = []
@@ -118,7 +118,7 @@ def measure(
             done += 1
             if progress is not None:
                 progress(done, len(cells), f"{cell.name} at epsilon {epsilon_text(cell.epsilon)}")
-        section = _section(dataset, setting, runs, bootstrap, printed)
+        section = _section(dataset, setting, runs, confidence, printed)
         sections.append(replace(section, labelled=_labelled(params, dataset)))
     notes = []
     if printed.missing:
@@ -129,7 +129,14 @@ def measure(
         "graphs": {str(meta["dataset"]): meta["input"] for meta in metas},
         "grid": grid_hash(params),
     }
-    return Result(sections=tuple(sections), bootstrap=bootstrap, notes=tuple(notes), version=__version__, made=made)
+    return Result(
+        sections=tuple(sections),
+        confidence=confidence,
+        seed=params.seed,
+        notes=tuple(notes),
+        version=__version__,
+        made=made,
+    )
 
 
 def write(result: Result, results: Path) -> list[Path]:
@@ -236,7 +243,7 @@ def _read(cell: Cell, task: str, index: dict[_Key, tuple[Path, dict[str, Any]]],
     )
 
 
-def _section(dataset: str, setting: Axes, runs: list[_Runs], bootstrap: Bootstrap, printed: PaperNumbers) -> Section:
+def _section(dataset: str, setting: Axes, runs: list[_Runs], confidence: Confidence, printed: PaperNumbers) -> Section:
     by_method = {one.cell.method: one for one in runs}
     missing = [method for method in (MAJORITY, STRUCTURE, NONPRIV) if method not in by_method]
     if missing:
@@ -245,7 +252,7 @@ def _section(dataset: str, setting: Axes, runs: list[_Runs], bootstrap: Bootstra
     for one in runs:
         _check_paired(one, floor)
     runs = sorted(runs, key=_order(runs))
-    rows = tuple(_row(one, floor, ceiling, bootstrap, printed) for one in runs)
+    rows = tuple(_row(one, floor, ceiling, confidence, printed) for one in runs)
     points, search_seeds, _ = _budget(floor)
     train, validation, test = floor.sizes[0]
     section = Section(
@@ -377,11 +384,11 @@ def degenerate(rho: float, m: int) -> str:
     return "m* = 0: second round random" if math.floor(rho * m + 1e-12) == 0 else ""
 
 
-def _row(one: _Runs, floor: _Runs, ceiling: _Runs, bootstrap: Bootstrap, printed: PaperNumbers) -> Row:
+def _row(one: _Runs, floor: _Runs, ceiling: _Runs, confidence: Confidence, printed: PaperNumbers) -> Row:
     cell = one.cell
     found = measured(
         one.scores, None if one is floor else floor.scores, None if one is ceiling else ceiling.scores, one.measures,
-        bootstrap, cell.graph, cell.name, cell.epsilon, _axes(cell.axes),
+        confidence,
     )  # fmt: skip
     model, rounds = str(one.meta.get("model") or "none"), one.meta.get("rounds")
     directed = rounds is not None and "rho" in rounds

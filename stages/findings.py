@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from graphldp.evaluation import FEW
 from graphldp.stages.tables import Row, Section, number
 
 __all__ = ["Finding", "find", "title"]
@@ -71,7 +72,7 @@ def _headline(section: Section, counts: dict[str, int], best: Row | None) -> str
     if best is None:
         return f"{where} no private method was measured."
     if counts["unknown"]:
-        return f"{where} there is one run per result, too few to tell any two of them apart."
+        return f"{where} there are fewer than {FEW} runs per result, too few to tell any two of them apart."
     if counts["above"] == 0:
         verdict = "does measurably better than using nobody’s features at all"
         return f"{where} no private method {verdict}."
@@ -87,7 +88,7 @@ def _headline(section: Section, counts: dict[str, int], best: Row | None) -> str
 def _guesses(section: Section) -> bool:
     """Whether the floor cannot be told from an answer that looks at nothing."""
     guess = section.reference("majority").gain
-    return guess is not None and guess.known and guess.against(0.0) != "below"
+    return guess is not None and guess.against(0.0) in ("same", "above")
 
 
 def _worth(section: Section) -> str:

@@ -140,7 +140,6 @@ class Cell:
 class EvaluateParams:
     """How means become intervals."""
 
-    resamples: int = 1000
     confidence: float = 0.95
 
 
@@ -523,8 +522,6 @@ def check_numbers(params: Params) -> None:
     """Check every number and word by itself."""
     check_settings(params)
     evaluate = params.evaluate
-    if evaluate.resamples < 100:
-        raise OptionError(f"evaluate.resamples must be at least 100, got {evaluate.resamples}")
     if not 0 < evaluate.confidence < 1:
         raise OptionError(f"evaluate.confidence must be in (0, 1), got {evaluate.confidence}")
 

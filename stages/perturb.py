@@ -37,7 +37,7 @@ Say = Callable[[str], None]
 
 def forecast(dataset: str, further: Further, data: Path) -> str:
     """Return how many links a data set's people will report, in words, before anybody is asked."""
-    return Told(graph=read_graph(graph_dir(data, dataset)), further=further, root=0).forecast()
+    return Told(graph=read_graph(graph_dir(data, dataset), features=False), further=further, root=0).forecast()
 
 
 def perturb_graph(

@@ -13,7 +13,7 @@ from itertools import groupby
 from pathlib import Path
 from string import Template
 
-from graphldp.evaluation import Interval
+from graphldp.evaluation import FEW, Interval
 from graphldp.stages.figures import FIGURE_CSS, Picture, budget_figure, gain_bar
 from graphldp.stages.findings import Finding, find, title
 from graphldp.stages.maps import Map, drawn, map_figure, maps
@@ -55,7 +55,7 @@ def report_page(result: Result) -> str:
     )
     return template.substitute(
         version=escape(result.version),
-        seed=result.bootstrap.seed,
+        seed=result.seed,
         title=escape(result.title) if result.experiment else f"What private features add on {_listed(names)}",
         lead=escape(result.about) or lead,
         css=css.strip(),
@@ -121,7 +121,7 @@ def _map(shown: Map) -> str:
 
 
 def _caption(result: Result) -> str:
-    confidence = f"{100 * result.bootstrap.confidence:g} %"
+    confidence = f"{100 * result.confidence.level:g} %"
     return (
         f"Points are means with {confidence} intervals, set a little apart so that none hides another. Solid line: "
         "structure, the floor. Dashed line: nonpriv, the ceiling. Grey bands are their intervals. The axis does not "
@@ -283,19 +283,19 @@ def _notes(section: Section) -> str:
 
 
 def _measured(result: Result) -> str:
-    options = result.bootstrap
     models = sorted({row.model for row in result.rows if row.role != "majority"})
     items = [section.protocol for section in result.sections]
     items += [
         f"Model: {_listed(models)}. Validation loss alone chooses hyper-parameters and the best epoch; the labels of "
         "test nodes steer nothing and are looked at once, at the end.",
-        "The floor was searched as hard as every method. An untuned floor would be easy to beat.",
-        f"Intervals: {100 * options.confidence:g} % percentile bootstrap of the mean over runs, {options.resamples} "
-        "resamples. Gains and gaps are differences within the same split, so what a lucky split does to both "
-        "cancels.",
-        "What the intervals do not cover: with ten runs such an interval is somewhat narrow (it covers about 90 % "
-        "where it says 95 %), runs share one graph, and nothing is corrected for the number of rows compared. A "
-        "verdict that hangs on a hair is no verdict.",
+        "Each learner of the floor was searched as hard as every method, and the best of them is the floor: one that "
+        "was not tuned would be easy to beat.",
+        f"Intervals: {100 * result.confidence.level:g} %, Student's, of the mean over runs. Gains and gaps are "
+        "differences within the same split, so what a lucky split does to both cancels.",
+        f"Below {FEW} runs nothing is said to be above or below the floor: an interval of so few is wide, or narrow by "
+        "chance.",
+        "What the intervals do not cover: runs share one graph, so their splits overlap, and nothing is corrected for "
+        "the number of rows compared. A verdict that hangs on a hair is no verdict.",
     ]
     items += list(result.notes)
     return f"<ul>{''.join(f'<li>{escape(item)}</li>' for item in items)}</ul>"

@@ -9,7 +9,6 @@ from __future__ import annotations
 import csv
 import dataclasses
 import io
-import json
 import math
 import platform
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -23,8 +22,8 @@ from numpy.typing import NDArray
 
 from graphldp import __version__
 from graphldp.errors import ArtifactError, DataError, GraphLDPError, OptionError
-from graphldp.evaluation import Bootstrap, Interval, mean_interval, paired_difference
-from graphldp.ledger import epsilon_text, ledger_from_meta
+from graphldp.evaluation import Confidence, Interval, mean_interval, paired_difference
+from graphldp.ledger import ledger_from_meta
 from graphldp.measures import Measure, measures_of
 from graphldp.stages.artifacts import read_meta, read_table, write_json, write_text
 from graphldp.stages.code import code_hash
@@ -32,7 +31,7 @@ from graphldp.stages.download import obtain
 from graphldp.stages.evaluate import degenerate
 from graphldp.stages.experiment import Plan, plan, run_cells, spent
 from graphldp.stages.graphs import read_graph_meta
-from graphldp.stages.params import Params, value_text
+from graphldp.stages.params import value_text
 from graphldp.stages.paths import graph_dir
 from graphldp.stages.protocols import Protocol
 from graphldp.stages.tables import number, span
@@ -240,7 +239,9 @@ def estimate(orders: Iterable[Order], data: Path) -> Estimate:
                 size = int(meta["n"]) + int(meta["edges"])
                 learners = {"structure": 8, "nonpriv": 9, "majority": 0}.get(cell.method, 1)
                 hidden = params.train.hidden / 16
-                seconds += learners * runs * min(params.train.epochs, 3 * params.train.patience) * size * hidden * _SECONDS
+                seconds += (
+                    learners * runs * min(params.train.epochs, 3 * params.train.patience) * size * hidden * _SECONDS
+                )
                 memory = max(memory, 4.0 * int(meta["n"]) * int(meta["d"]))
                 cells += 1
     return Estimate(seconds=seconds, memory=memory + 6e8, disk=3e4 * cells)
@@ -329,7 +330,7 @@ def _lines(what: Order) -> list[Line]:
     found = _outcomes(what)
     if what.target.steps:
         return _steps(what, found)
-    bootstrap = Bootstrap()
+    confidence = Confidence()
     ours = {_key(one.made): one for one in found["ours"] if one.made.asked is not None} if found else {}
     readings: dict[tuple[Any, ...], list[Outcome]] = {}
     for one in found.get("theirs", []):
@@ -344,7 +345,7 @@ def _lines(what: Order) -> list[Line]:
         assert asked is not None
         chosen = next((one for one in several if one.made.reading == nearest), several[0])
         mine = ours[key]
-        numbers = [
+        numbers: list[Printed | None] = [
             one for one in target.printed
             if one.dataset == cell.dataset and belongs(one, asked) and not one.metric.endswith("_gain")
             and (one.epsilon is None or _same(one.epsilon, cell.epsilon))
@@ -355,32 +356,33 @@ def _lines(what: Order) -> list[Line]:
             measure = _measure(several[0], printed)
             if printed is not None:
                 used.add((printed.file, printed.row))
-            address = (cell.dataset, cell.name, epsilon_text(cell.epsilon), _axes(cell.axes), measure.name)
-            theirs = _interval(chosen, measure, bootstrap, *address)
+            theirs = _interval(chosen, measure, confidence)
             value = None if printed is None else _float(printed.value)
             lines.append(
                 Line(
                     dataset=cell.dataset, row=asked.label, place=_axes(cell.axes), epsilon=cell.epsilon,
                     metric=measure.name, printed="" if printed is None else printed.value,
                     spread="" if printed is None else printed.spread, theirs=theirs,
-                    ours=_interval(mine, measure, bootstrap, *address, "ours"),
-                    floor=_reference(references, cell.dataset, "structure", measure, bootstrap),
-                    ceiling=_reference(references, cell.dataset, "nonpriv", measure, bootstrap),
+                    ours=_interval(mine, measure, confidence),
+                    floor=_reference(references, cell.dataset, "structure", measure, confidence),
+                    ceiling=_reference(references, cell.dataset, "nonpriv", measure, confidence),
                     to_printed=None if value is None else _less(theirs, value),
                     apart=paired_difference(
-                        chosen.scores[measure.name], mine.scores[measure.name], bootstrap, *address, "apart"
+                        chosen.scores[measure.name], mine.scores[measure.name], confidence
                     ).scaled(measure.factor),
                     mean_epsilon=chosen.mean_epsilon,
                     readings=tuple(
-                        (one.made.reading, _interval(one, measure, bootstrap, *address, one.made.reading))
+                        (one.made.reading, _interval(one, measure, confidence))
                         for one in several if one.made.reading
                     ),
                     reading=chosen.made.reading,
-                    remark="; ".join(filter(None, dict.fromkeys([_under("their protocol", chosen.remark), _under("ours", mine.remark)]))),
+                    remark="; ".join(
+                        filter(None, [_under("their protocol", chosen.remark), _under("ours", mine.remark)])
+                    ),
                     number=None if printed is None else printed.row, digits=measure.digits,
                 )
             )  # fmt: skip
-    lines += _gains(what, readings, ours, nearest, used, bootstrap)
+    lines += _gains(what, readings, ours, nearest, used, confidence)
     lines += [_without(one, what) for one in target.printed if (one.file, one.row) not in used]
     return _told(lines)
 
@@ -399,7 +401,9 @@ def _nearest(what: Order, readings: Mapping[tuple[Any, ...], Sequence[Outcome]])
                 value = _float(printed.value)
                 if asked is None or value is None or printed.dataset != cell.dataset or not belongs(printed, asked):
                     continue
-                if printed.metric.endswith("_gain") or not (printed.epsilon is None or _same(printed.epsilon, cell.epsilon)):
+                if printed.metric.endswith("_gain") or not (
+                    printed.epsilon is None or _same(printed.epsilon, cell.epsilon)
+                ):
                     continue
                 measure = _measure(one, printed)
                 mean = measure.factor * float(one.scores[measure.name].mean())
@@ -422,7 +426,7 @@ def _told(lines: list[Line]) -> list[Line]:
 
 def _gains(
     what: Order, readings: Mapping[Any, Sequence[Outcome]], ours: Mapping[Any, Outcome], nearest: str, used: set[Any],
-    bootstrap: Bootstrap,
+    confidence: Confidence,
 ) -> list[Line]:  # fmt: skip
     """Return what rows gain over others, where a target compares them, and the printed gains beside."""
     lines = []
@@ -433,9 +437,8 @@ def _gains(
             base = (key[0], other, *key[2:])
             one, two = several[0], readings[base][0]
             measure, cell = _measure(one, None), one.made.cell
-            address = (cell.dataset, label, other, epsilon_text(cell.epsilon))
             theirs, mine = (
-                paired_difference(a.scores[measure.name], b.scores[measure.name], bootstrap, *address, name).scaled(measure.factor)
+                paired_difference(a.scores[measure.name], b.scores[measure.name], confidence).scaled(measure.factor)
                 for a, b, name in ((one, two, "theirs"), (ours[key], ours[base], "ours"))
             )
             found = next(
@@ -461,24 +464,24 @@ def _without(one: Printed, what: Order) -> Line:
     """Return the line of a printed number that has no row, with the reason."""
     why = what.missing.get(one.dataset or "", "") or one.why or "a mean over the other numbers of the table"
     return Line(
-        dataset=one.dataset or "all", row=one.label, place="", epsilon=one.epsilon, metric=one.metric, printed=one.value,
-        spread=one.spread, theirs=None, ours=None, floor=None, ceiling=None, to_printed=None, apart=None,
+        dataset=one.dataset or "all", row=one.label, place="", epsilon=one.epsilon, metric=one.metric,
+        printed=one.value, spread=one.spread, theirs=None, ours=None, floor=None, ceiling=None, to_printed=None,
+        apart=None,
         mean_epsilon=None, why=why, number=one.row,
     )  # fmt: skip
 
 
 def _steps(what: Order, found: Mapping[str, Sequence[Outcome]]) -> list[Line]:
     """Return a bridge's lines: each step's result, and what it changed."""
-    bootstrap, lines, before = Bootstrap(), [], None
+    confidence, lines, before = Confidence(), [], None
     printed = what.target.printed[0]
     for outcomes in found.values():
         (one,) = outcomes
         measure, cell = _measure(one, printed), one.made.cell
-        address = (cell.dataset, what.target.key, one.made.reading)
-        score = _interval(one, measure, bootstrap, *address)
+        score = _interval(one, measure, confidence)
         change = None
         if before is not None:
-            change = paired_difference(one.scores[measure.name], before.scores[measure.name], bootstrap, *address, "step")
+            change = paired_difference(one.scores[measure.name], before.scores[measure.name], confidence)
         value = _float(printed.value)
         lines.append(
             Line(
@@ -526,8 +529,9 @@ def _measured(target: Target, results: Path) -> list[Line]:
 
 def _bare(one: Printed) -> Line:
     return Line(
-        dataset=one.dataset or "all", row=one.label, place="", epsilon=one.epsilon, metric=one.metric, printed=one.value,
-        spread=one.spread, theirs=None, ours=None, floor=None, ceiling=None, to_printed=None, apart=None,
+        dataset=one.dataset or "all", row=one.label, place="", epsilon=one.epsilon, metric=one.metric,
+        printed=one.value, spread=one.spread, theirs=None, ours=None, floor=None, ceiling=None, to_printed=None,
+        apart=None,
         mean_epsilon=None, number=one.row,
     )  # fmt: skip
 
@@ -577,15 +581,15 @@ _ALL = {
 }.values()
 
 
-def _interval(one: Outcome, measure: Measure, bootstrap: Bootstrap, *address: str) -> Interval:
-    return mean_interval(one.scores[measure.name], bootstrap, *address).scaled(measure.factor)
+def _interval(one: Outcome, measure: Measure, confidence: Confidence) -> Interval:
+    return mean_interval(one.scores[measure.name], confidence).scaled(measure.factor)
 
 
 def _reference(
-    references: Mapping[tuple[str, str], Outcome], dataset: str, method: str, measure: Measure, bootstrap: Bootstrap
+    references: Mapping[tuple[str, str], Outcome], dataset: str, method: str, measure: Measure, confidence: Confidence
 ) -> Interval | None:
     found = references.get((dataset, method))
-    return None if found is None else _interval(found, measure, bootstrap, dataset, method, measure.name)
+    return None if found is None else _interval(found, measure, confidence)
 
 
 def _less(interval: Interval, value: float) -> Interval:
@@ -617,7 +621,8 @@ def _record(line: Line) -> dict[str, str]:
         "dataset": line.dataset, "row": line.row, "place": line.place,
         "epsilon": "" if line.epsilon is None else number(line.epsilon),
         "mean_epsilon": "" if line.mean_epsilon is None else f"{line.mean_epsilon:.6g}", "metric": line.metric,
-        "printed": line.printed, "spread": line.spread, **ends("theirs", line.theirs), **ends("ours", line.ours), **bare,
+        "printed": line.printed, "spread": line.spread, **ends("theirs", line.theirs), **ends("ours", line.ours),
+        **bare,
         **ends("to_printed", line.to_printed), **ends("apart", line.apart),
         "within": "" if line.within is None else value_text(line.within), "reading": line.reading,
         "readings": "; ".join(f"{name}: {span(one, digits=line.digits)}" for name, one in line.readings),
@@ -642,11 +647,13 @@ def _shown(line: Line) -> list[str]:
     def show(interval: Interval | None, *, sign: bool = False) -> str:
         return span(interval, sign=sign, digits=line.digits)
 
+    gain = line.metric.endswith("gain")
     printed = f"{line.printed} ± {line.spread}" if line.spread else line.printed
     name = line.row if line.metric in ("accuracy", "auc") else f"{line.row}, {line.metric.replace('_', ' ')}"
     return [
         line.dataset, name, line.place, "" if line.epsilon is None else number(line.epsilon), printed,
-        show(line.theirs), show(line.to_printed, sign=True), show(line.ours), show(line.apart, sign=True),
+        show(line.theirs, sign=gain), show(line.to_printed, sign=True), show(line.ours, sign=gain),
+        show(line.apart, sign=True),
         show(line.floor), show(line.ceiling), "" if line.mean_epsilon is None else f"{line.mean_epsilon:.4g}",
         "; ".join(filter(None, [line.remark, line.why])),
     ]  # fmt: skip
@@ -667,7 +674,7 @@ def markdown_text(found: Reproduction) -> str:
     heads, rows = filled(found)
     escape = str.maketrans({"|": "\\|", "*": "\\*"})
     lines = [f"# {found.target.heading}: {found.target.title}", ""]
-    lines += [f"Profile {found.profile.name}: {found.profile.text}. Intervals are 95 % bootstrap intervals over runs; "
+    lines += [f"Profile {found.profile.name}: {found.profile.text}. Intervals are 95 %, Student's, over runs; "
               "differences of the two protocols are of the same splits.", ""]  # fmt: skip
     lines += ["| " + " | ".join(heads) + " |", "|" + " --- |" * len(heads)]
     lines += ["| " + " | ".join(cell.translate(escape) for cell in row) + " |" for row in rows]

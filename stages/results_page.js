@@ -44,7 +44,7 @@ function dress(table) {
     head.replaceChildren(button);
     if (["data", "row", "method", "mechanism", "epsilon", "their protocol", "paper"].includes(name) || name === "verdict") {
       const values = [...new Set([...table.tBodies[0].rows].map(row => texts(row)[place]))].filter(Boolean);
-      if (values.length > 1 && values.length <= 24) {
+      if (values.length > 1 && values.length <= (name === "their protocol" ? 4 : 24)) {
         const select = make("select", {"aria-label": name}, make("option", {value: ""}, name + ": all"),
           ...values.map(value => make("option", {value}, value)));
         select.addEventListener("change", () => { chosen.set(place, select.value); filter(); });
@@ -78,14 +78,15 @@ function curve(box) {
     const levels = column.value === "ours" && known.length ? [known[0].floor, known[0].ceiling].filter(Boolean) : [];
     const ends = [...known.flatMap(one => scores(one)), ...levels.flat()].filter(Number.isFinite);
     if (!ends.length) { place.replaceChildren("nothing to draw"); return; }
-    const low = Math.min(...ends) - 1, high = Math.max(...ends) + 1, svg = drawn("svg", {viewBox: "0 0 640 340", role: "group",
+    const right = box.clientWidth < 500 ? 360 : 620, low = Math.min(...ends) - 1, high = Math.max(...ends) + 1, svg = drawn("svg", {viewBox: "0 0 " + (right + 20) + " 340", role: "group",
       "aria-label": "curves; every point can be focused"});
-    const x = at => 60 + (xs.length < 2 ? 250 : 540 * xs.indexOf(at) / (xs.length - 1)), y = value => 300 - 280 * (value - low) / (high - low);
+    const x = at => 60 + (xs.length < 2 ? (right - 80) / 2 : (right - 80) * xs.indexOf(at) / (xs.length - 1)), y = value => 300 - 280 * (value - low) / (high - low);
     for (let tick = 0; tick <= 4; tick++) { const value = low + (high - low) * tick / 4;
-      svg.append(drawn("line", {x1: 50, x2: 620, y1: y(value), y2: y(value), class: "axis"}), drawn("text", {x: 4, y: y(value) + 4}, value.toFixed(1))); }
+      svg.append(drawn("line", {x1: 50, x2: right, y1: y(value), y2: y(value), class: "axis"}), drawn("text", {x: 4, y: y(value) + 4}, value.toFixed(1))); }
     xs.forEach(at => svg.append(drawn("text", {x: x(at), y: 325, "text-anchor": "middle"}, at)));
-    levels.forEach((level, index) => { svg.append(drawn("line", {x1: 50, x2: 620, y1: y(level[0]), y2: y(level[0]), class: "level", "stroke-dasharray": index ? "7 4" : ""}));
-      svg.append(drawn("text", {x: 540, y: y(level[0]) - 4}, index ? "ceiling " + level[0] : "floor " + level[0])); });
+    levels.forEach((level, index) => { if (level[1] !== null) svg.append(drawn("rect", {x: 50, width: right - 50, y: y(level[2]), height: Math.max(1, y(level[1]) - y(level[2])), class: "band"}));
+      svg.append(drawn("line", {x1: 50, x2: right, y1: y(level[0]), y2: y(level[0]), class: "level", "stroke-dasharray": index ? "7 4" : ""}));
+      svg.append(drawn("text", {x: right - 80, y: y(level[0]) - 4}, index ? "ceiling " + level[0] : "floor " + level[0])); });
     names.forEach((name, index) => { const own = known.filter(one => one.row === name); if (!own.length) return;
       svg.append(drawn("polyline", {points: own.map(one => x(one.x) + "," + y(scores(one)[0])).join(" "), class: "line c" + index % 7, style: "fill:none"}));
       own.forEach(one => { const [mean, from, to] = scores(one), text = name + ", " + one.x + ": " + mean.toFixed(1) + (from === null ? "" : " [" + from.toFixed(1) + ", " + to.toFixed(1) + "]");

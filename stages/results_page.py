@@ -1,4 +1,4 @@
-"""results/index.html: one entry to all results. It opens from disk, needs no network, and without scripts it is all there.
+"""results/index.html: one entry to all results. It opens from disk, without network, and all is there without scripts.
 
 Nothing is computed here: what it shows are the CSV files of `results`, the errata, and the audit's table.
 """
@@ -22,6 +22,8 @@ from graphldp.stages.errata import ERRATA, FAULTS
 __all__ = ["Shown", "results_page", "write_page"]
 
 _HERE = Path(__file__).parent
+_PROTOCOL = "Their protocol: "
+_VERDICT = ("theirs", "theirs_why", "ours", "ours_why")
 _PROFILES = ("paper", "quick")  # the larger one first
 
 
@@ -76,7 +78,6 @@ def results_page(results: Path, docs: Path) -> str:
 
 
 def _script() -> str:
-    # The script is a template's value, not a template: its dollars were doubled for string.Template's sake nowhere.
     return (_HERE / "results_page.js").read_text(encoding="utf-8")
 
 
@@ -86,7 +87,7 @@ def _section(key: str, title: str, shown: Sequence[Shown]) -> str:
 
 
 def _details(one: Shown) -> str:
-    notes = "".join(f"<p>{_linked(note)}</p>" for note in one.notes)
+    notes = "".join(map(_note, one.notes))
     where = f'<p class="notes"><a href="{escape(one.file)}">{escape(one.file)}</a></p>' if one.file else ""
     data = json.dumps(one.points, ensure_ascii=False).replace("</", "<\\/")
     curve = f'<div class="curve"><script type="application/json">{data}</script></div>' if one.points else ""
@@ -94,9 +95,16 @@ def _details(one: Shown) -> str:
     lines = "".join("<tr>" + "".join(f"<td>{_linked(cell)}</td>" for cell in row) + "</tr>" for row in one.rows)
     return (
         f'<details id="{escape(one.anchor)}"><summary>{escape(one.title)} <small>{escape(one.about)}</small></summary>'
-        f'<div class="body">{notes}{where}{curve}<div class="scroll" role="region" tabindex="0" aria-label="{escape(one.title)}">'
+        f'<div class="body">{notes}{where}{curve}<div class="scroll" role="region" tabindex="0" '
+        f'aria-label="{escape(one.title)}">'
         f'<table class="sorted"><thead><tr>{heads}</tr></thead><tbody>{lines}</tbody></table></div></div></details>'
     )
+
+
+def _note(text: str) -> str:
+    if text.startswith(_PROTOCOL):
+        return f"<details><summary>Their protocol</summary><p>{_linked(text.removeprefix(_PROTOCOL))}</p></details>"
+    return f"<p>{_linked(text)}</p>"
 
 
 def _linked(text: str) -> str:
@@ -114,7 +122,8 @@ def _span(row: Mapping[str, str], name: str, digits: int = 1) -> str:
     if not row.get(name):
         return ""
     ends = [row.get(f"{name}_{end}", "") for end in ("low", "high")]
-    mean, *rest = (f"{float(value):.{digits}f}" for value in (row[name], *ends) if value)
+    shown = (f"{round(float(value), digits) + 0.0:.{digits}f}" for value in (row[name], *ends) if value)  # no -0.0
+    mean, *rest = shown
     return f"{mean} [{', '.join(rest)}]" if len(rest) == 2 else mean
 
 
@@ -126,8 +135,11 @@ def _reproduced(results: Path) -> list[Shown]:
             continue
         rows, made = _read(folder / profile / "table.csv"), json.loads((folder / profile / "time.json").read_bytes())
         bridge = folder.name.endswith("-bridge")
-        heads = ["data", "row", "step" if bridge else "place", "epsilon", "metric", "printed", "so far" if bridge else "their protocol",
-                 "less printed", "ours", "this step" if bridge else "theirs less ours", "floor", "ceiling", "spent", "in each reading", "remark"]  # fmt: skip
+        heads = [
+            *("data", "row", "step" if bridge else "place", "epsilon", "metric", "printed"),
+            *("so far" if bridge else "their protocol", "less printed", "ours"),
+            *("this step" if bridge else "theirs less ours", "floor", "ceiling", "spent", "in each reading", "remark"),
+        ]
         cells = [_reproduced_row(row) for row in rows]
         kept = [place for place in range(len(heads)) if any(row[place] for row in cells)]
         shares = any(row["place"] for row in rows) or len({row["epsilon"] for row in rows}) > 1
@@ -146,7 +158,7 @@ def _reproduced(results: Path) -> list[Shown]:
 
 def _protocol(made: Mapping[str, Any]) -> list[str]:
     facts = [f"`{one['place']}` {one['value']} ({one['source']})" for one in made["protocol"]]
-    return [f"Their protocol: {'; '.join(facts)}."] if facts else []
+    return [f"{_PROTOCOL}{'; '.join(facts)}."] if facts else []
 
 
 def _reproduced_row(row: Mapping[str, str]) -> list[str]:
@@ -154,8 +166,8 @@ def _reproduced_row(row: Mapping[str, str]) -> list[str]:
     printed = f"{row['printed']} ± {row['spread']}" if row["spread"] else row["printed"]
     return [
         row["dataset"], row["row"], row["place"], row["epsilon"], row["metric"], printed, _span(row, "theirs", digits),
-        _span(row, "to_printed", digits), _span(row, "ours", digits), _span(row, "apart", digits), _span(row, "floor", digits),
-        _span(row, "ceiling", digits), row["mean_epsilon"], row["readings"],
+        _span(row, "to_printed", digits), _span(row, "ours", digits), _span(row, "apart", digits),
+        _span(row, "floor", digits), _span(row, "ceiling", digits), row["mean_epsilon"], row["readings"],
         "; ".join(filter(None, [row["remark"], row["why"]])),
     ]  # fmt: skip
 
@@ -187,10 +199,7 @@ def _claims(results: Path) -> list[Shown]:
     path = results / "claims.csv"
     if not path.is_file():
         return []
-    rows = [
-        [row["number"], row["paper"], row["where"], row["claim"], row["theirs"], row["theirs_why"], row["ours"], row["ours_why"], row["beside"]]
-        for row in _read(path)
-    ]  # fmt: skip
+    rows = [[row[name] for name in ("number", "paper", "where", "claim", *_VERDICT, "beside")] for row in _read(path)]
     heads = ["#", "paper", "where", "claim", "their protocol", "reason", "verdict", "reason under ours", "beside"]
     return [Shown(anchor="all-claims", title=f"{len(rows)} claims", heads=heads, rows=rows, file="claims.csv")]
 
@@ -206,15 +215,19 @@ def _tables(results: Path) -> list[Shown]:
         digits = 3 if measure == "mae" else 1
         axes = [name for name in rows[0] if "." in name] if rows else []
         cells = [
-            [row["dataset"], row["row"], row["mechanism"], *(row[name] for name in axes), row["epsilon"], row.get("epsilon_mean", ""),
-             _span(row, measure, digits), _span(row, "gain", digits), _span(row, "gap", digits), row.get("paper", ""), row.get("remark", "")]
+            [*(row[name] for name in ("dataset", "row", "mechanism", *axes, "epsilon")), row.get("epsilon_mean", ""),
+             _span(row, measure, digits), _span(row, "gain", digits), _span(row, "gap", digits),
+             f"{row.get('paper', '')} {row.get(f'paper_{measure}', '')}".strip(), row.get("remark", "")]
             for row in rows
         ]  # fmt: skip
         heads = ["data", "row", "mechanism", *axes, "epsilon", "spent", measure, "gain", "gap", "in a paper", "remark"]
         name = "the default table" if folder == results else folder.name
         place = path.relative_to(results).as_posix()
         out.append(
-            Shown(anchor=f"table-{folder.name}", title=name, about=f"{len(rows)} rows", heads=heads, rows=cells, file=place)
+            Shown(
+                anchor=f"table-{folder.name}", title=name, about=f"{len(rows)} rows", heads=heads, rows=cells,
+                file=place,
+            )
         )  # fmt: skip
     return out
 
@@ -233,7 +246,7 @@ def _privacy(path: Path) -> list[Shown]:
                 rows.append(_cells(row))
             heads = _cells(line)
             out.append(
-                Shown(anchor=f"privacy-{len(out)}", title=f"{heads[0]}, {', '.join(heads[1:4])}", heads=heads, rows=rows,
+                Shown(anchor=f"privacy-{len(out)}", title=", ".join(heads[:4]), heads=heads, rows=rows,
                       about=f"{len(rows)} rows")
             )  # fmt: skip
     return out
@@ -249,7 +262,8 @@ def _errata() -> list[Shown]:
     return [
         Shown(anchor="errata-papers", title=f"{len(errata)} of papers", rows=errata,
               heads=["#", "where", "printed", "true", "here"]),
-        Shown(anchor="errata-code", title=f"{len(faults)} of published code", rows=faults, heads=["#", "where", "fault", "effect"]),
+        Shown(anchor="errata-code", title=f"{len(faults)} of published code", rows=faults,
+              heads=["#", "where", "fault", "effect"]),
     ]  # fmt: skip
 
 
@@ -259,7 +273,11 @@ def _cost(results: Path) -> list[Shown]:
         facts = json.loads(path.read_bytes())
         seconds = facts["seconds"] if isinstance(facts["seconds"], int | float) else sum(facts["seconds"].values())
         cells = facts["cells"] if isinstance(facts["cells"], int) else sum(facts["cells"].values())
-        rows.append([path.parent.relative_to(results).as_posix(), str(cells), f"{seconds:.0f}", str(facts.get("code", ""))[:12]])
+        rows.append(
+            [path.parent.relative_to(results).as_posix(), str(cells), f"{seconds:.0f}", str(facts.get("code", ""))[:12]]
+        )
     if not rows:
         return []
-    return [Shown(anchor="all-cost", title="Seconds of each grid", heads=["results", "cells", "seconds", "code"], rows=rows)]
+    return [
+        Shown(anchor="all-cost", title="Seconds of each grid", heads=["results", "cells", "seconds", "code"], rows=rows)
+    ]

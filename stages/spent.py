@@ -10,7 +10,6 @@ from typing import Any
 
 from graphldp.errors import ArtifactError
 from graphldp.ledger import Ledger, Spend, ledger_from_meta
-from graphldp.stages.artifacts import require
 from graphldp.stages.describe import describe
 
 __all__ = ["Account", "accounts", "relations", "together"]
@@ -46,7 +45,8 @@ def accounts(paths: Iterable[Path]) -> list[Account]:
 
 
 def _account(path: Path) -> Account:
-    require(path, "the command that writes it")
+    if not path.exists():
+        raise ArtifactError(f"{path} does not exist; name artifacts that are there")
     try:
         found = describe(path)
     except ArtifactError:

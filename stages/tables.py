@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
-from graphldp.evaluation import Bootstrap, Interval
+from graphldp.evaluation import Confidence, Interval
 from graphldp.ledger import Ledger, Spend
 from graphldp.measures import DEFAULT_TASK, Measure, TaskMeasures, measures_of
 from graphldp.stages.paper_numbers import PaperNumber
@@ -306,7 +306,8 @@ class Result:
     """Everything that an evaluation says: one section per dataset and task, notes, and how sure it is."""
 
     sections: tuple[Section, ...]
-    bootstrap: Bootstrap
+    confidence: Confidence
+    seed: int
     notes: tuple[str, ...]
     version: str
     title: str = ""
@@ -352,14 +353,14 @@ class Result:
         """One line: what the columns of a part are."""
         one, public = self.measures.headline, self.measures.public
         units = f", in {one.difference}" if one.difference else ""
-        confidence = f"{100 * self.bootstrap.confidence:g} %"
+        confidence = f"{100 * self.confidence.level:g} %"
         better = "" if one.best == "high" else "; above 0 is better, as everywhere here"
         told = any(section.told for section in self.sections)
         public = "what people tell beside their features" if told else public
         whole = "Epsilon is what one user spends on features." if told else "Epsilon is all that one user spends."
         return (
-            f"{one.heading[:1].upper()}{one.heading[1:]}, mean over runs with a {confidence} percentile bootstrap "
-            f"interval ({self.bootstrap.resamples} resamples). Gain over structure (epsilon 0: {public}, "
+            f"{one.heading[:1].upper()}{one.heading[1:]}, mean over runs with a {confidence} interval "
+            f"(Student's). Gain over structure (epsilon 0: {public}, "
             "nobody's features) and gap to nonpriv (the features as they are) are means of differences "
             f"within the same split{units}{better}. {whole}"
         )
@@ -387,6 +388,9 @@ def span(interval: Interval | None, *, sign: bool = False, digits: int = 1) -> s
     """Return '84.2 [83.9, 84.6]'; with `sign`, '+0.2 [−0.3, +0.7]'. Without an interval the mean alone."""
     if interval is None:
         return ""
+
+    near = sign and interval.known and any(end and not round(end, digits) for end in (interval.low, interval.high))
+    digits += near  # "[0.0, +0.7]" would not say on which side of 0 it ends
 
     def show(value: float) -> str:
         return signed(value, digits) if sign else f"{value:.{digits}f}"

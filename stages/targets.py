@@ -1,4 +1,4 @@
-"""What `ldp reproduce` can make again: the tables and figures of the papers, as rows to run and numbers to stand beside.
+"""What `ldp reproduce` can make again: the tables and figures of the papers, rows to run and numbers beside them.
 
 A paper's YAML lists them under `reproduce`. A target has one column under the paper's own protocol and one under ours:
 the same rows, which differ in nothing but what the protocol sets (`graphldp.stages.protocols`).
@@ -16,8 +16,8 @@ from typing import Any
 from graphldp.errors import DataError, OptionError, unknown_name
 from graphldp.experiment.options import SearchParams
 from graphldp.stages.params import Cell, Params, RowParams
-from graphldp.stages.protocols import Protocol, protocol
-from graphldp.stages.yamls import build, read_yaml, typed
+from graphldp.stages.protocols import Protocol, protocol, read_paper
+from graphldp.stages.yamls import build, typed
 
 __all__ = ["PROFILES", "Asked", "Made", "Printed", "Profile", "Target", "belongs", "find", "protocol_of", "targets"]
 
@@ -186,7 +186,9 @@ class Target:
         search = dataclasses.replace(found.search, points=profile.points, seeds=profile.search_seeds)
         return dataclasses.replace(found, seeds=profile.seeds or 10, search=search, title=self.heading)
 
-    def columns(self, profile: Profile, given: Protocol, datasets: Sequence[str]) -> dict[str, tuple[Params, list[Made]]]:
+    def columns(
+        self, profile: Profile, given: Protocol, datasets: Sequence[str]
+    ) -> dict[str, tuple[Params, list[Made]]]:
         """Return the cells of the two columns with their parameters; references are in ours alone.
 
         A bridge has one column for each of its steps, named by its number.
@@ -226,7 +228,10 @@ class Target:
                 asked = dataclasses.replace(asked, row=row, model=str(step.get("model", asked.model)))
             params = self._under(given, base, profile, keep)
             made = self._cells(str(number), params, given, self.datasets, ({"name": name},), one=asked)
-            out[str(number)] = (dataclasses.replace(params, name=f"reproduce/{self.slug}/{profile.name}/{number}"), made)
+            out[str(number)] = (
+                dataclasses.replace(params, name=f"reproduce/{self.slug}/{profile.name}/{number}"),
+                made,
+            )
         return out
 
     def _cells(
@@ -294,7 +299,9 @@ _ROW = {"printed", "label", "csv", "model"}
 def targets(papers: Path) -> list[Target]:
     """Return every target of every paper, in the papers' order."""
     if not papers.is_dir():
-        raise OptionError(f"{papers} does not exist; tables and figures stand in the folder of papers, name it with --papers")
+        raise OptionError(
+            f"{papers} does not exist; tables and figures stand in the folder of papers, name it with --papers"
+        )
     return [one for path in sorted(papers.glob("*.yaml")) for one in _of_paper(path)]
 
 
@@ -318,7 +325,7 @@ def find(address: str, papers: Path) -> list[Target]:
 
 
 def _of_paper(path: Path) -> list[Target]:
-    raw = read_yaml(path, "")
+    raw = read_paper(path)
     tables: dict[str, list[Mapping[str, Any]]] = {}
     for table in raw.get("tables", []):
         tables.setdefault(str(table["table"]), []).append(table)
@@ -329,7 +336,9 @@ def _target(path: Path, paper: Mapping[str, Any], tables: Mapping[str, Any], raw
     where = f"{path}, reproduce {raw.get('target')}"
     unknown = set(raw) - _KEYS
     if unknown or "target" not in raw or not ({"table", "figure", "bridge"} & set(raw)):
-        raise DataError(f"{where}: has {sorted(unknown) or 'neither table, figure nor bridge'}; known are {sorted(_KEYS)}")
+        raise DataError(
+            f"{where}: has {sorted(unknown) or 'neither table, figure nor bridge'}; known are {sorted(_KEYS)}"
+        )
     bridge = raw.get("bridge", {})
     number = str(raw.get("table", bridge.get("table", "")))
     figures = [str(one["figure"]) for one in paper.get("figures", [])]
@@ -346,7 +355,7 @@ def _target(path: Path, paper: Mapping[str, Any], tables: Mapping[str, Any], raw
         ]  # fmt: skip
         if len(printed) != 1:
             raise DataError(f"{where}: bridge names {len(printed)} printed numbers, it takes one")
-        place = f"from Table {number} to ours"
+        place = "bridge"
     elif not number and not place.startswith("Table"):
         place = f"Figure {place}"
     place = place.partition(" (")[0] if place.startswith("Table") else place
@@ -361,7 +370,8 @@ def _target(path: Path, paper: Mapping[str, Any], tables: Mapping[str, Any], raw
         short=str(paper["short"]),
         name=str(raw["target"]),
         place=place,
-        title=str(raw.get("title", titles[0] if titles else "")) or _shows(path, str(paper["paper"]), str(raw["figure"])),
+        title=str(raw.get("title", titles[0] if titles else ""))
+        or _shows(path, str(paper["paper"]), str(raw["figure"])),
         note=str(raw.get("note", "")),
         asked=asked,
         readings=tuple(raw.get("readings", [])),
@@ -425,7 +435,11 @@ def _csv(path: Path) -> list[dict[str, str]]:
 
 
 def _shows(path: Path, paper: str, figure: str) -> str:
-    found = [row["what_it_shows"] for row in _csv(path.parent / "figures.csv") if (row["paper"], row["figure"]) == (paper, figure)]
+    found = [
+        row["what_it_shows"]
+        for row in _csv(path.parent / "figures.csv")
+        if (row["paper"], row["figure"]) == (paper, figure)
+    ]
     return found[0] if found else ""
 
 

@@ -150,7 +150,7 @@ def _check_seeds(source: CalibratedFile | AnswersFile, params: Params, remedy: s
     many = remedy.replace("`", options, 2).replace(options, "`", 1)  # behind the first command, `ldp perturb`
     many = remedy.replace("`", options, 2).replace(options, "`", 1)  # behind the first command, `ldp perturb`
     raise ArtifactError(
-        f"{source.path} has {len(had[0])} draws for final runs and {len(had[1])} for the search, where "
+        f"{source.path} lacks draws: it has {len(had[0])} for final runs and {len(had[1])} for the search, where "
         f"{params.seeds} and {params.search.seeds} are needed; {many}"
     )
 

@@ -81,7 +81,7 @@ def typed(cls: type[Any], raw: Any, place: str) -> dict[str, Any]:
     for key in raw:
         if key not in known:
             near = difflib.get_close_matches(str(key), known, n=1)
-            hint = f"; did you mean {near[0]!r}?" if near else ""
+            hint = f"; did you mean {near[0]!r}?" if near else "."
             raise OptionError(f"unknown key {place + str(key)!r}{hint} Valid: {', '.join(known)}")
     return {key: _value(kinds[key], value, place + key) for key, value in raw.items()}
 

@@ -39,7 +39,7 @@ def grid(
             RowParams(name="lpgnn-pm", method="lpgnn", mechanism="pm"),
             RowParams(name="lpgnn-lp", method="lpgnn", mechanism="lp"),
         ),
-        evaluate=EvaluateParams(resamples=200),
+        evaluate=EvaluateParams(confidence=0.95),
     )
 
 

@@ -126,11 +126,8 @@ def _log_law(device: Any, own: Floats) -> Floats:
         thin = np.clip(up / (up * (keep - turn) + (PEOPLE - 1) * turn), 0, 1)
     with np.errstate(divide="ignore"):
         ones = [np.log(thin) + math.log(keep if bit else turn) for bit in (0, 1)]
-    zeros = [np.log1p(-thin * (keep if bit else turn)) for bit in (0, 1)]
-    if device.name != "dprr":  # to the last bit, at budgets at which 1 - keep is nothing
-        zeros = [np.full(len(d), math.log(turn if bit else keep)) for bit in (0, 1)]
-    else:
-        zeros[1] = np.log((1 - thin) + thin * turn)
+    # 1 - thin keep, to the last bit: at budgets at which 1 - keep is nothing, turn is still something.
+    zeros = [np.log((1 - thin) + thin * (turn if bit else keep)) for bit in (0, 1)]
     bit_logs = [ones, zeros]
     out = []
     for low in _DEGREES:

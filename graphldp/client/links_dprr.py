@@ -80,6 +80,7 @@ class DegreePreserving(WithDegree):
         flip, keep = flip_chance(self.bit_epsilon), self.keeping(reports.degree)
         with np.errstate(divide="ignore"):
             one = (np.log1p(-flip) + np.log(keep), np.log(flip) + np.log(keep))
-        zero = (np.log1p(-(1 - flip) * keep), np.log1p(-flip * keep))
+        # 1 - p q without the difference of two numbers next to 1.
+        zero = (np.log((1 - keep) + keep * flip), np.log1p(-flip * keep))
         bits = log_law_of_bits(self, reports, neighbours, one, zero)
         return np.asarray(bits + log_discrete_laplace(self.degree_epsilon, reports.degree - neighbours.degrees))

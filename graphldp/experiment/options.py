@@ -230,12 +230,18 @@ class Settings:
         return report_seeds(self.seeds, self.search.seeds)
 
 
+MOST = 10_000  # runs or points: more exhaust a machine
+
+
 def check_settings(settings: Settings) -> None:
     """Check every number and word by itself."""
     search, train = settings.search, settings.train
     for name, least in (("seeds", 1), ("seed", 0)):
         if getattr(settings, name) < least:
             raise OptionError(f"{name} must be at least {least}, got {getattr(settings, name)}")
+    for name, value in (("seeds", settings.seeds), ("search.seeds", search.seeds), ("search.points", search.points)):
+        if value > MOST:
+            raise OptionError(f"{name} may be at most {MOST:,}, got {value:,}: every one is a run that is trained")
     if train.link_loss not in LINK_LOSSES:
         raise OptionError(f"train.link_loss must be one of {', '.join(LINK_LOSSES)}, got {train.link_loss!r}")
     if train.activation and train.activation not in ACTIVATIONS:

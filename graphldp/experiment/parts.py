@@ -66,6 +66,7 @@ __all__ = [
     "calibration_over",
     "channel_of",
     "check_task",
+    "few_tested",
     "final_scores",
     "fits",
     "given_away",
@@ -76,6 +77,8 @@ __all__ = [
     "target_of",
     "task_of",
 ]
+
+FEW_TESTED = 20  # below it, one node is more than five percent of the accuracy
 
 Scores = dict[str, float]
 _NUMBERS = ("regression", "multi-task")
@@ -420,7 +423,7 @@ def split_of(graph: Graph, params: Settings, seed: int) -> Split:
     if params.train.task in ("node-classification", "multi-task") and len(np.unique(graph.labels[labelled])) < 2:
         raise DataError(
             f"graph {graph.name} has one class, so there is nothing to classify; give labels of two classes or more, "
-            "or learn another task, such as --task link-prediction"
+            "or learn another task: link prediction and regression need no classes"
         )
     return random_split(
         labelled,
@@ -428,6 +431,19 @@ def split_of(graph: Graph, params: Settings, seed: int) -> Split:
         train=params.train.train_fraction,
         validation=params.train.validation,
     )
+
+
+def few_tested(graph: Graph, params: Settings) -> str:
+    """Return a warning where so few nodes are tested that runs agree or differ by chance; nothing where there are more.
+
+    Link prediction tests pairs, of which there are always more.
+    """
+    if params.train.task == "link-prediction":
+        return ""
+    tested = split_of(graph, params, 0).test.size
+    if tested >= FEW_TESTED:
+        return ""
+    return f"{tested} test node{'s' * (tested != 1)} in each run: too few to tell methods apart; label more nodes"
 
 
 def apart_of(graph: Graph, params: Settings, seed: int) -> Apart | None:

@@ -15,7 +15,7 @@ from graphldp import methods
 from graphldp.client import option_names
 from graphldp.datasets.memory import as_graph
 from graphldp.errors import OptionError, unknown_name
-from graphldp.evaluation import Bootstrap, Interval
+from graphldp.evaluation import Confidence, Interval
 from graphldp.experiment.cell import learn_cell, learn_majority
 from graphldp.experiment.options import Further, SearchParams, Settings, TrainParams, check_settings
 from graphldp.experiment.parts import given_away
@@ -257,7 +257,7 @@ def run(
         device=device,
         options=own,
         references=references,
-        bootstrap=Bootstrap(confidence=confidence, seed=seed),
+        confidence=Confidence(level=confidence),
         progress=progress,
     )
 
@@ -307,7 +307,7 @@ def run_rows(
     resources: Resources | None = None,
     options: Mapping[str, Any] | None = None,
     references: bool = True,
-    bootstrap: Bootstrap | None = None,
+    confidence: Confidence | None = None,
     progress: Progress | None = None,
 ) -> RunResult:
     """Run a recipe as it is, with settings that are whole; `options` are the mechanism's."""
@@ -344,7 +344,7 @@ def run_rows(
         part = _part(progress, count, len(cells))
         found = learn_cell(graph, plan, asked[count], device=device, resources=resources, progress=part)
         results.append((cell, plan, found))
-    rows = _rows(graph, settings, results, bootstrap or Bootstrap(seed=settings.seed))
+    rows = _rows(graph, settings, results, confidence or Confidence())
     place = next(count for count, (cell, _, _) in enumerate(results) if cell is not None and cell.recipe is recipe)
     return RunResult(row=rows[place], rows=rows, graph=graph, settings=settings, device=device)
 
@@ -353,7 +353,7 @@ def _rows(
     graph: Graph,
     settings: Settings,
     results: Sequence[tuple[Devices | None, Plan | None, CellResult]],
-    bootstrap: Bootstrap,
+    confidence: Confidence,
 ) -> tuple[RowResult, ...]:
     measures = measures_of(settings.train.task)
     scores = [_scores(result, measures.names) for *_, result in results]
@@ -373,7 +373,7 @@ def _rows(
                 m=None if result.setup is None else result.setup.m,
                 chosen=result.chosen,
                 scores=own,
-                measured=measured(own, lower, upper, measures, bootstrap, graph.name, name, epsilon),
+                measured=measured(own, lower, upper, measures, confidence),
                 search={} if plan is None else {**asdict(settings.search), **plan.facts(result.learners)},
                 spent=_spent(result, content, settings, told_of(graph, settings)).once(),
                 cell=result,
@@ -403,7 +403,7 @@ def _plan(cell: Devices, settings: Settings, asked: str) -> Plan:
     except OptionError as error:
         if cell.recipe.name == asked:
             raise
-        raise OptionError(f"{error}; or leave floor and ceiling out with --no-references") from error
+        raise OptionError(f"{error}; or leave the references, floor and ceiling, out") from error
 
 
 def _part(progress: Progress | None, count: int, parts: int) -> Progress | None:

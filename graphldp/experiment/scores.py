@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from graphldp.evaluation import Bootstrap, Interval, mean_interval, paired_difference
-from graphldp.ledger import epsilon_text
+from graphldp.evaluation import Confidence, Interval, mean_interval, paired_difference
 from graphldp.measures import TaskMeasures
 
 __all__ = ["Measured", "measured"]
@@ -32,32 +31,24 @@ def measured(
     floor: _Scores | None,
     ceiling: _Scores | None,
     measures: TaskMeasures,
-    bootstrap: Bootstrap,
-    graph: str,
-    name: str,
-    epsilon: float,
-    axes: Iterable[tuple[str, str]] = (),
+    confidence: Confidence,
 ) -> Measured:
     """Return a row's intervals from its final runs' scores: the same wherever the row is shown.
 
-    `axes` are the row's place on an experiment's axes, in words. `floor` and `ceiling` are those rows' scores on the
+    `floor` and `ceiling` are those rows' scores on the
     same splits; None for themselves, or where they were not run.
     """
-    address = (graph, name, epsilon_text(epsilon), *(f"{axis}={value}" for axis, value in axes))
     head, *others = measures.measures
 
-    def against(other: _Scores | None, what: str) -> Interval | None:
+    def against(other: _Scores | None) -> Interval | None:
         if other is None:
             return None
         pair = (scores[head.name], other[head.name])
-        return paired_difference(*pair, bootstrap, *address, what).scaled(head.sign * head.factor)
+        return paired_difference(*pair, confidence).scaled(head.sign * head.factor)
 
     return Measured(
-        score=mean_interval(scores[head.name], bootstrap, *address, head.name).scaled(head.factor),
-        others={
-            other.name: mean_interval(scores[other.name], bootstrap, *address, other.name).scaled(other.factor)
-            for other in others
-        },
-        gain=against(floor, "gain"),
-        gap=against(ceiling, "gap"),
+        score=mean_interval(scores[head.name], confidence).scaled(head.factor),
+        others={other.name: mean_interval(scores[other.name], confidence).scaled(other.factor) for other in others},
+        gain=against(floor),
+        gap=against(ceiling),
     )

@@ -7,6 +7,7 @@ method (`method.decay`), or an option of the model and the loop (`train.hidden`)
 from __future__ import annotations
 
 import dataclasses
+import difflib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from itertools import product
@@ -178,9 +179,11 @@ def check_axes(search: SearchParams, rows: Sequence[Row]) -> None:
     """Refuse an axis that none of the rows has: a name that was misspelt would else be left out everywhere."""
     for name in search.options:
         if all(name in row.axes(search)[1] for row in rows):
+            near = difflib.get_close_matches(name, AXES, n=1)
+            hint = f"; did you mean {near[0]!r}?" if near else ";"
             raise OptionError(
-                f"search.options has {name!r}, which no row of the table has; a mechanism's option stands by its name, "
-                f"a method's as {PREFIX}KEY, a model's as {TRAIN}KEY"
+                f"search.options has {name!r}, which no row of the table has{hint} a mechanism's option stands by its "
+                f"name, a method's as {PREFIX}KEY, a model's as {TRAIN}KEY"
             )
 
 

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import io
 import os
+import re
 import subprocess
 import sys
+from collections.abc import Sequence
 
 import pytest
 from rich.console import Console
+from rich.table import Table
 
 from graphldp.cli import console
 
@@ -91,3 +94,38 @@ def test_a_pipe_gets_no_colour_and_unbroken_lines() -> None:
     program = "from graphldp.cli.console import out; out.print('[red]' + 'word ' * 25 + '[/red]')"
     run = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=True)
     assert run.stdout.strip() == " ".join(["word"] * 25)
+
+
+@pytest.mark.parametrize("width", [80, 100, 120, 200])
+def test_a_bar_keeps_its_count_and_its_times_at_any_width(width: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    screen = io.StringIO()
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setattr(console, "err", Console(file=screen, width=width, force_terminal=True, color_system=None))
+    words = "search spectral, batch 1 of 2: epoch 51 of 500, 2 of 2 runs training, best validation loss 0.3"
+    with console.progress("run a-graph-with-a-long-name upgnet-nh", 3000, "epochs") as bar:
+        bar(2810, 3000, words)
+        bar._screen.refresh()  # type: ignore[attr-defined]
+    (line, *_) = [one for one in screen.getvalue().replace("\r", "\n").split("\n") if "2810/3000" in one]
+    line = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", line)
+    assert line.startswith("run a-graph-with")
+    assert "0:00:0" in line
+    assert line.count(":") >= 4  # elapsed and left
+    assert len(line) <= width
+    assert "━" in line
+    assert "search" in line or width == 80
+
+
+def test_a_table_drops_columns_in_their_order_until_it_fits(monkeypatch: pytest.MonkeyPatch) -> None:
+    def build(without: Sequence[str]) -> Table:
+        table = Table(box=None)
+        for name in ("row", "epsilon", "gain", "paper", "remark"):
+            if name not in without:
+                table.add_column(name, no_wrap=True)
+        table.add_row(*(["x" * 20] * len(table.columns)))
+        return table
+
+    for width, gone in ((120, []), (100, ["remark"]), (80, ["remark", "paper"]), (20, ["remark", "paper"])):
+        monkeypatch.setattr(console, "out", Console(file=io.StringIO(), width=width))
+        table, left_out = console.fitted(build, ["remark", "paper"])
+        assert list(left_out) == gone
+        assert [column.header for column in table.columns][:3] == ["row", "epsilon", "gain"]

@@ -19,7 +19,7 @@ rows:
   - {{name: base, method: base, mechanism: mb}}
 search: {{points: 1, seeds: 1, learning_rate: [0.05], weight_decay: [0.001], dropout: [0.25], steps: [2]}}
 train: {{hidden: 4, epochs: 8, patience: 8}}
-evaluate: {{resamples: 100}}
+evaluate: {{confidence: 0.9}}
 """
 
 

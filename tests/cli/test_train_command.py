@@ -192,7 +192,10 @@ def test_the_defaults_alone_are_enough(ldp, here: Path) -> None:
         ("train --dataset synthetic --epsilon 1 --params none.yaml", "none.yaml does not exist; leave --params out"),
         ("train --dataset synthetic --epsilon 1 --params bad.yaml", "unknown key 'sedes'; did you mean 'seed"),
         ("train --dataset synthetic --epsilon 1 --search-points 999 --seeds 3", "fewer than the budget of 999"),
-        ("train --dataset synthetic --epsilon 1 --seeds 7 --search-points 2", "perturb again with --seeds 4, then run"),
+        (
+            "train --dataset synthetic --epsilon 1 --seeds 7 --search-points 2",
+            "where 7 and 2 are needed; make them again with `ldp perturb",
+        ),
         (
             "train --dataset synthetic --epsilon 1 --calibrated data/perturbed/synthetic/mb/eps=1.parquet",
             "has kind 'reports'",

@@ -44,7 +44,7 @@ def grid() -> dict[str, Any]:
             "steps": [1, 2],
         },
         "train": {"hidden": 4, "epochs": 5, "patience": 5, "train_fraction": 0.4, "validation_fraction": 0.2},
-        "evaluate": {"resamples": 100},
+        "evaluate": {"confidence": 0.9},
     }
 
 

@@ -45,7 +45,7 @@ GRID: dict[str, Any] = {
         "steps": [2],
     },
     "train": {"hidden": 4, "epochs": 4, "patience": 4, "train_fraction": 0.5, "validation_fraction": 0.25},
-    "evaluate": {"resamples": 100, "confidence": 0.95},
+    "evaluate": {"confidence": 0.95},
 }
 CELL = ("perturb@synthetic", "denoise@synthetic", "train@synthetic")
 EVERYTHING = {"code", "download@synthetic", *CELL, "evaluate"}
@@ -229,12 +229,14 @@ def test_what_changes_no_cell_makes_none(project: Project) -> None:
     """Stages look again where the file has changed, and find all that they would make."""
     before, made = project.outputs(), project.made()
     try:
-        said = project.run("dvc", "exp", "run", "--set-param", "evaluate.resamples=101", "--name", "again")
+        said = project.run("dvc", "exp", "run", "--set-param", "evaluate.confidence=0.9", "--name", "again")
         assert re.findall(r"^Running stage '(.+)':$", said, re.MULTILINE) == [*CELL, "evaluate"]
         assert project.made() == made
         assert "again" in project.run("dvc", "exp", "show", "--csv")
         difference = json.loads(project.run("dvc", "params", "diff", "--json"))
-        assert difference == {"params.yaml": {"evaluate.resamples": {"old": 100, "new": 101, "diff": 1}}}
+        assert difference == {
+            "params.yaml": {"evaluate.confidence": {"old": 0.95, "new": 0.9, "diff": pytest.approx(-0.05)}}
+        }
     finally:
         project.restore()
     assert {name: one for name, one in project.outputs().items() if name == "download@synthetic"} == {

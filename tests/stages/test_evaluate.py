@@ -9,7 +9,7 @@ import pytest
 from runs_factory import MEANS, grid, write_grid, write_runs
 
 from graphldp.errors import ArtifactError
-from graphldp.evaluation import Bootstrap, mean_interval, paired_difference
+from graphldp.evaluation import Confidence, mean_interval, paired_difference
 from graphldp.stages.artifacts import read_table
 from graphldp.stages.evaluate import evaluate, measure
 from graphldp.stages.findings import find
@@ -50,17 +50,16 @@ def test_rows_stand_between_floor_and_ceiling_by_budget(tmp_path: Path) -> None:
     ]
 
 
-def test_numbers_are_those_of_the_paired_bootstrap(tmp_path: Path) -> None:
+def test_numbers_are_those_of_the_paired_interval(tmp_path: Path) -> None:
     write_grid(tmp_path, ONE)
     row = _row(measure(ONE, tmp_path, PAPERS), "lpgnn")
     ours = _accuracy(tmp_path, _cell(ONE, "lpgnn"))
     floor = _accuracy(tmp_path, _cell(ONE, "structure"))
     ceiling = _accuracy(tmp_path, _cell(ONE, "nonpriv"))
-    options = Bootstrap(resamples=200)
-    address = ("cora", "lpgnn", "1")
-    assert row.score == mean_interval(ours, options, *address, "accuracy").scaled(100.0)
-    assert row.gain == paired_difference(ours, floor, options, *address, "gain").scaled(100.0)
-    assert row.gap == paired_difference(ours, ceiling, options, *address, "gap").scaled(100.0)
+    options = Confidence()
+    assert row.score == mean_interval(ours, options).scaled(100.0)
+    assert row.gain == paired_difference(ours, floor, options).scaled(100.0)
+    assert row.gap == paired_difference(ours, ceiling, options).scaled(100.0)
     assert row.score.mean == pytest.approx(100 * ours.mean())
 
 
@@ -297,7 +296,7 @@ def test_finding_does_not_warn_of_a_floor_that_learned(tmp_path: Path) -> None:
 
 def test_finding_with_one_run_claims_nothing(tmp_path: Path) -> None:
     text = _finding(tmp_path, {"lpgnn": 0.95}, seeds=1)
-    assert text.startswith("On Cora there is one run per result, too few to tell any two of them apart.")
+    assert text.startswith("On Cora there are fewer than 5 runs per result, too few to tell any two of them apart.")
     assert "measurably" not in text
     assert "nan" not in text
 

@@ -42,7 +42,7 @@ GRID: dict[str, Any] = {
         "steps": [0, 2],
     },
     "train": {"hidden": 4, "epochs": 15, "patience": 8},
-    "evaluate": {"resamples": 100},
+    "evaluate": {"confidence": 0.9},
 }
 
 
@@ -130,7 +130,7 @@ def test_every_part_of_what_decides_a_number_makes_it_anew(data: Path, monkeypat
     assert todo(epsilons=[1, 3, 4]) == ["lpgnn 4", "togl 4"]
     assert todo(rows=[{**GRID["rows"][0], "options": {"m": 2}}, GRID["rows"][1]]) == ["lpgnn 1", "lpgnn 3"]
     assert todo(rows=[GRID["rows"][0], {**GRID["rows"][1], "set": {"method.rho": 0.5}}]) == ["togl 1", "togl 3"]
-    assert todo(title="Other words", evaluate={"resamples": 101}) == []
+    assert todo(title="Other words", evaluate={"confidence": 0.8}) == []
     store(data, words=5.0)
     assert todo() == everything
     store(data)

@@ -125,7 +125,7 @@ def test_an_option_of_one_data_set_leaves_the_others_alone(tmp_path: Path) -> No
         ({"mechanisms": ["mb"]}, "unknown key 'mechanisms'"),
         ({"abuot": "x"}, "unknown key 'abuot'; did you mean 'about'?"),
         ({"vary": {"epsilon": [1]}}, "vary.epsilon: budgets stand under `epsilons`"),
-        ({"vary": {"evaluate.resamples": [1]}}, "vary.evaluate.resamples is no place: train.KEY, data.KEY"),
+        ({"vary": {"evaluate.confidence": [1]}}, "vary.evaluate.confidence is no place: train.KEY, data.KEY"),
         ({"vary": {"train.fraction": [1]}}, "unknown key 'train.fraction'; did you mean 'train_fraction'?"),
         ({"vary": {"train.train_fraction": ["x"]}}, "train.train_fraction must be a number, got 'x'"),
         ({"vary": {"train.train_fraction": [0.5, 0.9]}}, "their sum is < 1; got 0.9 and 0.25"),

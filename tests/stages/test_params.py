@@ -195,7 +195,7 @@ def test_a_wrong_key_or_kind(place: str, value: Any, words: str, tmp_path: Path)
         ("train.train_fraction", "half", "train.train_fraction must be a number, got 'half'"),
         ("train.split", "inductve", "unknown train.split 'inductve'; did you mean 'inductive'?"),
         ("evaluate", {"confidence": 95}, "evaluate.confidence must be in (0, 1), got 95.0"),
-        ("evaluate", {"resamples": 99}, "evaluate.resamples must be at least 100, got 99"),
+        ("evaluate", {"resamples": 99}, "unknown key 'evaluate.resamples'"),
     ],
 )
 def test_a_number_out_of_range(place: str, value: Any, words: str, tmp_path: Path) -> None:

@@ -382,7 +382,7 @@ def test_estimates_of_other_nodes_are_refused(ready: Path) -> None:
     ],
 )
 def test_too_few_reports_say_at_once_how_many_are_needed(params: Any, need: str, option: str, ready: Path) -> None:
-    said = rf"has 3 draws for final runs and 2 for the search, where {need} are needed; make them again with `ldp "
+    said = rf"it has 3 for final runs and 2 for the search, where {need} are needed; make them again with `ldp "
     with pytest.raises(ArtifactError, match=rf"{said}perturb .* {option}`, then `ldp denoise [^`-]*(--\w+ \S+ ?)*`"):
         run(ready, params)
 

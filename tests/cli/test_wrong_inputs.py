@@ -1,0 +1,397 @@
+"""Wrong inputs, each refused in one line that says what, which value and what to do; files that are odd and all right.
+
+Nothing on disk changes, no value of a person is printed, and a remedy that names a command works when it is followed.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from graphldp.cli import app
+from graphldp.errors import DataError
+from graphldp.stages.graphs import read_graph
+from graphldp.stages.own import OwnFiles, read_own
+
+FILES = {
+    "f.csv": "node,x,y\na,0.1,0.2\nb,0.3,0.4\nc,0.5,0.6\nd,0.7,0.8\n",
+    "e.csv": "source,target\na,b\nb,c\nc,d\n",
+    "l.csv": "node,label\na,u\nb,v\nc,u\nd,v\n",
+    "words.txt": "x\ny\n",
+    "p.yaml": "a: 1\n",
+    "bad.yaml": "a: [\n",
+    "typo.yaml": "datasets: [cora]\nepsilon: [1]\nrows: []\n",
+    "people.csv": "node,x\nalice,0.73519\n",
+}
+REAL = "data/perturbed/mine/mb/eps=1.parquet"
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a graph, its reports and estimates, and files that are none of these."""
+    place = tmp_path_factory.mktemp("wrong")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(place)
+        for name, text in FILES.items():
+            (place / name).write_text(text, encoding="utf-8")
+        for line in (
+            "import mine --features f.csv --edges e.csv --labels l.csv --low 0 --high 1 -q",
+            "perturb -d mine -e 1 -q",
+            "denoise -d mine -e 1 -q",
+        ):
+            assert app.main(shlex.split(line)) == 0
+    return place
+
+
+@pytest.fixture(autouse=True)
+def quick(monkeypatch: pytest.MonkeyPatch, built: object) -> None:
+    """Build the app once."""
+    monkeypatch.setattr(app, "build", lambda: built)
+
+
+@pytest.fixture(scope="module")
+def built() -> object:
+    """The app."""
+    return app.build()
+
+
+@pytest.fixture
+def refused(folder: Path, ldp: Callable[..., object], monkeypatch: pytest.MonkeyPatch) -> Callable[[str], str]:
+    """Return a function that runs a command line which has to be refused, and gives its one line."""
+    monkeypatch.chdir(folder)
+
+    def run(line: str) -> str:
+        before = tree(folder)
+        answer = ldp(*shlex.split(line))
+        assert (answer.code, answer.out) == (2, ""), answer.err  # type: ignore[attr-defined]
+        assert tree(folder) == before
+        said: str = answer.line  # type: ignore[attr-defined]
+        assert said.startswith("error: ")
+        assert "defect" not in said
+        return said
+
+    return run
+
+
+def tree(folder: Path) -> dict[str, int]:
+    return {str(path): path.stat().st_mtime_ns for path in folder.rglob("*") if path.is_file()}
+
+
+WRONG = r"""
+perturb -d mine | --epsilon 1
+perturb -e 1 | give either --dataset NAME or --input FILE
+perturb -d mine -e 0 | epsilon must be finite and > 0, got 0.0; to send nothing about the data use mechanism 'null'
+perturb -d mine -e -1 | epsilon must be finite and > 0, got -1.0
+perturb -d mine -e nan | epsilon must be finite and > 0, got nan
+perturb -d mine -e inf | to send the data itself 'identity' (epsilon inf)
+perturb -d mine -e 1e-17 | epsilon must be at least 1e-10 for each reported value, got 1e-17
+perturb -d mine -e 1e300 | epsilon must be at most 500, got 1e+300
+perturb -d mine -e x | should be a valid number
+perturb -d mine -e 1 -m mbb | did you mean 'mb'?
+perturb -d mine -e 1 -m MB | did you mean 'mb'?
+perturb -d minee -e 1 | did you mean 'mine'?
+perturb -d Mine -e 1 | did you mean 'mine'?
+perturb -d Cora -e 1 | did you mean 'cora'?
+perturb -d mine -e 1 --m 0 | m must be a whole number from 1 to the 2 dimensions, got 0
+perturb -d mine -e 1 --m 9 | m must be a whole number from 1 to the 2 dimensions, got 9
+perturb -d mine -e 1 --m 1.5 | should be a valid integer
+perturb -d mine -e 1 --seeds 0 | greater than or equal to 1
+perturb -d mine -e 1 --seeds -2 | greater than or equal to 1
+perturb -d mine -e 1 --set m | --set takes KEY=VALUE, got 'm'
+perturb -d mine -e 1 --set foo=1 | mb has no option 'foo'
+perturb -d mine -e 1 --set m=1 --set m=1 | --set gives 'm' twice; leave one out
+perturb -d mine -e 1 --m 1 --set m=1 | m is given twice
+perturb -d mine -e 1 --set train.hidden=3 | under train, or is --hidden of `ldp train`
+perturb -d mine -e 1 --low 0 | --low goes with --input
+perturb -d mine -e 1 --missing 0 | --missing goes with --input
+perturb -d mine -e 1 --secure | --secure goes with --input: a public data set has nobody to protect
+perturb -d mine -e 1 --method nope | unknown method 'nope'
+perturb -d mine -e 1 --method majority | there is nothing to perturb
+perturb -d mine -e 1 --set method.rho=1 | method.rho changes a method: name it with --method
+perturb -d mine -e 1 --scores f.csv | missing column 'feature'
+perturb -d mine -e 1 --output x.csv | name it x.parquet
+perturb -d mine -e 1 --output data | is a directory
+perturb -d mine -e 1 --sedes 2 | Possible options: --seed, --seeds, --set
+perturb -d mine -e 1 --input f.csv | and not both
+perturb --input f.csv -e 1 | --input needs --low and --high
+perturb --input f.csv --low 1 --high 0 -e 1 | needs finite low < high
+perturb --input gone.csv --low 0 --high 1 -e 1 | gone.csv: there is no such file
+perturb --input p.yaml --low 0 --high 1 -e 1 | read from .parquet or .csv files, got '.yaml'
+perturb --input f.csv --low 0 --high 1 -e 1 --secure --seeds 3 | --seeds must be 1
+perturb --input f.csv --low 0 --high 1 -e 1 --method lpgnn | --method goes with --dataset
+perturb --input f.csv --low 0 --high 1 -e 1 --name a/b | --name needs letters, digits
+perturb --input f.csv --low 0 --high 2 -e 1 --name mine | of 2 features in 0..2, and the graph mine has 2 in 0..1
+perturb --input f.csv --low 0 --high 1 -e 1 --missing 7 | must lie in the range 0..1, got 7
+perturb --input f.csv --low 0 --high 1 -e 1 --features-file p.yaml | not in the declared vocabulary
+perturb --grid p.yaml -d mine | unknown key 'a'. Valid:
+perturb --grid typo.yaml -d mine | unknown key 'epsilon'; did you mean 'epsilons'?
+perturb --grid bad.yaml -d mine | bad.yaml is not YAML
+perturb --grid gone.yaml -d mine | gone.yaml does not exist
+perturb --grid typo.yaml -d mine -e 1 | --epsilon goes without --grid
+denoise -d mine | --epsilon 1
+denoise -d mine -e 2 | make it with `ldp perturb --dataset mine --mechanism mb --epsilon 2`
+denoise -d minee -e 1 | did you mean 'mine'?
+denoise -d mine -e 1 --reports gone.parquet | gone.parquet does not exist; name the file
+denoise -d mine -e 1 --reports f.csv | f.csv is not a readable Parquet file
+denoise -d mine -e 1 --reports . | . is a folder, not a file
+denoise -d mine -e 1 --steps -1 | greater than or equal to 0
+denoise -d mine -e 1 --steps 100000000 | at most 1,000, got 100,000,000
+denoise -d mine -e 1 --steps two | should be a valid integer
+denoise -d mine -e 1 --method lpgn | did you mean 'lpgnn'?
+denoise -d mine -e 1 --method majority | there is nothing to denoise
+denoise -d mine -e 1 --method base -m pm | `ldp perturb --dataset mine --mechanism pm --epsilon 1`
+denoise -d mine -e 1 --set m=3 | got m, which `ldp perturb` takes
+denoise -d mine -e 1 --set method.filtr=2 | has no option 'filtr'; it has: steps
+denoise -d mine -e 1 --materialize x.csv --steps 2 | name it x.parquet
+denoise -d mine -e 1 --materialize x.parquet | choose with --steps, from [0, 2, 4, 8, 16]
+denoise -d mine -e 1 --output x.csv | name it x.parquet
+denoise -d mine -e 1 --params gone.yaml | gone.yaml does not exist
+denoise -d mine -e 1 --params bad.yaml | is not YAML
+denoise -d mine -e 1 --params people.csv | must be a mapping, and it is not; name a file of parameters
+train -d mine | needs --epsilon
+train -d mine -e 2 | `ldp denoise --dataset mine --method lpgnn --mechanism mb --epsilon 2`
+train -d mine -e 1 | --seeds 10 --search-seeds 2
+train -d mine -e 1 --search learning_rates=5 | did you mean 'learning_rate'?
+train -d mine -e 1 --search foo=1,2 | search.options has 'foo', which no row of the table has
+train -d mine -e 1 --search train.hidde=5 | search.options has 'train.hidde', which no row of the table has
+train -d mine -e 1 --search gamma=7 | search.options has 'gamma', which no row of the table has
+train -d mine -e 1 --search steps= | got 'steps='
+train -d mine -e 1 --search-points 0 | greater than or equal to 1
+train -d mine -e 1 --search-points 99999999 | search.points may be at most 10,000, got 99,999,999
+train -d mine -e 1 --seeds 99999999 | seeds may be at most 10,000, got 99,999,999
+train -d mine -e 1 --task colour | unknown task 'colour'
+train -d mine -e 1 --split half | unknown train.split 'half'
+train -d mine -e 1 --device tpu | must be one of auto, cpu, cuda, mps, got 'tpu'
+train -d mine -e 1 --processes 1000 | got 1000: each holds the data
+train -d mine -e 1 --processes 0 | greater than or equal to 1
+train -d mine -e 1 --max-memory 0 | greater than or equal to 0.001
+train -d mine -e 1 --calibrated . | . is a folder, not a file
+train -d mine -e 1 --calibrated f.csv | f.csv is not a readable Parquet file; name the file
+train -d mine -e 1 --calibrated REAL | has kind 'reports' where 'calibrated' was asked for
+train -d mine -e 1 --answers f.csv | leave --answers out here
+train -d mine -e 1 --output x.json | name it x.parquet
+train -d mine -e 1 --search-strategy best | Valid: grid, halving, random
+train -d mine -e 1 --epochs 0 | greater than or equal to 1
+train -d mine -e 1 --hidden -1 | greater than or equal to 1
+train -d mine -e 1 --jobs 2 | --jobs goes with --grid
+train --grid p.yaml -d mine --seeds 3 | --seeds goes without --grid
+run -d mine -e 1 --method structure | spends nothing: say --epsilon 0
+run -d mine -e 1 --set train.hidden=32 | train.hidden stands in params.yaml
+run -d mine -e 1 --set foo=3 | mb has no option 'foo'
+run -d mine -e 1 --method majority | choose another to run
+run -d mine -e 1 --seeds 1 | greater than or equal to 2
+run -d nothere -e 1 | unknown dataset 'nothere'
+run -d mine | Missing option '--epsilon'
+run -d mine -e 1 --search-points 5000000 | search.points may be at most 10,000
+search -d mine -e 1 --search foo=1 | search.options has 'foo'
+search -d mine -e 1 --method majority | there is nothing to search
+predict nowhere --reports f.csv --output p.parquet | nowhere/model.json does not exist
+merge f.csv -d mine | f.csv is not a readable Parquet file
+merge -d mine | Missing argument 'FILE...'
+merge REAL -d mine | merge what `ldp perturb --input` writes on devices
+merge REAL -d minee | did you mean 'mine'?
+inspect gone | gone does not exist
+inspect f.csv | f.csv is not an artifact
+ledger gone.parquet | gone.parquet does not exist; name artifacts that are there
+list dataset | 'datasets', 'data', 'mechanisms'
+list | Choose from: datasets, data
+tables --results nowhere | nowhere/tables/main.csv does not exist; make it with `ldp evaluate`
+tables --check --results nowhere | nowhere/tables has no table to compare
+tables --format xls | is not one of 'rich', 'md', 'csv'
+evaluate --params p.yaml | unknown key 'a'. Valid:
+evaluate --params gone.yaml | gone.yaml does not exist
+experiment nope | no experiment 'nope'
+experiment typo.yaml | did you mean 'epsilons'?
+download nothere | unknown dataset 'nothere'
+download cora --set foo=1 | cora has no options, got foo=1
+download synthetic --set nodes=-4 | nodes must be in 1..2^31-1, got -4
+download synthetic --set nodes | --set needs KEY=VALUE, got 'nodes'
+download synthetic --name a/b | needs letters, digits
+download own | see `ldp import --help`
+audit nope -e 1 | unknown mechanism 'nope'
+audit mb -e nan | got nan
+attack -d mine -m mb -e 1,1 | names 1 twice; leave one out
+attack -d mine -m mb -e x | takes numbers such as 1,10; got 'x'
+attack -d mine -m mb | name a graph and a budget
+calibration -d mine -e 1,,2 | leave out the comma
+selection -d mine -e 1 --by fd | did you mean 'fda'?
+select --reports f.csv --output s.parquet | f.csv is not a readable Parquet file
+import z --features . --edges e.csv --low 0 --high 1 | .: is a folder
+import mine --features f.csv --edges e.csv --low 0 --high 1 | is there already; choose another name, or add --force
+import cora --features f.csv --edges e.csv --low 0 --high 1 | choose another name for this graph
+import ../x --features f.csv --edges e.csv --low 0 --high 1 | needs letters, digits
+import z --edges e.csv --low 0 --high 1 | declare which there are
+import z --edges e.csv --dimensions 0 --low 0 --high 1 | greater than or equal to 1
+import z --features f.csv --edges e.csv --features-file words.txt --dimensions 2 --low 0 --high 1 | give one of them
+import z --features f.csv --edges e.csv --low 0 | Missing option '--high'
+import z --features f.csv --edges e.csv --low nan --high 1 | needs finite low < high
+import z --features f.csv --edges e.csv --low 0 --hihg 1 | Possible options: --high
+prturb | Did you mean 'perturb'?
+--nope | No such option: --nope
+"""
+LINES = [tuple(line.split(" | ", 1)) for line in WRONG.strip().splitlines()]
+
+
+@pytest.mark.parametrize(("line", "said"), LINES, ids=[line for line, _ in LINES])
+def test_a_wrong_command_line_is_one_line_and_changes_nothing(
+    line: str, said: str, refused: Callable[[str], str]
+) -> None:
+    assert said in refused(line.replace("REAL", REAL))
+
+
+# What stands in a person's file: the error's words, which hold none of her values (0.937 in all that have numbers).
+F, E, L = "features", "edges", "labels"
+BROKEN = [
+    (F, "node,x\na,1\na,0\nb,1\n", "node 'a' stands in two rows; every node needs one row"),
+    (F, "node,x\na,0.937\nb,\nc,0\n", "row 2 (node 'b'), column 'x' is NaN or missing; fill it in or drop the row"),
+    (F, "node,x\na,hello\nb,1\n", "column 'x' is not numeric (string); turn it into numbers or leave it out"),
+    (F, "node,x\na,5.937\nb,1\n", "row 1 (node 'a'), column 'x' lies outside the declared range 0..1"),
+    (F, "id,x\na,0.937\nb,0\n", "missing column 'node' (it has 'id' and 1 more)"),
+    (F, "node;x\na;0,937\nb;0\n", "its columns are separated by ';'"),
+    (F, "node\tx\na\t1\n", "its columns are separated by tabs"),
+    (F, "", "the file is empty; it needs a header and rows"),
+    (F, "node,x\n", "no rows; every node needs one"),
+    (F, "node,x\na,1\nb,0,0.937\n", "a row has 3 fields, and the header has 2"),
+    (F, "node,x,label\na,0.937,0\nb,0,1\n", "column 'label' is called like the classes and would become a feature"),
+    (F, ",node,x\n0,a,0.937\n1,b,0\n", "column '' is called like the row numbers of a data frame"),
+    (F, "Unnamed: 0,node,x\n0,a,1\n1,b,0\n", "column 'Unnamed: 0' is called like the row numbers"),
+    (F, "node\na\nb\n", "no feature columns beside `node`"),
+    (F, "node,x,x\na,1,0\nb,0,0\n", "column 'x' stands there twice"),
+    (F, "node,x\na,1\n,0\n", "row 2 is empty; every row needs an id"),
+    (F, "alice,0.937\nbob,0.12\n", "is its first line a header?"),
+    (F, "node,feature,value\na,w,1\na,w,0.937\n", "row 2 (node 'a') has node and feature of an earlier row"),
+    (F, "node,feature,value\na,,1\n", "no triple names a feature"),
+    (F, "node,x\na,inf\nb,0\n", "lies outside the declared range"),
+    (E, "source,target\na,zed\n", "target 'zed' in row 1 is not a node of the features"),
+    (E, "src,dst\na,b\n", "missing column 'source' (it has 'src', 'dst')"),
+    (E, "source,target,weight\na,b,0.937\n", "unknown column 'weight'"),
+    (E, "source,target\n", "a graph needs at least one edge"),
+    (E, "source,target\na,a\nb,b\n", "every edge joins a node with itself"),
+    (E, "source,target\na,\n", "target: row 1 is empty"),
+    (L, "node,label\na,u\na,v\n", "node 'a' has two labels"),
+    (L, "node,label\nzed,u\n", "node 'zed' in row 1 is not a node of the features"),
+    (L, "node,label\na,0.937\nb,0.75\n", "text or whole numbers, got fractions"),
+    (L, "node,class\na,u\n", "missing column 'label' (it has 'node', 'class')"),
+    (L, "node,label\na,\nb,\n", "no rows with a label; leave the labels out if there are none"),
+    (L, "node,label,x\na,u,1\n", "unknown column 'x'; it needs node and label and nothing else"),
+]
+
+
+@pytest.mark.parametrize(("role", "text", "said"), BROKEN)
+def test_a_broken_file_is_one_line_without_anybodys_value(
+    role: str, text: str, said: str, folder: Path, refused: Callable[[str], str]
+) -> None:
+    given = {F: "f.csv", E: "e.csv", L: "l.csv", role: "broken.csv"}
+    (folder / "broken.csv").write_text(text, encoding="utf-8")
+    options = " ".join(f"--{name} {file}" for name, file in given.items() if name != L or role == L)
+    line = refused(f"import other {options} --low 0 --high 1")
+    assert "broken.csv: " in line
+    assert said in line
+    assert "937" not in line
+
+
+def test_remedies_work_when_they_are_followed(folder: Path, ldp: Callable[..., object], tmp_path: Path) -> None:
+    """What `ldp train` asks for where nothing fits, command by command, as it stands in the errors."""
+    place = tmp_path / "data"
+    start = [
+        "import",
+        "mine",
+        "--features",
+        folder / "f.csv",
+        "--edges",
+        folder / "e.csv",
+        "--labels",
+        folder / "l.csv",
+    ]
+    assert ldp(*start, "--low", 0, "--high", 1, "--data", place).code == 0  # type: ignore[attr-defined]
+    train = ["train", "-d", "mine", "-e", "1", "--epochs", "2", "--data", place, "--quiet"]
+    for _ in range(5):
+        answer = ldp(*train)
+        if answer.code == 0:  # type: ignore[attr-defined]
+            break
+        for words in re.findall("`ldp (.*?)`", answer.line):  # type: ignore[attr-defined]
+            command = [*shlex.split(words), "--data", place, "--quiet"]
+            done = ldp(*command)
+            for inner in re.findall("`ldp (.*?)`", done.err):  # type: ignore[attr-defined]
+                assert ldp(*shlex.split(inner), "--data", place, "--quiet").code == 0  # type: ignore[attr-defined]
+    else:
+        pytest.fail(answer.err)  # type: ignore[attr-defined]
+
+
+# Odd, and all right.
+PEOPLE = ["a", "b", "c", "d"]
+X = [0.0, 0.25, 0.5, 1.0]
+
+
+def wide(**columns: object) -> pa.Table:
+    return pa.table({"node": PEOPLE, "x": X, **columns})
+
+
+ODD: dict[str, object] = {
+    "bom.csv": b"\xef\xbb\xbfnode,x\na,0\nb,0.25\nc,0.5\nd,1\n",
+    "crlf.csv": b"node,x\r\na,0\r\nb,0.25\r\nc,0.5\r\nd,1\r\n",
+    "quotes.csv": b'"node","x"\n"a","0"\n"b","0.25"\n"c","0.5"\n"d","1"\n',
+    "no-newline.csv": b"node,x\na,0\nb,0.25\nc,0.5\nd,1",
+    "column-order.csv": b"x,node\n0,a\n0.25,b\n0.5,c\n1,d\n",
+    "exponent.csv": b"node,x\na,0e0\nb,2.5e-1\nc,5E-1\nd,1.0\n",
+    "plain.parquet": wide(),
+    "large-text.parquet": pa.table({"node": pa.array(PEOPLE, pa.large_string()), "x": X}),
+    "words.parquet": pa.table({"node": pa.array(PEOPLE).dictionary_encode(), "x": X}),
+    "float32.parquet": pa.table({"node": PEOPLE, "x": pa.array(X, pa.float32())}),
+    "half.parquet": pa.table({"node": PEOPLE, "x": pa.array(np.array(X, np.float16))}),
+    "decimal.parquet": pa.table({"node": PEOPLE, "x": pa.array(X).cast(pa.decimal128(5, 2))}),
+    "metadata.parquet": wide().replace_schema_metadata({"pandas": "{}"}),
+    "fixed-lists.parquet": pa.table({"node": PEOPLE, "x": pa.array([[x] for x in X], pa.list_(pa.float32(), 1))}),
+    "lists.parquet": pa.table({"node": PEOPLE, "x": [[x] for x in X]}),
+    "large-lists.parquet": pa.table({"node": PEOPLE, "x": pa.array([[x] for x in X], pa.large_list(pa.float64()))}),
+    "triples.csv": b"node,feature,value\nd,x,1\nb,x,0.25\nc,x,0.5\na,,\n",
+    "triples-zero.csv": b"node,feature,value\na,x,0\nb,x,0.25\nc,x,0.5\nd,x,1\n",
+    "triples.parquet": pa.table({"node": PEOPLE, "feature": ["x"] * 4, "value": X}),
+    "chunks.parquet": pa.concat_tables([wide().slice(0, 2), wide().slice(2)]),
+}
+
+
+@pytest.mark.parametrize("name", ODD)
+def test_an_odd_file_is_read_as_what_it_means(name: str, folder: Path, tmp_path: Path) -> None:
+    content = ODD[name]
+    if isinstance(content, bytes):
+        (tmp_path / name).write_bytes(content)
+    else:
+        pq.write_table(content, tmp_path / name)
+    graph = read_own("odd", OwnFiles(features=tmp_path / name, edges=folder / "e.csv"), low=0, high=1)
+    assert list(graph.node_ids or ()) == PEOPLE
+    assert graph.features.toarray()[:, 0].tolist() == X
+
+
+@pytest.mark.parametrize(
+    ("ids", "ends"),
+    [
+        (pa.array([7, 8, 9]), ["7", "8", "9"]),
+        (pa.array([7.0, 8.0, 9.0]), ["7", "8", "9"]),
+        (pa.array(["007", "8", "9"]), ["007", "8", "9"]),
+        (pa.array(["u 7", "ü8", "9,1"]), ["u 7", "ü8", "9,1"]),
+        (pa.array([True, False]).cast(pa.int8()), ["1", "0"]),
+    ],
+)
+def test_odd_ids_are_names(ids: pa.Array, ends: list[str], tmp_path: Path) -> None:
+    pq.write_table(pa.table({"node": ids, "x": [0.5] * len(ids)}), tmp_path / "f.parquet")
+    pq.write_table(pa.table({"source": ends[:-1], "target": ends[1:]}), tmp_path / "e.parquet")
+    files = OwnFiles(features=tmp_path / "f.parquet", edges=tmp_path / "e.parquet")
+    graph = read_own("odd", files, low=0, high=1)
+    assert graph.node_ids == tuple(ends)
+    assert graph.edges.shape[1] == len(ends) - 1
+
+
+def test_lengths_that_differ_are_no_embedding(folder: Path, tmp_path: Path) -> None:
+    pq.write_table(pa.table({"node": PEOPLE, "x": [[0.937], [0.1, 0.2], [0.3], [0.4]]}), tmp_path / "f.parquet")
+    with pytest.raises(DataError, match=r"row 2 \(node 'b'\), column 'x' has not 1 numbers") as error:
+        read_own("odd", OwnFiles(features=tmp_path / "f.parquet", edges=folder / "e.csv"), low=0, high=1)
+    assert "937" not in str(error.value)
+    assert read_graph(folder / "data" / "graphs" / "mine").nodes == 4

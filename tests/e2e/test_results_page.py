@@ -1,0 +1,120 @@
+"""The page of all results in a browser: sorting, filtering, copying, curves, a phone, light and dark, no errors."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from test_page import CHROMIUM, Browser
+
+from graphldp.stages.results_page import results_page, write_page
+
+ROOT = Path(__file__).parents[2]
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(CHROMIUM is None, reason="no Chromium is installed (apt-get install chromium)"),
+]
+
+_TRY = """
+(() => {
+  const table = document.querySelector('#tables table.sorted'), body = table.tBodies[0];
+  document.querySelectorAll('details').forEach(one => { one.open = true; });
+  const heads = [...table.tHead.rows[0].cells], place = heads.findIndex(head => head.textContent === 'accuracy');
+  const all = body.rows.length, values = () => [...body.rows].map(row => parseFloat(row.cells[place].textContent));
+  heads[place].querySelector('button').click();
+  const up = values().every((value, at, them) => !at || them[at - 1] <= value);
+  heads[place].querySelector('button').click();
+  const down = values().every((value, at, them) => !at || them[at - 1] >= value);
+  const tools = table.closest('.scroll').previousElementSibling, words = tools.querySelector('input');
+  words.value = 'frontier'; words.dispatchEvent(new Event('input'));
+  const left = [...body.rows].filter(row => !row.hidden);
+  let copied = ''; document.execCommand = () => { copied = document.querySelector('textarea').value; return true; };
+  Object.defineProperty(window, 'isSecureContext', {value: false});
+  const texts = {};
+  for (const button of tools.querySelectorAll('button')) { button.click(); texts[button.textContent] = copied; }
+  const curve = document.querySelector('.curve'), dot = curve && curve.querySelector('circle');
+  if (dot) dot.dispatchEvent(new Event('focus'));
+  const line = () => curve.querySelector('polyline').getAttribute('points');
+  const before = curve ? line() : '', pick = curve && curve.querySelectorAll('select')[1];
+  if (pick) { pick.value = 'ours'; pick.dispatchEvent(new Event('change')); }
+  return JSON.stringify({up, down, all, left: left.length,
+    frontier: left.every(row => row.textContent.includes('frontier')), texts,
+    said: curve ? curve.querySelector('output').value : '', switched: curve ? line() !== before : null,
+    page: document.documentElement.scrollWidth, wide: document.documentElement.clientWidth,
+    paper: getComputedStyle(document.body).backgroundColor, errors: window.failed || []});
+})()
+"""
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
+    started = Browser(tmp_path_factory.mktemp("profile"))
+    try:
+        yield started
+    finally:
+        started.close()
+
+
+@pytest.fixture(scope="module")
+def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("page") / "index.html"
+    text = results_page(ROOT / "results", ROOT / "docs")
+    assert "http://" not in text.replace("http://www.w3.org/2000/svg", "")
+    assert "https://" not in text
+    watch = "<script>window.failed = []; onerror = text => { failed.push(String(text)); };</script></head>"
+    path.write_text(text.replace("</head>", watch, 1), encoding="utf-8")
+    return path
+
+
+def _try(browser: Browser, page: Path, width: int, scheme: str) -> dict[str, Any]:
+    browser.call("Emulation.setDeviceMetricsOverride", width=width, height=844, deviceScaleFactor=1, mobile=width < 600)
+    browser.call("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": scheme}])
+    browser.call("Page.navigate", url=page.as_uri())
+    browser._until(lambda answer: answer.get("method") == "Page.loadEventFired")
+    value = browser.call("Runtime.evaluate", expression=_TRY, returnByValue=True)
+    found: dict[str, Any] = json.loads(value["result"]["value"])
+    return found
+
+
+def test_tables_sort_filter_and_copy_and_curves_switch(browser: Browser, page: Path) -> None:
+    seen = _try(browser, page, 1200, "light")
+    assert seen["errors"] == []
+    assert seen["up"]
+    assert seen["down"]
+    assert seen["frontier"]
+    assert 0 < seen["left"] < seen["all"]
+    texts = seen["texts"]
+    assert len(texts["Copy CSV"].splitlines()) == 1 + seen["left"]
+    assert len(texts["Copy Markdown"].splitlines()) == 2 + seen["left"]
+    assert texts["Copy LaTeX"].startswith("\\begin{tabular}{")
+    assert texts["Copy LaTeX"].count("\\\\\n") == 1 + seen["left"]
+    assert seen["switched"]
+    assert ": " in seen["said"]  # the exact values of the focused point
+
+
+def test_nothing_is_wider_than_a_phone_in_light_and_dark(browser: Browser, page: Path) -> None:
+    light, dark = (_try(browser, page, 390, scheme) for scheme in ("light", "dark"))
+    for seen in (light, dark):
+        assert seen["page"] <= seen["wide"]
+        assert seen["errors"] == []
+    assert light["paper"] != dark["paper"]
+
+
+def test_the_pages_tables_are_the_files(tmp_path: Path) -> None:
+    import csv
+    import re
+
+    text = results_page(ROOT / "results", ROOT / "docs")
+    files = re.findall(r'<a href="([^"]+\.csv)">', text)
+    assert len(files) > 20
+    for name in files:
+        with (ROOT / "results" / name).open(encoding="utf-8", newline="") as handle:
+            rows = list(csv.DictReader(handle))
+        own = text.partition(f'href="{name}"')[2].partition("</table>")[0]
+        assert own.count("<tr>") == 1 + len(rows), name
+    empty = tmp_path / "results"
+    empty.mkdir()
+    assert "Nothing yet." in write_page(empty, tmp_path).read_text(encoding="utf-8")

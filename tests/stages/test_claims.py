@@ -1,0 +1,137 @@
+"""Every claim has a verdict under both protocols, and a verdict follows from numbers and their uncertainty."""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+
+import pytest
+
+from graphldp.evaluation import Interval
+from graphldp.stages.claims import VERDICTS, Judged, claims_csv, claims_page, counts, judge
+from graphldp.stages.paper_pages import outdated_papers, tally
+from graphldp.stages.reproduce import COLUMNS
+from graphldp.stages.targets import find
+from graphldp.stages.yamls import read_yaml
+
+ROOT = Path(__file__).parents[2]
+PAPERS, RESULTS = ROOT / "papers", ROOT / "results"
+
+
+def _write(results: Path, target: str, *rows: dict[str, str], profile: str = "quick") -> None:
+    folder = results / "reproduce" / target.replace(":", "-") / profile
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / "table.csv").open("w", encoding="utf-8", newline="") as handle:
+        writer = csv.DictWriter(handle, COLUMNS, restval="", lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(rows)
+
+
+def _row(
+    row: str, theirs: float, ours: float, half: float = 0.5, epsilon: str = "0.01", place: str = "", data: str = "cora"
+) -> dict[str, str]:
+    out = {"dataset": data, "row": row, "epsilon": epsilon, "place": place, "metric": "accuracy"}
+    for name, mean in (("theirs", theirs), ("ours", ours)):
+        out |= {name: str(mean), f"{name}_low": str(mean - half), f"{name}_high": str(mean + half)}
+    return out
+
+
+def _of(results: Path, number: int) -> Judged:
+    return judge(PAPERS, results)[number - 1]
+
+
+def test_without_any_results_every_claim_has_a_reason(tmp_path: Path) -> None:
+    judged = judge(PAPERS, tmp_path)
+    assert [one.claim.number for one in judged] == list(range(1, 64))
+    for one in judged:
+        assert {one.theirs, one.ours} <= set(VERDICTS)
+        assert one.theirs_why.strip()
+        assert one.ours_why.strip()
+    assert sum(counts(judged)["theirs"].values()) == 63
+    assert "`ldp reproduce ppgnn:figure3 --datasets cora`" in judged[0].theirs_why
+    assert "lastfm was not at hand" in judged[39].ours_why
+
+
+def test_rules_name_targets_rows_and_axes_that_there_are() -> None:
+    for rule in read_yaml(PAPERS / "claims" / "rules.yaml", ""):
+        if "target" not in rule:
+            continue
+        (target,) = find(rule["target"], PAPERS)
+        labels = {one.label for one in target.asked}
+        others = rule.get("less", rule.get("others", []))
+        named = {rule["row"], *(others if isinstance(others, list) else [others])}
+        assert named <= labels, (rule["claim"], named - labels)
+        assert rule["dataset"] in target.graphs(), rule["claim"]
+        if "axis" in rule:
+            assert rule["axis"] in {name.rpartition(".")[2] for name in target.vary}, rule["claim"]
+
+
+def test_a_verdict_depends_on_the_protocol(tmp_path: Path) -> None:
+    _write(tmp_path, "ppgnn:table3", _row("PPM", 60.5, 85.3), _row("MB", 54.0, 85.4))
+    one = _of(tmp_path, 3)  # about 7 points
+    assert (one.theirs, one.ours, one.profile) == ("holds", "does not hold", "quick")
+    assert one.theirs_why.startswith("PPM less MB: +6.5 [+5.8, +7.2]")
+
+
+def test_an_interval_that_is_too_wide_tells_nothing(tmp_path: Path) -> None:
+    _write(tmp_path, "ppgnn:table3", _row("PPM", 60.5, 85.3, half=4), _row("MB", 54.0, 85.4, half=4))
+    assert _of(tmp_path, 3).theirs == "cannot be told here"
+
+
+def test_a_bound_holds_where_the_whole_interval_is_on_its_side(tmp_path: Path) -> None:
+    for accuracy, verdict in ((60.0, "holds"), (65.9, "cannot be told here"), (80.0, "does not hold")):
+        _write(
+            tmp_path, "ldpge:figure2", _row("HDS", 60.0, 60.0, data="citeseer"),
+            _row("without privacy", accuracy + 1.0, accuracy, epsilon="inf", data="citeseer"),
+        )  # fmt: skip
+        assert _of(tmp_path, 44).theirs == verdict, accuracy  # a loss below 7 points
+
+
+def test_the_larger_profile_is_looked_at_first(tmp_path: Path) -> None:
+    _write(tmp_path, "ppgnn:table3", _row("PPM", 60.5, 85.3), _row("MB", 54.0, 85.4))
+    _write(tmp_path, "ppgnn:table3", _row("PPM", 60.5, 85.3), _row("MB", 60.0, 85.4), profile="paper")
+    assert (_of(tmp_path, 3).theirs, _of(tmp_path, 3).profile) == ("does not hold", "paper")
+
+
+@pytest.mark.parametrize(("peak", "half", "verdict"), [(0.5, 0.5, "holds"), (0.1, 0.5, "does not hold"),
+                                                      (0.1, 9.0, "cannot be told here")])  # fmt: skip
+def test_a_best_place_is_one_that_can_be_told_from_the_others(
+    tmp_path: Path, peak: float, half: float, verdict: str
+) -> None:
+    rows = [
+        _row("PPGNN", 80 if gamma == peak else 70, 70, half, epsilon, f"gamma {gamma:g}")
+        for epsilon in ("0.01", "1") for gamma in (0.1, 0.5, 0.9)
+    ]  # fmt: skip
+    _write(tmp_path, "ppgnn:figure7b", *rows)
+    assert _of(tmp_path, 5).theirs == verdict
+    assert _of(tmp_path, 5).ours == "cannot be told here"
+
+
+def test_what_follows_from_the_laws_needs_no_run(tmp_path: Path) -> None:
+    found = {number: _of(tmp_path, number).theirs for number in (22, 23, 37, 38, 39)}
+    assert found == {22: "does not hold", 23: "does not hold", 37: "holds", 38: "holds", 39: "holds"}
+
+
+def test_the_page_and_the_file_hold_every_claim(tmp_path: Path) -> None:
+    judged = judge(PAPERS, tmp_path)
+    page = claims_page(judged)
+    assert sum(line.startswith("| ") and line[2].isdigit() for line in page.splitlines()) == 63
+    rows = list(csv.DictReader(claims_csv(judged).splitlines()))
+    assert [row["number"] for row in rows] == [str(number) for number in range(1, 64)]
+    assert Interval(mean=1, low=0, high=2).known
+
+
+def test_the_committed_pages_say_what_the_committed_numbers_say() -> None:
+    judged = judge(PAPERS, RESULTS)
+    assert (ROOT / "docs" / "claims.md").read_text(encoding="utf-8") == claims_page(judged), "run: ldp claims"
+    assert (RESULTS / "claims.csv").read_text(encoding="utf-8") == claims_csv(judged), "run: ldp claims"
+    assert outdated_papers(PAPERS, RESULTS, ROOT / "docs") == [], "run: ldp results"
+
+
+def test_readme_counts_what_came_out() -> None:
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    printed, beside, within = tally(PAPERS, RESULTS)
+    found = counts(judge(PAPERS, RESULTS))["theirs"]
+    assert f"Of {printed} printed numbers {beside} stand beside a row of `ldp reproduce`, {within} of them" in text
+    verdicts = f"{found['holds']} hold, {found['does not hold']} do not, {found['cannot be told here']} cannot be told"
+    assert f"Of 63 claims {verdicts}" in text

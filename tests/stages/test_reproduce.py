@@ -1,0 +1,217 @@
+"""A table made again: each printed number once, both columns of one split, a second run for nothing, moved cells."""
+
+from __future__ import annotations
+
+import csv
+import dataclasses
+import io
+import json
+from pathlib import Path
+
+import pytest
+from cell_factory import NAME, files, store
+
+from graphldp.errors import ArtifactError, OptionError
+from graphldp.evaluation import Interval
+from graphldp.stages import reproduce as stage
+from graphldp.stages.reproduce import Line, Order, Reproduction, compare, csv_text, latex_text, markdown_text, write
+from graphldp.stages.targets import Profile, find
+
+PAPERS = Path(__file__).parents[2] / "papers"
+HEADER = "paper,table,dataset,method,mechanism,model,task,epsilon,setting,metric,value,spread,spread_kind"
+SMALL = Profile(name="quick", seeds=3, points=2, search_seeds=1, strategy="random", largest=1e6)
+OURS = "model: gcn, task: node_classification, epsilon: 1.0"
+PAPER = f"""\
+paper: small
+short: Small
+title: A small paper
+reference: Nowhere
+protocol:
+  - {{place: train.standardize, value: false, unstated: "x"}}
+  - {{place: train.hidden, value: 6, cited: "1"}}
+  - {{place: search.strategy, value: grid, cited: "1"}}
+  - {{place: mechanism.m_rule, value: 2/5, cited: "1"}}
+tables:
+  - table: "1"
+    file: tables/t.csv
+    shows: "A table & its_rows"
+    beside: []
+    alone: [{{why: "x."}}]
+    cells:
+      - {{row: 1, printed: MB, metric: accuracy, value: "61.0", ours: {{dataset: {NAME}, {OURS}}}}}
+      - {{row: 2, printed: "MB*", metric: accuracy, value: "99.9", ours: {{dataset: {NAME}, {OURS}}}}}
+      - {{row: 3, printed: MB, metric: accuracy, value: "55.0", ours: {{dataset: nowhere, {OURS}}}}}
+figures:
+  - {{figure: "2", datasets: [], epsilons: null, printed: []}}
+reproduce:
+  - target: table1
+    table: "1"
+    gains: {{"MB*": MB}}
+    settings: &small
+      train: {{epochs: 8, patience: 8, hidden: 4}}
+      search: {{learning_rate: [0.05], weight_decay: [0.001], dropout: [0.25, 0.5], steps: [1]}}
+    rows:
+      - {{printed: MB, method: base, mechanism: mb}}
+      - {{printed: "MB*", method: base, mechanism: mb, set: {{method.before: 0.5}}}}
+    readings:
+      - {{name: plain, method: base}}
+      - {{name: filtered, method: lpgnn}}
+  - target: figure2
+    figure: "2"
+    datasets: [{NAME}]
+    epsilons: [1]
+    vary: {{search.steps: [1, 2]}}
+    settings: *small
+    rows:
+      - {{printed: MB, method: lpgnn, mechanism: mb}}
+"""
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("reproduce")
+    store(folder / "data")
+    (folder / "papers" / "tables").mkdir(parents=True)
+    (folder / "papers" / "small.yaml").write_text(PAPER)
+    numbers = ((NAME, "MB", "61.0", "1.5"), (NAME, "MB*", "99.9", ""), ("nowhere", "MB", "55.0", ""))
+    rows = [
+        f"small,1,{name},{row},mb,gcn,node_classification,1.0,,accuracy,{value},{spread},"
+        for name, row, value, spread in numbers
+    ]
+    (folder / "papers" / "tables" / "t.csv").write_text("\n".join([HEADER, *rows]) + "\n")
+    (folder / "papers" / "figures.csv").write_text("paper,figure,what_it_shows\nsmall,2,Something\n")
+    return folder
+
+
+def _order(place: Path, name: str) -> Order:
+    (target,) = find(f"small:{name}", place / "papers")
+    return stage.order(target, SMALL, data=place / "data", papers=place / "papers", fetch=False)
+
+
+@pytest.fixture(scope="module")
+def found(place: Path) -> Reproduction:
+    return stage.reproduce(_order(place, "table1"), data=place / "data", results=place / "results", device="cpu")
+
+
+def test_every_printed_number_stands_once_with_ours_or_a_reason(found: Reproduction) -> None:
+    assert sorted(line.number or 0 for line in found.lines) == [0, 1, 2, 3]
+    by_number = {line.number: line for line in found.lines if line.number}
+    assert by_number[3].why == "not downloaded; `ldp download nowhere`"
+    assert by_number[3].theirs is None
+    for number in (1, 2):
+        line = by_number[number]
+        for interval in (line.theirs, line.ours, line.floor, line.ceiling, line.to_printed, line.apart):
+            assert interval is not None
+            assert interval.low <= interval.mean <= interval.high
+        assert line.to_printed is not None
+        assert line.to_printed.mean == pytest.approx(line.theirs.mean - float(line.printed))
+        assert line.apart.mean == pytest.approx(line.theirs.mean - line.ours.mean)
+        assert [name for name, _ in line.readings] == ["plain", "filtered"]
+        assert line.mean_epsilon == 1.0
+    assert by_number[1].spread == "1.5"
+    (gain,) = [line for line in found.lines if line.number is None]
+    assert gain.metric == "accuracy gain"
+    assert gain.theirs.mean == pytest.approx(by_number[2].theirs.mean - by_number[1].theirs.mean)
+
+
+def test_the_reading_that_is_nearest_over_all_numbers_is_shown(found: Reproduction) -> None:
+    lines = [line for line in found.lines if line.readings]
+    distance = {
+        name: sum(abs(dict(line.readings)[name].mean - float(line.printed)) for line in lines)
+        for name in ("plain", "filtered")
+    }
+    assert {line.reading for line in lines} == {min(distance, key=lambda name: distance[name])}
+    assert all(line.theirs == dict(line.readings)[line.reading] for line in lines)
+
+
+def test_a_second_run_computes_nothing_and_says_the_same(place: Path, found: Reproduction) -> None:
+    again = _order(place, "table1")
+    assert (again.todo, again.cells) == (0, 4 + 2 + 3)
+    before = files(place / "data")
+    assert csv_text(stage.reproduce(again, data=place / "data", results=place / "results")) == csv_text(found)
+    assert files(place / "data") == before
+
+
+def test_texts_hold_the_same_rows(place: Path, found: Reproduction) -> None:
+    paths = write(found, place / "results")
+    assert [path.name for path in paths] == ["table.csv", "table.md", "table.tex", "time.json"]
+    assert {path.parent for path in paths} == {place / "results" / "reproduce" / "small-table1" / "quick"}
+    rows = list(csv.DictReader(io.StringIO(csv_text(found))))
+    assert [row["number"] for row in rows] == [str(line.number or "") for line in found.lines]
+    table = [line for line in markdown_text(found).splitlines() if line.startswith("| ")]
+    assert len(table) == 2 + len(found.lines)
+    assert "train.hidden` 6 (1)" in markdown_text(found)
+    assert latex_text(found).count(r"\\") == 1 + len(found.lines)
+    made = json.loads(paths[-1].read_text(encoding="utf-8"))
+    assert made["cells"] == {"theirs": 4, "ours": 5}
+    assert made["missing"] == {"nowhere": "not downloaded; `ldp download nowhere`"}
+
+
+def test_a_moved_cell_is_caught(place: Path, found: Reproduction) -> None:
+    write(found, place / "results")
+    assert compare(found, place / "results") == []
+    path = place / "results" / "reproduce" / "small-table1" / "quick" / "table.csv"
+    rows = list(csv.DictReader(io.StringIO(path.read_text(encoding="utf-8"))))
+    planted = next(row for row in rows if row["number"] == "1")
+    for column in ("theirs", "theirs_low", "theirs_high"):
+        planted[column] = f"{float(planted[column]) + 40:.3f}"
+    rows = [row for row in rows if row["number"] != "2"]
+    with path.open("w", encoding="utf-8", newline="") as handle:
+        writer = csv.DictWriter(handle, list(rows[0]), lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(rows)
+    moved = compare(found, place / "results")
+    assert len(moved) == 2
+    assert "MB 1: theirs was" in moved[0]
+    assert moved[1].endswith("MB* 1: is new")
+    write(found, place / "results")
+    with pytest.raises(ArtifactError, match="nothing to compare with"):
+        compare(found, place / "elsewhere")
+
+
+def test_a_figure_is_a_row_at_each_place(place: Path) -> None:
+    order = _order(place, "figure2")
+    found = stage.reproduce(order, data=place / "data", results=place / "results", device="cpu")
+    assert [line.place for line in found.lines] == ["steps 1", "steps 2"]
+    assert all(line.printed == "" and line.to_printed is None and line.ours is not None for line in found.lines)
+
+
+def test_a_data_set_that_is_not_the_tables_is_refused(place: Path) -> None:
+    (target,) = find("small:table1", place / "papers")
+    with pytest.raises(OptionError, match="small:table1 is not about 'cora'"):
+        stage.order(target, SMALL, data=place / "data", papers=place / "papers", datasets=["cora"])
+
+
+def test_a_large_graph_is_left_to_the_larger_profile_unless_it_is_there(place: Path) -> None:
+    (target,) = find("small:figure2", place / "papers")
+    tiny = dataclasses.replace(SMALL, largest=1, seeds=2)
+    order = stage.order(target, tiny, data=place / "data", papers=place / "papers", fetch=False)
+    assert order.cells == 0
+    assert "not run: " in order.missing[NAME]
+    assert f"--datasets {NAME}" in order.missing[NAME]
+    done = dataclasses.replace(SMALL, largest=1)
+    stage.reproduce(_order(place, "figure2"), data=place / "data", results=place / "results", device="cpu")
+    again = stage.order(target, done, data=place / "data", papers=place / "papers", fetch=False)
+    assert (again.missing, again.todo) == ({}, 0)
+    assert again.cells > 0
+
+
+def test_the_estimate_grows_with_what_is_to_do(place: Path) -> None:
+    order = _order(place, "table1")
+    assert stage.estimate([], place / "data").seconds == 0
+    undone = dataclasses.replace(
+        order, plans={key: dataclasses.replace(one, done=(False,) * len(one.done)) for key, one in order.plans.items()}
+    )
+    one, two = (stage.estimate([undone] * count, place / "data") for count in (1, 2))
+    assert 0 < one.seconds < two.seconds == pytest.approx(2 * one.seconds)
+    assert "GB of memory" in one.text
+
+
+def test_a_printed_number_within_its_interval_is_said() -> None:
+    bare = {"dataset": "x", "row": "y", "place": "", "epsilon": 1.0, "metric": "accuracy", "spread": "", "ours": None,
+            "floor": None, "ceiling": None, "to_printed": None, "apart": None, "mean_epsilon": None}  # fmt: skip
+    seen = Interval(mean=80.0, low=79.0, high=81.0)
+    assert Line(printed="79.4", theirs=seen, **bare).within is True
+    assert Line(printed="75.0", theirs=seen, **bare).within is False
+    assert Line(printed="", theirs=seen, **bare).within is None
+    assert Line(printed="75.0", theirs=None, **bare).within is None
