@@ -125,6 +125,8 @@ def _best(best: Row, section: Section) -> str:
     side = gain.against(0.0)
     if side == "unknown":
         return f"{first}."
+    if best.same_as:
+        return f"{first}: its runs are those of {best.same_as}, so that it has not used people's reports."
     if side == "same":
         return f"{first}: not distinguishable from it."
     if side == "below":

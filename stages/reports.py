@@ -70,8 +70,8 @@ def _rows(estimate: Estimate) -> tuple[NDArray[np.int32] | None, NDArray[np.floa
     """Return an estimate's indices (None where every dimension is there) and values as rectangles."""
     matrix = estimate.matrix
     nodes, dimensions = matrix.shape
-    value = matrix.data.reshape(nodes, -1)
-    return (None if value.shape[1] == dimensions else matrix.indices.reshape(nodes, -1)), value
+    value = matrix.data.reshape(nodes, matrix.nnz // max(nodes, 1))
+    return (None if value.shape[1] == dimensions else matrix.indices.reshape(value.shape)), value
 
 
 def _write(
@@ -109,8 +109,10 @@ def _table(
     return pa.table(columns)
 
 
-def _lists(rows: NDArray[Any], width: int) -> pa.FixedSizeListArray:
+def _lists(rows: NDArray[Any], width: int) -> pa.Array:
     flat = pa.array(np.ascontiguousarray(rows).reshape(-1))
+    if not width:  # of features that are all 0; Parquet cannot hold lists of the fixed length 0
+        return pa.ListArray.from_arrays(pa.array(np.zeros(len(rows) + 1, dtype=np.int32)), flat)
     item = pa.field("item", flat.type, nullable=False)
     return pa.FixedSizeListArray.from_arrays(flat, type=pa.list_(item, width))
 
@@ -168,7 +170,8 @@ class SeedFile:
     def rectangle(table: pa.Table, column: str) -> NDArray[Any]:
         """Return a column of lists of one length as an array."""
         lists = table.column(column).combine_chunks()
-        return np.asarray(lists.flatten().to_numpy(zero_copy_only=False)).reshape(len(lists), -1)
+        values = np.asarray(lists.flatten().to_numpy(zero_copy_only=False))
+        return values.reshape(len(lists), len(values) // max(len(lists), 1))
 
 
 class CalibratedFile(SeedFile):
@@ -188,7 +191,8 @@ class CalibratedFile(SeedFile):
             index = self.rectangle(table, _INDEX).reshape(-1)
         else:
             index = np.tile(np.arange(width, dtype=np.int32), nodes)
-        offsets = np.arange(0, nodes * width + 1, width, dtype=np.int32 if nodes * width < 2**31 else np.int64)
+        kind = np.int32 if nodes * width < 2**31 else np.int64
+        offsets = np.arange(nodes + 1, dtype=kind) * kind(width)
         matrix = sp.csr_array((value.reshape(-1), index, offsets), shape=(nodes, dimensions))
         weights = table.column(_WEIGHT).to_numpy() if _WEIGHT in table.column_names else None
         return Estimate(matrix=matrix, fill=float(self.meta["fill"]), weights=weights)

@@ -56,7 +56,7 @@ def rectify(reports: Reports) -> Estimate:
         index = np.tile(np.arange(width, dtype=np.int32), nodes)
     else:
         index, values = _one_length(np.asarray(reports.index), values)
-    offsets = np.arange(0, nodes * width + 1, width, dtype=np.int64 if nodes * width >= 2**31 else np.int32)
+    offsets = _offsets(nodes, width)
     matrix = sp.csr_array((values.reshape(-1), index.reshape(-1), offsets), shape=(nodes, device.dimensions))
     return Estimate(matrix=matrix, fill=device.fill_value)
 
@@ -80,9 +80,15 @@ def rectangular(estimate: Estimate, width: int | None = None) -> Estimate:
     value = np.full((nodes, width), estimate.fill, dtype=np.float32)
     index[places], value[places] = matrix.indices, matrix.data
     index, value = _one_length(index, value)
-    offsets = np.arange(0, nodes * width + 1, width, dtype=np.int64 if nodes * width >= 2**31 else np.int32)
+    offsets = _offsets(nodes, width)
     full = sp.csr_array((value.reshape(-1), index.reshape(-1), offsets), shape=(nodes, dimensions))
     return replace(estimate, matrix=full)
+
+
+def _offsets(nodes: int, width: int) -> NDArray[np.int32] | NDArray[np.int64]:
+    """Return where each row of so many values starts; of features that are all 0 none is stored."""
+    kind = np.int64 if nodes * width >= 2**31 else np.int32
+    return np.arange(nodes + 1, dtype=kind) * kind(width)
 
 
 def _one_length(index: NDArray[np.int32], values: NDArray[np.float32]) -> tuple[NDArray[np.int32], NDArray[np.float32]]:

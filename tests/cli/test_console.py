@@ -107,7 +107,7 @@ def test_a_bar_keeps_its_count_and_its_times_at_any_width(width: int, monkeypatc
         bar._screen.refresh()  # type: ignore[attr-defined]
     (line, *_) = [one for one in screen.getvalue().replace("\r", "\n").split("\n") if "2810/3000" in one]
     line = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", line)
-    assert line.startswith("run a-graph-with")
+    assert line.startswith("run a-graph-w")
     assert "0:00:0" in line
     assert line.count(":") >= 4  # elapsed and left
     assert len(line) <= width

@@ -245,3 +245,20 @@ def test_values_outside_the_declared_range_stop_the_import(here: Path, run: Any)
     assert err.startswith("error: features.parquet: features: row ")
     assert err.count("\n") == 1
     assert not (here / "data").exists()
+
+
+def test_features_that_are_all_zero_train_in_memory_and_from_files(here: Path, run: Any) -> None:
+    table = tables()["features"]
+    words = [name for name in table.column_names if name != "node"]
+    zeros = pa.table({"node": table["node"], **{word: np.zeros(NODES) for word in words}})
+    pq.write_table(zeros, here / "features.parquet")
+    done(run(IMPORT.format("parquet").removeprefix("ldp ")))
+    table = done(run("run --dataset mine --epsilon 1 --seeds 2 --search-points 1 --search-seeds 1 --epochs 4 --json"))
+    assert {row["name"] for row in json.loads(table)} >= {"structure", "lpgnn", "nonpriv"}
+    for mechanism, epsilon in (("identity", "inf"), ("mb", "1")):
+        method = "nonpriv" if mechanism == "identity" else "lpgnn"
+        cell = f"--dataset mine --mechanism {mechanism} --epsilon {epsilon}"
+        done(run(f"perturb {cell} --seeds 2 --search-seeds 1 --quiet"))
+        done(run(f"denoise {cell} --method {method} --steps 2"))
+        if method == "lpgnn":
+            done(run(f"train {cell} --seeds 2 --search-points 1 --search-seeds 1 --epochs 4"))
