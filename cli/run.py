@@ -127,6 +127,8 @@ def run(
             )  # fmt: skip
         if resources.leads:
             _show(found, chosen, as_json=as_json)
+            if said:
+                console.note(told_of(graph, chosen, recipe).found())
 
 
 def fetch(dataset: str, data: Path) -> None:

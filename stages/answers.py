@@ -238,6 +238,11 @@ class AnswersFile(SeedFile):
 
     kinds = (REPORTS, ANSWERS)
 
+    @property
+    def once(self) -> bool:
+        """Whether people were asked about their features once; they may have been asked for more beside these."""
+        return self.meta["kind"] == REPORTS or "rounds" not in self.meta
+
     def questions(self, seed: int) -> tuple[Question, ...]:
         """Return what was asked about features for one seed, and what people answered."""
         if self.meta["kind"] == REPORTS:
@@ -278,7 +283,7 @@ class AnswersFile(SeedFile):
 
     def load(self, seed: int) -> Reports:
         """Return the reports of one seed, where everybody was asked once."""
-        if self.meta["kind"] != REPORTS and "method" not in self.meta:
+        if self.meta["kind"] != REPORTS and self.once:
             return self.questions(seed)[0].answers
         if self.meta["kind"] != REPORTS:
             raise ArtifactError(

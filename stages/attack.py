@@ -259,7 +259,7 @@ def attack_file(
     file = AnswersFile(path, "ldp perturb")
     graph = read_graph(graph_dir(data, str(file.meta["dataset"])))
     check_graph(path, file.meta, graph, data, "attack them beside the graph that they were made from")
-    if file.meta["kind"] != "reports":
+    if not file.once:
         raise OptionError(
             f"{path} holds answers to several questions, which may show some attributes more than others: `ldp "
             "selection` compares these"

@@ -137,7 +137,7 @@ def _check(
             "predicts for every node"
         )
     recipe = _recipe(kept)
-    if (meta["kind"] == "reports") != (recipe.asking is None):
+    if source.once != (recipe.asking is None):
         several = "several questions" if recipe.asking is None else "one question"
         raise ArtifactError(
             f"{path} holds answers to {several}, and the model was trained on another way of asking, that of method "

@@ -322,7 +322,8 @@ def _plan(
 def backbone_of(recipe: Method, train: TrainParams, options: Mapping[str, Any] | None = None) -> Backbone:
     """Return the method's backbone, or the one that the parameters or the options ask for."""
     given = dict(options or {})
-    name = recipe.model if recipe.alone else str(given.pop("model", "") or train.model or recipe.model)
+    name = str(given.pop("model", "") or train.model or recipe.model)
+    name = recipe.model if recipe.alone else name
     known = {field.name for field in fields(type(model(name)))}  # type: ignore[arg-type]
     asked = (("hidden", train.hidden), *([("activation", train.activation)] if train.activation else []))
     common = {key: value for key, value in asked if key in known}

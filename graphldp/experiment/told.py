@@ -117,6 +117,13 @@ class Told:
             f"relationship: about {device.expected_links():,.0f} false ones will be reported by {device.nodes:,} people"
         )
 
+    def found(self) -> str:
+        """Return how many links the server's graph of the first run has, in words; empty where links are public."""
+        if self.link_mechanism is None:
+            return ""
+        links = self.known(0).edges.shape[1]
+        return f"the server's graph of the first run has {f'{links:,} links' if links else 'no link at all'}"
+
     @property
     def chances(self) -> tuple[float, float] | None:
         """The probabilities that a label is sent as it is, and as a certain other one; None where labels are public."""

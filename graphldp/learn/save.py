@@ -79,11 +79,13 @@ def trained(
 ) -> TrainedModel:
     """Return run `index` of an outcome as a model of its own."""
     what = outcome.record["task"]
+    # What labels went through is how it was trained: it predicts classes, not what is sent of them.
+    options = {name: value for name, value in what["options"].items() if name != "channel"}
     filtered = problem.inputs[run.inputs].filtered
     numbers = run.targets if isinstance(run.targets, Values) else Values(np.empty(0))
     return TrainedModel(
         backbone=backbone,
-        task=task(what["name"], **what["options"]),
+        task=task(what["name"], **options),
         dimensions=problem.dimensions,
         classes=problem.classes,
         coefficients=(1.0,) if filtered else run.coefficients,

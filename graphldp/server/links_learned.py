@@ -133,8 +133,8 @@ class _Problem:
         # S_uv = (A + I)_uv / sqrt(degree_u degree_v): a degree takes -1/2 of its row's and column's share.
         flow = both * a * root[self.i] * root[self.j]
         every = np.arange(self.nodes)
-        share = np.bincount(self.i, flow, self.nodes) + np.bincount(self.j, flow, self.nodes)
-        by_degree = -0.5 * root**2 * (share + 2 * entry(every, every) * root**2)
+        shares = np.bincount(self.i, flow, self.nodes) + np.bincount(self.j, flow, self.nodes)
+        by_degree = -0.5 * root**2 * (shares + 2 * entry(every, every) * root**2)
         return np.asarray(both * root[self.i] * root[self.j] + by_degree[self.i] + by_degree[self.j])
 
 

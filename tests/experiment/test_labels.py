@@ -26,6 +26,7 @@ from graphldp.stages.artifacts import read_meta, read_table
 from graphldp.stages.denoise import denoise
 from graphldp.stages.params import Params, load
 from graphldp.stages.perturb import perturb_graph, perturb_method
+from graphldp.stages.predictions import predict_reports
 from graphldp.stages.train import train
 
 KRR = Further(labels="krr", epsilon_labels=2.0)
@@ -49,7 +50,7 @@ def test_no_true_label_moves_what_is_chosen(name: str, monkeypatch: pytest.Monke
     graph, recipe = small_graph(), method(name)
     answers = {seed: told_of(graph, params).questions(seed) for seed in params.draws}
 
-    def held(of: Graph, settings: Settings) -> Told:
+    def held(of: Graph, settings: Settings, recipe: Any = None) -> Told:
         return Told(graph=of, further=settings.further, root=settings.seed, listen=lambda seed: answers[seed])
 
     for place in (plan, rounds, survey):
@@ -137,6 +138,30 @@ def test_the_ceiling_has_true_labels(data: Path) -> None:
     clean = {row.name: row for row in run(NAME, "lpgnn", None, 3.0, data=data, params=public)}
     assert noisy["nonpriv"].accuracy.tolist() == clean["nonpriv"].accuracy.tolist()
     assert noisy["structure"].accuracy.tolist() != clean["structure"].accuracy.tolist()
+
+
+@pytest.mark.parametrize("task", ["node-classification", "multi-task"])
+def test_a_model_of_noisy_labels_is_kept_and_predicts_classes(task: str, data: Path, tmp_path: Path) -> None:
+    params = private(seeds=2, search_seeds=1, points=2)
+    params = dataclasses.replace(params, train=dataclasses.replace(params.train, task=task))
+    path = perturb_method(NAME, "lpgnn", None, 3.0, data=data, settings=params)
+    denoise(NAME, "lpgnn", None, 3.0, data=data, steps=(0, 2), further=KRR)
+    train(NAME, "lpgnn", None, 3.0, data=data, params=params, models=tmp_path / "kept")
+    out = predict_reports(tmp_path / "kept", path, data=data, output=tmp_path / "predicted.parquet")
+    assert len(read_table(out, "x")) == 90
+    found = graphldp.run(
+        small_graph(),
+        epsilon=3.0,
+        seeds=2,
+        epochs=5,
+        points=2,
+        references=False,
+        task=task,
+        labels="krr",
+        epsilon_labels=2.0,
+    )
+    assert found.predict().probabilities.shape == (90, 3)
+    assert found.model().task.name == task
 
 
 def test_what_was_told_otherwise_is_refused(data: Path) -> None:

@@ -144,10 +144,11 @@ def test_every_row_says_what_it_spends(data: Path) -> None:
 
 def test_an_empty_estimated_graph_still_trains() -> None:
     graph = dataclasses.replace(small_graph(), edges=np.empty((2, 0), np.int32))
-    params = private(Further(links="blink", epsilon_links=8.0, link_options=(("estimator", "hard"),)))
+    params = private(Further(links="rr", epsilon_links=40.0))
     recipe = method("lpgnn")
     source = Devices(graph=graph, recipe=recipe, mechanism="mb", epsilon=2.0, options={}, params=params)
     assert source.told.known(0).edges.shape[1] == 0
+    assert source.told.found() == "the server's graph of the first run has no link at all"
     rows = learn_cell(graph, plan_of(source, params), params).rows
     assert all(np.isfinite(row["validation_loss"]) for row in rows)
 

@@ -1,0 +1,72 @@
+"""`ldp reproduce`, `ldp claims`, `ldp results` and `--protocol`: what they say, and what they refuse."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PAPERS = ROOT / "papers"
+
+
+def test_what_there_is_to_make_again_is_listed(ldp) -> None:
+    answer = ldp("reproduce", "--list", "--json", "--papers", PAPERS)
+    assert answer.code == 0, answer.err
+    names = [one["target"] for one in json.loads(answer.out)]
+    assert {"ppgnn:table3", "togl:table17", "upgnet:figure6", "ldpge:bridge"} <= set(names)
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ((), "what is to be made again?"),
+        (("togl:99",), "unknown target 'togl:99'"),
+        (("nobody",), "unknown paper 'nobody'"),
+        (("togl:17", "--profile", "slow"), "--profile must be quick or paper, got 'slow'"),
+        (("togl:17", "--datasets", "crocodile"), "togl:table17 is not about 'crocodile'"),
+        (("--list", "togl"), "--list says what there is to reproduce; leave 'togl' out"),
+    ],
+)
+def test_a_slip_is_one_line(ldp, tmp_path: Path, words: tuple[str, ...], said: str) -> None:
+    answer = ldp("reproduce", *words, "--papers", PAPERS, "--data", tmp_path / "data", "--dry")
+    assert answer.code == 2
+    assert said in answer.err
+    assert len(answer.err.strip().splitlines()) == 1
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_dry_says_what_is_missing_and_computes_nothing(ldp, tmp_path: Path) -> None:
+    answer = ldp("reproduce", "togl:17", "--papers", PAPERS, "--data", tmp_path / "data", "--dry")
+    assert answer.code == 0, answer.err
+    assert "togl:table17: without lastfm: not downloaded; `ldp download lastfm`" in answer.err
+    assert "1 to make again, 0 cells, 0 of them there" in answer.err
+    assert not (tmp_path / "data").exists()
+
+
+def test_a_folder_that_is_not_there_is_one_line(ldp, tmp_path: Path) -> None:
+    for words in (("reproduce", "all"), ("claims",)):
+        answer = ldp(*words, "--papers", tmp_path / "none")
+        assert answer.code == 2
+        assert "does not exist" in answer.err
+    answer = ldp("results", "--results", tmp_path / "none", "--papers", PAPERS)
+    assert answer.code == 2
+    assert "run where results are" in answer.err
+
+
+def test_claims_of_one_paper_are_printed_and_nothing_is_written(ldp, tmp_path: Path) -> None:
+    answer = ldp("claims", "heterorr", "--papers", PAPERS, "--results", tmp_path, "--docs", tmp_path, "--json")
+    assert answer.code == 0, answer.err
+    assert [one["claim"]["number"] for one in json.loads(answer.out)] == [22, 23, 24]
+    assert list(tmp_path.iterdir()) == []
+    assert ldp("claims", "nobody", "--papers", PAPERS, "--results", tmp_path).code == 2
+    answer = ldp("claims", "--check", "--papers", PAPERS, "--results", tmp_path, "--docs", tmp_path)
+    assert answer.code == 1
+
+
+def test_a_protocol_that_is_none_is_one_line(ldp, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(ROOT)
+    answer = ldp("run", "--dataset", "cora", "--epsilon", 1, "--protocol", "nobody")
+    assert answer.code == 2
+    assert "unknown protocol 'nobody'. Valid: ldpge, ppgnn, togl, upgnet" in answer.err
