@@ -81,14 +81,14 @@ def test_quiet_is_silent(ldp) -> None:
             "denoise --dataset synthetic --epsilon 2",
             "make it with `ldp perturb --dataset synthetic --mechanism mb --eps",
         ),
-        (f"denoise --dataset synthetic --epsilon 2 --reports {REPORTS}", "has epsilon 1.0 where 2.0 was asked for"),
+        (f"denoise --dataset synthetic --epsilon 2 --reports {REPORTS}", "has epsilon 1 where 2 was asked for"),
         (
             f"denoise --dataset synthetic --epsilon 1 -m pm --reports {REPORTS}",
-            "has mechanism 'mb' where 'pm' was asked",
+            "has mechanism mb where pm was asked for; say --mechanism mb",
         ),
         (
             f"denoise --dataset cora --epsilon 1 --reports {REPORTS}",
-            "has dataset 'synthetic' where 'cora' was asked for",
+            "data/graphs/cora/graph.json does not exist",
         ),
         (
             "denoise --dataset synthetic --epsilon 1 --reports data/graphs/synthetic/edges.parquet",

@@ -102,7 +102,7 @@ def refused(tmp_path: Path) -> dict[str, Path]:
     write_json(bad_table, {"name": "toy"})
     (bad_table.parent / "edges.parquet").write_bytes(b"PAR1 and no more")
     return {
-        "no graphldp metadata": foreign,
+        "is no artifact of graphldp": foreign,
         "not a readable Parquet file": cut,
         "is not an artifact": text,
         "weights.safetensors is damaged": damaged,
