@@ -253,6 +253,8 @@ class AnswersFile(SeedFile):
 
     def told(self, seed: int) -> tuple[Question, ...]:
         """Return what was asked beside features for one seed, and what people answered."""
+        if self.meta["kind"] == REPORTS:
+            return ()
         return tuple(one for one in self._all(seed) if one.name in FURTHER)
 
     def _all(self, seed: int) -> tuple[Question, ...]:

@@ -441,7 +441,7 @@ def test_answers_that_do_not_fit_are_refused(data: Path, tmp_path: Path) -> None
     once = perturb_graph(NAME, "pm", 8.0, data=data, seeds=[0], output=tmp_path / "once.parquet")
     cases: list[tuple[dict[str, Any], str]] = [
         ({"reports": once}, "has kind 'reports' where 'answers' was asked for; .* `ldp perturb .* --method togl-fda"),
-        ({"epsilon": 4.0, "reports": answers}, "has epsilon 8.0 where 4.0 was asked for"),
+        ({"epsilon": 4.0, "reports": answers}, "has epsilon 8 where 4 was asked for; say --epsilon 8"),
         ({"method": "togl-sma", "reports": answers}, "has method 'togl-fda' where 'togl-sma'"),
         ({"method": "lpgnn", "reports": answers}, "has kind 'answers' where 'reports' was asked for"),
         ({"changes": {"rho": 0.25}}, "asked with rho 0.5, and the method means 0.25; say --set method.rho=0.5"),

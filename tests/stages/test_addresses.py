@@ -19,7 +19,7 @@ from graphldp.experiment.addresses import addressed, source_of
 from graphldp.randomness import generator
 
 NODES = 6
-MECHANISMS = [name for name in names() if name not in ("esw", "identity", "null")]
+MECHANISMS = [name for name in names() if name not in ("esw", "identity", "krr", "null")]
 OPTIONS: dict[str, list[dict[str, Any]]] = {
     "pm": [{}, {"grid": 0.25}, {"grid": 0.5}, {"m": 2}, {"m": 3}],
     "mb": [{}, {"m": 2}, {"m": 3}],

@@ -113,6 +113,7 @@ def test_the_floor_is_the_chosen_learner_and_says_so(data: Path) -> None:
         points=plan.points[place : place + 1],
         setups=plan.setups[place : place + 1],
         learners=(Learner(name="", start=0, stop=1, rungs=(Rung(points=1, epochs=40),)),),
+        told=plan.told,
     )
     final = [row["test_accuracy"] for row in rows if row["role"] == "final"]
     assert [row["test_accuracy"] for row in learn_cell(graph, alone, params).rows if row["role"] == "final"] == final

@@ -156,8 +156,8 @@ def test_a_planted_link_between_parts_is_found(
 ) -> None:
     graph, made = small_graph(), part_of
 
-    def leaking(whole: Graph, params: Params, seed: int) -> Any:
-        part = made(whole, params, seed)
+    def leaking(whole: Graph, params: Params, seed: int, told: Any) -> Any:
+        part = made(whole, params, seed, told)
         assert isinstance(part, NodePart)
         edges = np.array([[part.split.train[0]], [part.split.test[0]]], np.int32)
         both = np.unique(np.hstack([part.graph.edges, np.sort(edges, axis=0)]), axis=1)
@@ -285,8 +285,8 @@ def test_training_is_that_on_a_graph_without_the_tested(monkeypatch: pytest.Monk
     both = cell(graph, params, "features", "identity", np.inf)
     made = part_of
 
-    def alone(graph: Graph, params: Params, seed: int) -> NodePart:
-        part = made(graph, params, seed)
+    def alone(graph: Graph, params: Params, seed: int, told: Any) -> NodePart:
+        part = made(graph, params, seed, told)
         assert isinstance(part, NodePart)
         kept = np.sort(np.concatenate([part.split.train, part.split.validation]))
         train, validation = (np.searchsorted(kept, nodes) for nodes in (part.split.train, part.split.validation))

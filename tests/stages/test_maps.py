@@ -75,7 +75,7 @@ def test_a_map_has_every_row_at_its_place(found: tuple[Result, Path], shown: Map
             row = rows[name, float(epsilon), across, up]
             assert row.gain is not None
             assert text == signed(row.gain.mean)
-            assert stands_out == (row.gain.low > 0 or row.gain.high < 0)
+            assert stands_out == (row.gain.runs >= 5 and (row.gain.low > 0 or row.gain.high < 0))
             assert (shade > 0) == (row.gain.mean > 0)
         assert len(panel.cells) == 6
     floor = shown.panels[0].cells["0.2", "0.5"]
