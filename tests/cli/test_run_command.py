@@ -140,7 +140,10 @@ def test_one_run_has_no_interval(ldp, here: Path) -> None:
         ("run --dataset synthetic --epsilon 1 --mechanism pmm", "unknown mechanism 'pmm'; did you mean 'pm'?"),
         ("run --dataset synthetic --epsilon 1 --method lpgn", "unknown method 'lpgn'; did you mean 'lpgnn'?"),
         ("run --dataset synthetic --epsilon 1 --method majority", "is a row of every table by itself; choose another"),
-        ("run --dataset synthetic --epsilon 1 --method structure", "asks nobody for anything and spends nothing: say --epsilon 0"),
+        (
+            "run --dataset synthetic --epsilon 1 --method structure",
+            "asks nobody for anything and spends nothing: say --epsilon 0",
+        ),
         ("run --dataset synthetic --epsilon 1 --seeds 1", "Invalid value for '--seeds'"),
         ("run --dataset synthetic --epsilon 1 --set m", "--set takes KEY=VALUE, got 'm'"),
         ("run --dataset synthetic --epsilon 1 --set high=9", "high is no further option of mb, got 9"),

@@ -302,13 +302,16 @@ def test_surveys_that_do_not_fit_are_refused(tmp_path: Path) -> None:
     cases: list[tuple[Any, str]] = [
         (lambda: train(*cell, data=tmp_path, params=other), "train_fraction was 0.5, and is 0.1 now.*`ldp perturb` on"),
         (lambda: train(*cell, data=tmp_path, params=dataclasses.replace(params, seed=1)), "root was 0, and is 1 now"),
-        (lambda: train(*cell, data=tmp_path, params=dataclasses.replace(params, seeds=4)), "it has 3 for final runs and 2 for the search, where 4 and 2 are needed"),
+        (
+            lambda: train(*cell, data=tmp_path, params=dataclasses.replace(params, seeds=4)),
+            "it has 3 for final runs and 2 for the search, where 4 and 2 are needed",
+        ),
         (
             lambda: train(*cell, data=tmp_path, params=dataclasses.replace(params, search=searched)),
             "was made with its method.teachers",
         ),
         (lambda: train(NAME, "votes", None, 3.0, data=tmp_path, params=params), "`ldp perturb .* --method votes"),
-        (lambda: train(NAME, "votes", None, 3.0, data=tmp_path, params=params, answers=path), "has epsilon 2.0"),
+        (lambda: train(NAME, "votes", None, 3.0, data=tmp_path, params=params, answers=path), "has epsilon 2 where 3"),
         (
             lambda: train(*cell, data=tmp_path, params=params, calibrated=path),
             "give them with --answers, not --calibrated",

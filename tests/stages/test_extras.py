@@ -179,21 +179,21 @@ def test_selection_never_sees_a_label_outside_training(data: Path, tmp_path: Pat
     from graphldp.stages.graphs import read_graph
 
     first = perturb_graph("synthetic", "mb", 4.0, data=data, seeds=[0])
-    before = read_table(select(first, dataset="synthetic", data=data, params=Params(), output=tmp_path / "a.parquet"), "make").column(
-        "importance"
-    )
+    before = read_table(
+        select(first, dataset="synthetic", data=data, params=Params(), output=tmp_path / "a.parquet"), "make"
+    ).column("importance")
     folder = data / "graphs" / "synthetic"
     graph = read_graph(folder)
     split = split_of(graph, Params(), 0)
     graph.labels[np.concatenate([split.validation, split.test])] ^= 1
     write_graph(graph, folder)
-    after = read_table(select(first, dataset="synthetic", data=data, params=Params(), output=tmp_path / "b.parquet"), "make").column(
-        "importance"
-    )
+    after = read_table(
+        select(first, dataset="synthetic", data=data, params=Params(), output=tmp_path / "b.parquet"), "make"
+    ).column("importance")
     assert before.equals(after)
     graph.labels[split.train] ^= np.arange(len(split.train)) % 2
     write_graph(graph, folder)
-    changed = read_table(select(first, dataset="synthetic", data=data, params=Params(), output=tmp_path / "c.parquet"), "make").column(
-        "importance"
-    )
+    changed = read_table(
+        select(first, dataset="synthetic", data=data, params=Params(), output=tmp_path / "c.parquet"), "make"
+    ).column("importance")
     assert not before.equals(changed)

@@ -193,7 +193,10 @@ def test_reports_of_other_dimensions_are_one_line(data: Path, kept: Path) -> Non
 def test_reports_of_other_nodes_than_the_graph_are_one_line(nodes: int, data: Path, kept: Path) -> None:
     store(data, "other", nodes=nodes)
     line = refused(data, kept, ArtifactError, dataset="other")
-    assert "holds reports of other nodes than the graph other has, or in another order; name their graph with --dataset" in line
+    assert (
+        "holds reports of other nodes than the graph other has, or in another order; name their graph with --dataset"
+        in line
+    )
 
 
 def test_reports_of_another_mechanism_are_one_line(data: Path, kept: Path) -> None:

@@ -128,7 +128,10 @@ def test_a_floor_that_cannot_train_in_batches_shows_before_anything_is_trained(
     params = dataclasses.replace(PARAMS, train=dataclasses.replace(PARAMS.train, batch_size=20, model="sgc"))
     assert len(run(NAME, "lpgnn", "mb", 2.0, data=data, params=params, device="cpu", references=False)) == 1
     monkeypatch.setattr(learning, "advance", lambda *_, **__: pytest.fail("trained"))
-    with pytest.raises(OptionError, match=r"^method 'structure', learner '\w+': model 'gcn' .* leave the references, floor and ceiling, out$"):
+    with pytest.raises(
+        OptionError,
+        match=r"^method 'structure', learner '\w+': model 'gcn' .* leave the references, floor and ceiling, out$",
+    ):
         run(NAME, "lpgnn", "mb", 2.0, data=data, params=params, device="cpu")
     params = dataclasses.replace(params, train=dataclasses.replace(params.train, model="gin"))
     with pytest.raises(OptionError, match=r"^method 'lpgnn': model 'gin' .* in full batch$"):  # hers comes first
