@@ -104,7 +104,7 @@ def test_what_is_wrong_is_said_once(cell: Path) -> None:
     answer = command([*LDP, *TRAIN, "--seeds", "9", "--processes", "2"], cell)
     assert (answer.returncode, answer.stdout) == (2, "")
     assert answer.stderr.count("\n") == 1
-    assert "perturb again with --seeds 4" in answer.stderr
+    assert "--seeds 9 --search-seeds 2`, then `ldp denoise" in answer.stderr
     assert files(cell) == before
     answer = command([*LDP, *TRAIN, "--processes", "0"], cell)
     assert (answer.returncode, answer.stderr.count("\n")) == (2, 1)
@@ -149,7 +149,7 @@ def test_ctrl_c_is_resumed_by_any_number_of_processes(cell: Path, tmp_path: Path
         process.send_signal(signal.SIGINT)
         out, err = process.communicate(timeout=60)
     assert (process.returncode, out) == (130, ""), err
-    assert err == "interrupted: ldp train stopped; nothing half-written\n"
+    assert err == "interrupted: ldp train stopped; nothing half-written; the same command goes on from there\n"
     assert not target.exists()
     assert len(list((cell / "data/cells").glob("*.resume.json"))) == 1
     answer = command([*LDP, *TRAIN, "-o", str(target)], cell, OMP_NUM_THREADS="2")
