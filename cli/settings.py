@@ -13,9 +13,17 @@ from graphldp.errors import OptionError
 if TYPE_CHECKING:
     from graphldp.experiment.options import Further
 
-__all__ = ["Search", "Settings", "axes", "further_of", "mechanism_of", "parse", "parts"]
+__all__ = ["TRAIN_OPTIONS", "Search", "Settings", "axes", "further_of", "mechanism_of", "parse", "parts"]
 
-_OWN_OPTIONS = ("hidden", "patience", "epochs", "model", "task", "split", "batch_size")
+TRAIN_OPTIONS = (
+    "hidden",
+    "patience",
+    "epochs",
+    "model",
+    "task",
+    "split",
+    "batch_size",
+)  # of `train`
 
 Settings: TypeAlias = Annotated[
     list[str] | None,
@@ -111,7 +119,7 @@ def parts(settings: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
             raise OptionError(
                 f"--set takes options of the mechanism, and of the method as method.KEY; {given} stands in "
                 f"params.yaml, under {place}"
-                + ("" if own not in _OWN_OPTIONS else f", or is --{own.replace('_', '-')} of `ldp train`")
+                + ("" if own not in TRAIN_OPTIONS else f", or is --{own.replace('_', '-')} of `ldp train`")
             )
     changes = {key: value for name, value in settings.items() if (key := part_of(name)) is not None}
     return {name: value for name, value in settings.items() if part_of(name) is None}, changes

@@ -36,7 +36,7 @@ from graphldp.cli.options import (
     workers,
 )
 from graphldp.cli.processes import joined, machine
-from graphldp.cli.settings import Search, axes, further_of
+from graphldp.cli.settings import TRAIN_OPTIONS, Search, axes, further_of
 from graphldp.errors import OptionError
 
 if TYPE_CHECKING:
@@ -78,8 +78,7 @@ def choose_params(
     given: dict[str, Any] = {key: value for key, value in changes.items() if value is not None}
     searched = [key for key in given if key.startswith("search_")]
     searching: dict[str, Any] = {key.removeprefix("search_"): given.pop(key) for key in searched}
-    loop = ("model", "epochs", "hidden", "patience", "batch_size", "task", "split")
-    train: dict[str, Any] = {key: given.pop(key) for key in list(given) if key in loop}
+    train: dict[str, Any] = {key: given.pop(key) for key in list(given) if key in TRAIN_OPTIONS}
     out = dataclasses.replace(
         params,
         datasets=(dataset,),

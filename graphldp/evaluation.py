@@ -14,7 +14,8 @@ or, where two runs happen to agree, so narrow, that no verdict is taken from it.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+import sys
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
@@ -22,8 +23,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from graphldp.errors import DataError, OptionError
 
-__all__ = ["FEW", "Confidence", "Interval", "mean_interval", "mean_intervals", "paired_difference"]
+__all__ = ["FEW", "MANY", "Confidence", "Interval", "mean_interval", "mean_intervals", "paired_difference"]
 
+MANY = sys.maxsize  # runs of what was measured so often that its standard error is known
 FEW = 5  # runs from which on an interval decides whether one method is above another
 
 
@@ -45,7 +47,12 @@ class Interval:
     mean: float
     low: float
     high: float
-    runs: int = FEW
+    runs: int
+
+    @classmethod
+    def of_error(cls, mean: float, error: float) -> Interval:
+        """Return the 95 % interval of a mean over so many draws that its standard error is known; NaN where unknown."""
+        return cls(mean=mean, low=mean - 1.96 * error, high=mean + 1.96 * error, runs=MANY)
 
     @property
     def known(self) -> bool:
@@ -63,6 +70,10 @@ class Interval:
         if self.low > value:
             return "above"
         return "below" if self.high < value else "same"
+
+    def less(self, value: float) -> Interval:
+        """Return the interval of the difference to a known number."""
+        return replace(self, mean=self.mean - value, low=self.low - value, high=self.high - value)
 
     def scaled(self, factor: float) -> Interval:
         """Return the interval in another unit (100 for percent, -1 to turn a difference round)."""

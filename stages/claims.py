@@ -146,6 +146,7 @@ def _one(
         mean=float(fits[0][column]),
         low=float(fits[0][f"{column}_low"] or "nan"),
         high=float(fits[0][f"{column}_high"] or "nan"),
+        runs=int(fits[0]["runs"]),
     )
 
 
@@ -154,7 +155,7 @@ def _less(one: Interval, other: Interval) -> Interval:
     mean = one.mean - other.mean
     down = math.hypot(one.mean - one.low, other.high - other.mean)
     up = math.hypot(one.high - one.mean, other.mean - other.low)
-    return Interval(mean=mean, low=mean - down, high=mean + up)
+    return Interval(mean=mean, low=mean - down, high=mean + up, runs=min(one.runs, other.runs))
 
 
 def _verdict(found: Interval, value: float, how: str, tolerance: float = TOLERANCE) -> str:
@@ -282,8 +283,7 @@ def _file(claim: Claimed, rule: Mapping[str, Any], results: Path) -> tuple[str, 
         return UNKNOWN, f"not measured here; `{rule['command']}`"
     factor, column = float(rule.get("factor", 1)), str(rule["column"])
     mean = factor * float(rows[0][column])
-    half = 1.96 * factor * float(rows[0].get(f"{column}_error") or 0)
-    found = Interval(mean=mean, low=mean - half, high=mean + half)
+    found = Interval.of_error(mean, factor * float(rows[0].get(f"{column}_error") or 0))
     verdict = _verdict(found, claim.value, rule["how"], float(rule.get("tolerance", TOLERANCE)))
     return verdict, f"{mean:.3g}; claimed {rule['how']} {claim.value:g}"
 

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from graphldp import __version__
 from graphldp.errors import ArtifactError, DataError, GraphLDPError, OptionError
-from graphldp.evaluation import Confidence, Interval, mean_interval, paired_difference
+from graphldp.evaluation import MANY, Confidence, Interval, mean_interval, paired_difference
 from graphldp.ledger import ledger_from_meta
 from graphldp.measures import Measure, measures_of
 from graphldp.stages.artifacts import read_meta, read_table, write_json, write_text
@@ -141,6 +141,12 @@ class Line:
     why: str = ""
     number: int | None = None
     digits: int = 1
+
+    @property
+    def runs(self) -> int | None:
+        """How many runs the intervals are of; None where nothing was trained for them."""
+        made = self.theirs or self.ours
+        return None if made is None or made.runs == MANY else made.runs
 
     @property
     def within(self) -> bool | None:
@@ -366,7 +372,7 @@ def _lines(what: Order) -> list[Line]:
                     ours=_interval(mine, measure, confidence),
                     floor=_reference(references, cell.dataset, "structure", measure, confidence),
                     ceiling=_reference(references, cell.dataset, "nonpriv", measure, confidence),
-                    to_printed=None if value is None else _less(theirs, value),
+                    to_printed=None if value is None else theirs.less(value),
                     apart=paired_difference(
                         chosen.scores[measure.name], mine.scores[measure.name], confidence
                     ).scaled(measure.factor),
@@ -453,7 +459,7 @@ def _gains(
                     dataset=cell.dataset, row=f"{label} less {other}", place=_axes(cell.axes), epsilon=cell.epsilon,
                     metric=f"{measure.name} gain", printed="" if found is None else found.value, spread="",
                     theirs=theirs, ours=mine, floor=None, ceiling=None,
-                    to_printed=None if value is None else _less(theirs, value), apart=None,
+                    to_printed=None if value is None else theirs.less(value), apart=None,
                     mean_epsilon=one.mean_epsilon, number=None if found is None else found.row, digits=measure.digits,
                 )
             )  # fmt: skip
@@ -487,7 +493,7 @@ def _steps(what: Order, found: Mapping[str, Sequence[Outcome]]) -> list[Line]:
             Line(
                 dataset=cell.dataset, row=printed.label, place=one.made.reading, epsilon=cell.epsilon,
                 metric=measure.name, printed=printed.value, spread=printed.spread, theirs=score, ours=None, floor=None,
-                ceiling=None, to_printed=None if value is None else _less(score, value),
+                ceiling=None, to_printed=None if value is None else score.less(value),
                 apart=None if change is None else change.scaled(measure.factor), mean_epsilon=one.mean_epsilon,
                 remark=_under("it", one.remark).removesuffix(" under it"), number=printed.row, digits=measure.digits,
             )
@@ -513,12 +519,11 @@ def _measured(target: Target, results: Path) -> list[Line]:
             used.add((number_.file, number_.row))
             mean = float(one.get("factor", 1)) * float(fits[0][one["column"]])
             error = fits[0].get(f"{one['column']}_error")
-            half = 1.96 * float(one.get("factor", 1)) * float(error) if error else math.nan
-            ours = Interval(mean=mean, low=mean - half, high=mean + half)
+            ours = Interval.of_error(mean, float(one.get("factor", 1)) * float(error) if error else math.nan)
             lines.append(
                 dataclasses.replace(
                     _bare(number_), ours=ours, why="", digits=3 if abs(mean) < 1 else 1,
-                    to_printed=_less(ours, float(number_.value)), remark=f"column {one['column']}",
+                    to_printed=ours.less(float(number_.value)), remark=f"column {one['column']}",
                 )
             )  # fmt: skip
     command = f"`{target.measured['command']}` measures it"
@@ -592,13 +597,9 @@ def _reference(
     return None if found is None else _interval(found, measure, confidence)
 
 
-def _less(interval: Interval, value: float) -> Interval:
-    return Interval(mean=interval.mean - value, low=interval.low - value, high=interval.high - value)
-
-
 COLUMNS = (
-    "dataset", "row", "place", "epsilon", "mean_epsilon", "metric", "printed", "spread", "theirs", "theirs_low",
-    "theirs_high", "ours", "ours_low", "ours_high", "floor", "ceiling", "to_printed", "to_printed_low",
+    "dataset", "row", "place", "epsilon", "mean_epsilon", "metric", "printed", "spread", "runs", "theirs",
+    "theirs_low", "theirs_high", "ours", "ours_low", "ours_high", "floor", "ceiling", "to_printed", "to_printed_low",
     "to_printed_high", "apart", "apart_low", "apart_high", "within", "reading", "readings", "remark", "why", "number",
 )  # fmt: skip
 
@@ -621,7 +622,8 @@ def _record(line: Line) -> dict[str, str]:
         "dataset": line.dataset, "row": line.row, "place": line.place,
         "epsilon": "" if line.epsilon is None else number(line.epsilon),
         "mean_epsilon": "" if line.mean_epsilon is None else f"{line.mean_epsilon:.6g}", "metric": line.metric,
-        "printed": line.printed, "spread": line.spread, **ends("theirs", line.theirs), **ends("ours", line.ours),
+        "printed": line.printed, "spread": line.spread, "runs": "" if line.runs is None else str(line.runs),
+        **ends("theirs", line.theirs), **ends("ours", line.ours),
         **bare,
         **ends("to_printed", line.to_printed), **ends("apart", line.apart),
         "within": "" if line.within is None else value_text(line.within), "reading": line.reading,

@@ -106,7 +106,7 @@ def test_stages_know_no_command_line(name: str) -> None:
 def test_the_client_needs_numpy_and_itself(name: str) -> None:
     for imported in imports(parse(name)):
         root = imported.partition(".")[0]
-        own = within(imported, "graphldp.client", "graphldp.errors", "graphldp.randomness")
+        own = within(imported, "graphldp.client", "graphldp.errors", "graphldp.randomness", "graphldp.registry")
         assert own or root == "numpy" or root in sys.stdlib_module_names, imported
 
 

@@ -96,7 +96,7 @@ def test_one_run_has_no_interval() -> None:
 
 
 def test_sides_and_units() -> None:
-    interval = Interval(mean=0.02, low=0.01, high=0.03)
+    interval = Interval(mean=0.02, low=0.01, high=0.03, runs=5)
     assert [interval.against(value) for value in (0.0, 0.01, 0.02, 0.04)] == ["above", "same", "same", "below"]
     turned = interval.scaled(-100.0)
     assert (turned.mean, turned.low, turned.high) == (-2.0, -3.0, -1.0)

@@ -25,6 +25,7 @@ from graphldp.client.sets import SetValued
 from graphldp.client.vote import Vote
 from graphldp.errors import OptionError, unknown_name
 from graphldp.randomness import UniformSource
+from graphldp.registry import check_options
 
 __all__ = ["FEW", "LEVELS", "Piece", "Setting", "Subject", "small_directed", "subject_names", "subject_of"]
 
@@ -195,9 +196,7 @@ def _vote_subject(epsilon: float, setting: Setting) -> Subject:
     """A vote on classes, by weights with which every class is somebody's."""
     d = setting.dimensions
     weights = np.cos(np.outer(np.arange(d) + 1, 1 + 2 * np.arange(CLASSES)))
-    unknown = set(setting.options) - {"m"}
-    if unknown:
-        raise OptionError(f"vote has no option {sorted(unknown)[0]!r}; it has: m")
+    check_options("vote", setting.options, ["m"])
     middle = (setting.low + setting.high) / 2
     device = Vote.of(epsilon, weights, middle * weights.sum(axis=0), *setting.ends, **setting.options)
     return Subject(

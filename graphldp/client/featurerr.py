@@ -12,12 +12,13 @@ from numpy.typing import ArrayLike, NDArray
 
 from graphldp.client.coded import Geometric
 from graphldp.client.randomiser import LOWEST, Floats, check_number, settled
-from graphldp.client.registry import Claim, check_options, register
+from graphldp.client.registry import Claim, register
 from graphldp.client.reports import Reports
 from graphldp.client.sampling import rows
 from graphldp.client.vector import VectorMechanism
 from graphldp.errors import OptionError
 from graphldp.randomness import UniformSource
+from graphldp.registry import check_options
 
 __all__ = ["FeatureRR", "FeatureResponse", "shares"]
 

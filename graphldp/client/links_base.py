@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -13,9 +13,10 @@ from numpy.typing import ArrayLike, NDArray
 from graphldp.client.coded import check_count
 from graphldp.client.links_draws import log_discrete_laplace
 from graphldp.client.randomiser import Floats, check_budget, check_number, settled
-from graphldp.client.registry import Claim, check_options
-from graphldp.errors import DataError, OptionError, unknown_name
+from graphldp.client.registry import Claim
+from graphldp.errors import DataError, OptionError
 from graphldp.randomness import UniformSource
+from graphldp.registry import Registry, check_options
 
 __all__ = [
     "MOST_LINKS",
@@ -33,33 +34,14 @@ REPORTS = ("lower", "both")
 MOST_LINKS = 2**25  # reported links (or numbers) in one call, unless the caller says otherwise
 _MOST_NODES = 2**31 - 1
 
-_REGISTRY: dict[str, type[Any]] = {}
-R = TypeVar("R", bound=type[Any])
-
-
-def register_link(name: str) -> Callable[[R], R]:
-    """Register a mechanism for links under a literal name."""
-
-    def add(cls: R) -> R:
-        if name in _REGISTRY:
-            raise ValueError(f"links {name!r} are registered twice: {_REGISTRY[name].__name__} and {cls.__name__}")
-        cls.name = name
-        _REGISTRY[name] = cls
-        return cls
-
-    return add
+LINKS: Registry[LinkMechanism] = Registry("mechanism for links")
+register_link = LINKS.register
+lookup_link = LINKS.__getitem__
 
 
 def link_names() -> list[str]:
     """Return the names of the mechanisms for links, sorted."""
-    return sorted(_REGISTRY)
-
-
-def lookup_link(name: str) -> type[Any]:
-    """Return the class registered under a name; an unknown name is an error that lists the valid ones."""
-    if name not in _REGISTRY:
-        raise unknown_name("mechanism for links", name, _REGISTRY)
-    return _REGISTRY[name]
+    return list(LINKS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

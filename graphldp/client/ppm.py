@@ -14,12 +14,13 @@ from graphldp.client.esw import ExtendedSquareWave
 from graphldp.client.levels import Personalised, padded, probabilities, refuse_m
 from graphldp.client.m_rules import best_m
 from graphldp.client.randomiser import Floats, check_number
-from graphldp.client.registry import Claim, check_options, register
+from graphldp.client.registry import Claim, register
 from graphldp.client.reports import Reports
 from graphldp.client.sampling import choose, gather
 from graphldp.client.vector import VectorMechanism
 from graphldp.errors import OptionError
 from graphldp.randomness import UniformSource
+from graphldp.registry import check_options
 
 __all__ = ["PersonalisedPerturbation", "check_gamma", "level_randomiser"]
 

@@ -14,12 +14,13 @@ from graphldp.client.m_rules import choose_m
 from graphldp.client.mlr import scalar_base
 from graphldp.client.protocol import Sampled, sampled
 from graphldp.client.randomiser import Floats, Randomiser
-from graphldp.client.registry import Claim, check_options, lookup, register
+from graphldp.client.registry import Claim, lookup, register
 from graphldp.client.reports import Reports
 from graphldp.client.sampling import choose, gather
 from graphldp.client.vector import VectorMechanism, fill_of, log_sets
 from graphldp.errors import OptionError
 from graphldp.randomness import UniformSource
+from graphldp.registry import check_options
 
 __all__ = ["PersonalisedLDP", "PublicLevels"]
 

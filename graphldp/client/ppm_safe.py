@@ -15,12 +15,13 @@ from graphldp.client.m_rules import best_m
 from graphldp.client.mb import MultiBit
 from graphldp.client.ppm import check_gamma, level_randomiser
 from graphldp.client.randomiser import Floats, settled
-from graphldp.client.registry import Claim, check_options, register
+from graphldp.client.registry import Claim, register
 from graphldp.client.reports import Reports
 from graphldp.client.sampling import choose, gather
 from graphldp.client.vector import VectorMechanism
 from graphldp.errors import OptionError
 from graphldp.randomness import UniformSource
+from graphldp.registry import check_options
 
 __all__ = ["WEIGHTS", "SafePersonalised"]
 

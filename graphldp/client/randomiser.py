@@ -17,9 +17,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from graphldp.client.draws import uniform
-from graphldp.client.registry import check_options, lookup, option_values, own_options
+from graphldp.client.registry import lookup, option_values, own_options
 from graphldp.errors import OptionError
 from graphldp.randomness import UniformSource
+from graphldp.registry import check_options
 
 __all__ = [
     "HIGHEST",

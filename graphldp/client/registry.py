@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
-from typing import Any, TypeVar
+from typing import Any
 
-from graphldp.errors import OptionError, unknown_name
+from graphldp.registry import Registry
 
 __all__ = ["NO_FEATURE", "Claim", "lookup", "names", "own_options", "register"]
 
@@ -40,21 +39,9 @@ class Claim:
 
 NO_FEATURE = ("level", "label")  # the kinds that randomise one whole number that is no feature
 
-_REGISTRY: dict[str, type[Any]] = {}
-R = TypeVar("R", bound=type[Any])
-
-
-def register(name: str) -> Callable[[R], R]:
-    """Register a mechanism's class under a literal name."""
-
-    def add(cls: R) -> R:
-        if name in _REGISTRY:
-            raise ValueError(f"mechanism {name!r} is registered twice: {_REGISTRY[name].__name__} and {cls.__name__}")
-        cls.name = name
-        _REGISTRY[name] = cls
-        return cls
-
-    return add
+MECHANISMS: Registry[Any] = Registry("mechanism")
+register = MECHANISMS.register
+lookup = MECHANISMS.__getitem__
 
 
 def names(kind: str | None = None) -> list[str]:
@@ -63,27 +50,13 @@ def names(kind: str | None = None) -> list[str]:
     A scalar mechanism also has a vector form; a vector mechanism has none for a single value; a level mechanism
     randomises privacy levels and a label mechanism labels, not features.
     """
-    return sorted(name for name, cls in _REGISTRY.items() if kind in (None, cls.kind))
-
-
-def lookup(name: str) -> type[Any]:
-    """Return the class registered under a name; an unknown name is an error that lists the valid ones."""
-    if name not in _REGISTRY:
-        raise unknown_name("mechanism", name, _REGISTRY)
-    return _REGISTRY[name]
+    return [name for name in MECHANISMS if kind in (None, MECHANISMS[name].kind)]
 
 
 def own_options(cls: type[Any], shared: type[Any]) -> list[str]:
     """Return the options that a class has beyond those that all of its kind share."""
     common = {field.name for field in fields(shared)}
     return [field.name for field in fields(cls) if field.name not in common]
-
-
-def check_options(name: str, given: Mapping[str, Any], valid: Sequence[str]) -> None:
-    """Refuse an option that the mechanism does not have, with those that it has."""
-    for key in given:
-        if key not in valid:
-            raise OptionError(f"{name} has no option {key!r}; it has: {', '.join(valid) or 'none'}")
 
 
 def option_values(instance: Any, shared: type[Any]) -> dict[str, Any]:

@@ -17,12 +17,13 @@ from numpy.typing import ArrayLike, NDArray
 from graphldp.client.coded import check_count
 from graphldp.client.finite import Finite
 from graphldp.client.randomiser import Floats, Randomiser
-from graphldp.client.registry import Claim, check_options
+from graphldp.client.registry import Claim
 from graphldp.client.reports import Reports
 from graphldp.client.sampling import choose, is_sparse, sorted_rows
 from graphldp.client.vector import VectorMechanism
 from graphldp.errors import DataError, OptionError
 from graphldp.randomness import UniformSource
+from graphldp.registry import check_options
 
 __all__ = [
     "PAD",

@@ -197,37 +197,24 @@ class Told:
         """Return what an artifact says of the further questions, with their ledger; `content` is the graph's hash."""
         if not self.asked:
             return {}
-        out: dict[str, Any] = {"further": self.further.facts()}
-        question = self.label_question
+        out: dict[str, Any] = {"further": self.further.facts(), "ledger": []}
+        shared = {"seeds": list(seeds), "library": __version__, **graph_facts(self.graph, content, self.root)}
+
+        def tell(kind: str, facts: dict[str, Any], exact: dict[str, Any], **more: Any) -> None:
+            whole = {**facts, "kind": kind, **shared}
+            whole["release"] = release_of(plain(whole))
+            out[kind] = {**exact, **whole, **more}
+            out["ledger"] += ledger_from_meta([whole]).as_json()
+
+        question, device = self.label_question, self.link_mechanism
         if question is not None:
-            facts = {
-                "kind": LABELS,
-                **question.meta(),
-                "nodes": int((self.graph.labels >= 0).sum()),
-                "seeds": list(seeds),
-                "library": __version__,
-                **graph_facts(self.graph, content, self.root),
-            }
-            facts["release"] = release_of(plain(facts))
-            out[LABELS] = {"epsilon_exact": question.privacy_loss(), **facts}
-            out["ledger"] = ledger_from_meta([facts]).as_json()
-        device = self.link_mechanism
+            nodes = int((self.graph.labels >= 0).sum())
+            tell(LABELS, {**question.meta(), "nodes": nodes}, {"epsilon_exact": question.privacy_loss()})
         if device is not None:
             told = device.meta()
-            facts = {
-                **told,
-                "kind": LINKS,
-                "per": "edge",
-                "epsilon": told["epsilon_relationship"],
-                "epsilon_bit": told["epsilon"],
-                "seeds": list(seeds),
-                "library": __version__,
-                **graph_facts(self.graph, content, self.root),
-            }
-            facts["release"] = release_of(plain(facts))
+            facts = {**told, "per": "edge", "epsilon": told["epsilon_relationship"], "epsilon_bit": told["epsilon"]}
             exact = {"epsilon_exact": device.relationship_loss(), "epsilon_bit_exact": device.privacy_loss()}
-            out[LINKS] = {**exact, **facts, "estimator": self._estimator()}
-            out["ledger"] = [*out.get("ledger", []), *ledger_from_meta([facts]).as_json()]
+            tell(LINKS, facts, exact, estimator=self._estimator())
         return out
 
     def facts(self) -> dict[str, Any]:

@@ -22,6 +22,7 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
 from graphldp.errors import DataError, OptionError, unknown_name
+from graphldp.registry import check_options
 from graphldp.server.filtered import BLOCK_MEMORY, Filtered
 from graphldp.server.logistic import fit_sparse_logistic
 
@@ -250,8 +251,6 @@ def score_attributes(
         raise unknown_name("attribute score", method, _SCORERS)
     scorer = _SCORERS[method]
     own = [p.name for p in inspect.signature(scorer).parameters.values() if p.kind is inspect.Parameter.KEYWORD_ONLY]
-    for key in options:
-        if key not in own:
-            raise OptionError(f"attribute score {method} has no option {key!r}; it has: {', '.join(own)}")
+    check_options(f"attribute score {method}", options, own)
     values, details = scorer(filtered, TrainingClasses.of(labels, train), max_memory, **options)
     return Scores(method=method, values=values, ties=details.pop(_TIES, None), details=details)

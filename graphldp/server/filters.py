@@ -23,6 +23,7 @@ from typing import Any
 import numpy as np
 
 from graphldp.errors import OptionError, unknown_name
+from graphldp.registry import check_options
 from graphldp.server.calibration import WEIGHTINGS, Calibration
 
 __all__ = [
@@ -255,9 +256,8 @@ def make_filter(name: str, **options: Any) -> Calibration:
     entry = filter_entry(name)
     valid = (*entry.options, *SHARED_OPTIONS)
     parameters = inspect.signature(entry.build).parameters
+    check_options(f"filter {name}", options, valid)
     for key, value in options.items():
-        if key not in valid:
-            raise OptionError(f"filter {name} has no option {key!r}; it has: {', '.join(valid)}")
         number = key == "convolution" or (key in parameters and parameters[key].annotation == "float")
         if number and (isinstance(value, bool) or not isinstance(value, Real)):
             raise OptionError(f"{key} must be a number, got {value!r}")

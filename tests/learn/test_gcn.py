@@ -97,7 +97,7 @@ def test_registry() -> None:
     assert model("gcn", hidden=8) == GCN(hidden=8)
     with pytest.raises(OptionError, match="unknown model 'gcnn'; did you mean 'gcn'"):
         model("gcnn")
-    with pytest.raises(OptionError, match=r"model 'gcn' has no option 'width'\. Valid: activation, hidden, layers"):
+    with pytest.raises(OptionError, match=r"model gcn has no option 'width'; it has: hidden, layers, activation"):
         model("gcn", width=3)
     for options, message in [
         ({"hidden": 0}, "hidden must be >= 1, got 0"),

@@ -108,7 +108,7 @@ def test_polynomial(coefficients: list[float]) -> None:
     [
         ({"steps": -1}, "steps must be >= 0, got -1"),
         ({"steps": 2.0}, r"steps must be a whole number >= 0, got 2\.0"),
-        ({"hidden": 16}, r"model 'sgc' has no option 'hidden'\. Valid: steps"),
+        ({"hidden": 16}, r"model sgc has no option 'hidden'; it has: steps"),
     ],
 )
 def test_options_are_checked(options: dict[str, object], message: str) -> None:

@@ -68,7 +68,7 @@ def test_small_graphs(problem: Problem) -> None:
         ({"steps": 0}, "steps must be >= 1, got 0"),
         ({"own_share": -0.1}, r"own_share must be in \[0, 1\], got -0\.1"),
         ({"own_share": float("nan")}, r"own_share must be in \[0, 1\], got nan"),
-        ({"hidden": 16}, r"model 'ssgc' has no option 'hidden'\. Valid: own_share, steps"),
+        ({"hidden": 16}, r"model ssgc has no option 'hidden'; it has: steps, own_share"),
     ],
 )
 def test_options_are_checked(options: dict[str, object], message: str) -> None:

@@ -272,7 +272,7 @@ def test_wrong_targets_are_refused(name: str, change: dict[str, object], message
     ("name", "options", "message"),
     [
         ("regresion", {}, "unknown task 'regresion'; did you mean 'regression'?"),
-        ("regression", {"weight": 1.0}, "task 'regression' has no option 'weight'. Valid: loss"),
+        ("regression", {"weight": 1.0}, "task regression has no option 'weight'; it has: loss"),
         ("regression", {"loss": "huber"}, "loss must be one of squared, absolute, got 'huber'"),
         ("multi-task", {"weight": 0.0}, "weight must be finite and > 0, got 0.0"),
         ("link-prediction", {"width": 0}, "width must be a whole number of at least 1, got 0"),

@@ -212,10 +212,10 @@ def test_one_budget_and_one_run_still_make_a_figure(tmp_path: Path) -> None:
 
 
 def test_gain_bar_shows_the_side_and_what_lies_beyond() -> None:
-    inside = gain_bar(Interval(mean=0.5, low=0.2, high=0.8), 1.0)
+    inside = gain_bar(Interval(mean=0.5, low=0.2, high=0.8, runs=5), 1.0)
     assert 'class="gain above"' in inside
     assert "circle" in inside
-    beyond = gain_bar(Interval(mean=-5.0, low=-6.0, high=-4.0), 1.0)
+    beyond = gain_bar(Interval(mean=-5.0, low=-6.0, high=-4.0, runs=5), 1.0)
     assert 'class="gain below"' in beyond
     assert "beyond" in beyond
     assert "circle" not in beyond

@@ -210,7 +210,7 @@ def test_the_estimate_grows_with_what_is_to_do(place: Path) -> None:
 def test_a_printed_number_within_its_interval_is_said() -> None:
     bare = {"dataset": "x", "row": "y", "place": "", "epsilon": 1.0, "metric": "accuracy", "spread": "", "ours": None,
             "floor": None, "ceiling": None, "to_printed": None, "apart": None, "mean_epsilon": None}  # fmt: skip
-    seen = Interval(mean=80.0, low=79.0, high=81.0)
+    seen = Interval(mean=80.0, low=79.0, high=81.0, runs=10)
     assert Line(printed="79.4", theirs=seen, **bare).within is True
     assert Line(printed="75.0", theirs=seen, **bare).within is False
     assert Line(printed="", theirs=seen, **bare).within is None

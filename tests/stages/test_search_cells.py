@@ -269,7 +269,7 @@ def test_a_changed_recipe_is_searched_as_it_was_changed(tmp_path: Path) -> None:
 def voting(monkeypatch: pytest.MonkeyPatch) -> list[Setting]:
     """Evidence from everything that there is: reports, labels, the graph, the law; and what it was given."""
     given: list[Setting] = []
-    monkeypatch.setattr(registry, "_EVIDENCE", dict(registry._EVIDENCE))
+    monkeypatch.setattr(registry.EVIDENCE, "_classes", dict(registry.EVIDENCE._classes))
 
     @register("voting")
     @dataclass(frozen=True, slots=True, kw_only=True)

@@ -177,21 +177,28 @@ def _propagated(
     return np.where(alone, labels, mass.argmax(axis=1)), alone
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PrivateClassification(NodeClassification):
-    """Predict the class of each node from labels that went through a channel."""
+class _Propagating:
+    """What a task through a channel costs."""
 
-    name: ClassVar[str] = NodeClassification.name
+    __slots__ = ()
     channel: Channel
 
     @property
-    def by_node(self) -> bool:  # type: ignore[override]
+    def by_node(self) -> bool:
         """Whether the loss is a mean over single nodes: not where labels are propagated."""
         return not self.channel.steps
 
     def memory(self, run: Run, outputs: int) -> int:
         """Return the bytes that probabilities take at each step."""
         return 4 * len(run.labels) * outputs * (self.channel.steps + 2)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PrivateClassification(_Propagating, NodeClassification):  # type: ignore[override]
+    """Predict the class of each node from labels that went through a channel."""
+
+    name: ClassVar[str] = NodeClassification.name
+    channel: Channel
 
     def objective(self, problem: Problem, runs: Sequence[Run], device: torch.device) -> Objective:  # type: ignore[override]
         """Return the objective of a batch of runs."""
@@ -199,20 +206,11 @@ class PrivateClassification(NodeClassification):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PrivateMultiTask(MultiTask):
+class PrivateMultiTask(_Propagating, MultiTask):  # type: ignore[override]
     """Predict the class of each node, from labels that went through a channel, and a number."""
 
     name: ClassVar[str] = MultiTask.name
     channel: Channel
-
-    @property
-    def by_node(self) -> bool:  # type: ignore[override]
-        """Whether the loss is a mean over single nodes: not where labels are propagated."""
-        return not self.channel.steps
-
-    def memory(self, run: Run, outputs: int) -> int:
-        """Return the bytes that probabilities take at each step."""
-        return 4 * len(run.labels) * outputs * (self.channel.steps + 2)
 
     def objective(self, problem: Problem, runs: Sequence[Run], device: torch.device) -> TwoHeads:
         """Return the objective of a batch of runs."""
