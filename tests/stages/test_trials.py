@@ -135,6 +135,7 @@ def test_learners_are_compared_as_run_compares_them(
     assert calls[-1][0] == calls[-1][1]
 
 
+@pytest.mark.slow
 def test_a_choice_by_loss_alone_would_be_another_one(data: Path) -> None:
     """What the test above compares is not the same anyway."""
     chosen = [
@@ -205,6 +206,7 @@ def test_stored_depths_win_over_a_papers() -> None:
     assert {point.steps for point in row.plan(SearchParams(points=8, space="paper"), 100, 0)[0]} == {3}
 
 
+@pytest.mark.slow
 def test_papers_spaces_have_the_same_budget(data: Path) -> None:
     params = small_params(seeds=2)
     params = dataclasses.replace(params, search=dataclasses.replace(params.search, space="paper", points=4))
