@@ -303,7 +303,10 @@ class Background:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Result:
-    """Everything that an evaluation says: one section per dataset and task, notes, and how sure it is."""
+    """Everything that an evaluation says: one section per dataset and task, notes, and how sure it is.
+
+    `made` is what the runs came from, `commit` the code that says it, where git knows.
+    """
 
     sections: tuple[Section, ...]
     confidence: Confidence
@@ -314,6 +317,7 @@ class Result:
     about: str = ""
     experiment: str = ""
     made: Mapping[str, Any] = field(default_factory=dict)
+    commit: str = ""
     backgrounds: tuple[Background, ...] = ()
 
     @property
