@@ -47,7 +47,7 @@ _MARKERS = {
 }
 _WIDE, _HIGH, _LINE, _GAP = 206, 152, 16, 14  # a panel, a line of its name, what lies between panels
 _LEFT, _RIGHT, _FOOT = 34, 8, 38
-_LETTERS = 27  # of a name in one line of a panel
+_LETTERS = 21  # of a name in one line of a panel
 _FAR, _CEILING_FAR = 0.65, 0.6  # what must be left of the axis to the others, for a row or the ceiling to lie on it
 
 
@@ -372,8 +372,10 @@ def _lines(name: str) -> list[str]:
 def _frame(name: Sequence[str], scale: _Scale) -> list[str]:
     """Return a panel's name, its grid and its foot."""
     start = scale.top - 10 - _LINE * (len(name) - 1)
+    squeezed = f' textLength="{_WIDE - _LEFT - 2}" lengthAdjust="spacingAndGlyphs"'
     parts = [
-        f'<text class="strong" font-size="13.5" x="{_LEFT}" y="{_n(start + _LINE * place)}">{escape(line)}</text>'
+        f'<text class="strong" font-size="13.5" x="{_LEFT}" y="{_n(start + _LINE * place)}"'
+        f"{squeezed if len(line) > _LETTERS else ''}>{escape(line)}</text>"
         for place, line in enumerate(name)
     ]
     for tick in nice_ticks(scale.low, scale.high, 4):
@@ -425,6 +427,7 @@ def _row(points: Sequence[tuple[str, Row]], scale: _Scale) -> list[str]:
     """Return a row's own line, and its points with their intervals: each by the side of the floor on which it is."""
     path = _trail(points, scale) if len(points) > 1 else ""
     parts = [f'<path fill="none" stroke="var(--same)" stroke-width="1.4" d="{path}"/>'] if path else []
+    far: dict[int, list[float]] = {}
     for place, row in points:
         gain = row.gain
         if gain is None:
@@ -433,17 +436,20 @@ def _row(points: Sequence[tuple[str, Row]], scale: _Scale) -> list[str]:
         colour = f"var(--{side})" if side in ("above", "below") else "var(--same)"
         if not scale.low <= gain.mean <= scale.high:
             sign = 1 if gain.mean < scale.low else -1
-            anchor = "end" if x > (_LEFT + _WIDE) / 2 else "start"
             parts.append(f'<path fill="{colour}" d="M{_n(x)} {_n(y)}l-5 {-8 * sign}h10Z"/>')
-            parts.append(
-                f'<text font-size="13" text-anchor="{anchor}" x="{_n(x + (-9 if anchor == "end" else 9))}" '
-                f'y="{_n(y - 2 * sign)}">{signed(gain.mean, scale.measure.digits)}</text>'
-            )
+            far.setdefault(sign, []).append(gain.mean)
             continue
         if gain.known:
             top, bottom = scale.y(gain.high), scale.y(gain.low)
             parts.append(f'<path fill="none" stroke="{colour}" stroke-width="2" d="M{_n(x)} {_n(top)}V{_n(bottom)}"/>')
         parts.append(f'<path fill="{colour}" transform="translate({_n(x)} {_n(y)})" d="{_MARKERS[side]}"/>')
+    for sign, gains in far.items():
+        texts = dict.fromkeys(signed(gain, scale.measure.digits) for gain in (min(gains), max(gains)))
+        y = scale.bottom - 14 if sign == 1 else scale.top + 22
+        parts.append(
+            f'<text font-size="13" text-anchor="middle" x="{_n((_LEFT + _WIDE - _RIGHT) / 2)}" y="{_n(y)}">'
+            f"{' to '.join(texts)}</text>"
+        )
     return parts
 
 

@@ -8,6 +8,7 @@ import re
 import shutil
 import subprocess
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ import pytest
 from runs_factory import grid, write_grid
 
 from graphldp.stages.evaluate import evaluate
+from graphldp.stages.params import RowParams
 
 PAPERS = Path(__file__).parents[2] / "papers"
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome", "chrome"))), None)
@@ -141,7 +143,8 @@ class Browser:
 @pytest.fixture(scope="module")
 def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("page")
-    params = grid()
+    long = RowParams(name="a-row-whose-name-no-panel-can-hold", method="lpgnn", mechanism="mb")
+    params = replace(grid(), rows=(*grid().rows, long))
     write_grid(folder / "data", params)
     evaluate(params, folder / "data", folder / "results", PAPERS)
     return folder / "results" / "report.html"
@@ -183,17 +186,17 @@ def test_panels_say_their_numbers_and_rows_can_be_left_out(browser: Browser, pag
     browser.look(page, width=width, scheme="light")
     value = browser.call("Runtime.evaluate", expression=_TRY, returnByValue=True)
     seen = json.loads(value["result"]["value"])
-    assert len(seen["boxes"]) == seen["labels"] == 4
+    assert len(seen["boxes"]) == seen["labels"] == 5
     for box in seen["boxes"]:
         assert box["shown"]
         assert box["inside"]
         assert re.search(r"8\d\.\d \[8\d\.\d, 8\d\.\d\]\s+(0\.0|[+−]\d\.\d+) \[", box["text"]), box["text"]
     assert seen["open"] == 1  # the one that has the focus
-    assert seen["before"] == 4 * 3
-    assert len(seen["left"]) == 3
+    assert seen["before"] == 5 * 4
+    assert len(seen["left"]) == 4
     assert "lpgnn" not in seen["left"]
-    assert sorted(seen["lines"]) == ["0", "2", "3"]
-    assert (seen["nothing"], seen["everything"]) == (0, 4)
+    assert sorted(seen["lines"]) == ["0", "2", "3", "4"]
+    assert (seen["nothing"], seen["everything"]) == (0, 5)
     assert seen["wide"]
 
 
@@ -205,6 +208,6 @@ def test_without_scripts_the_page_has_everything_but_the_choice_of_rows(browser:
         count = "document.querySelectorAll('{}').length"
         read = f"JSON.stringify([{count.format('.panel svg')}, {count.format('.keys')}])"
         value = browser.call("Runtime.evaluate", expression=read, returnByValue=True)
-        assert json.loads(value["result"]["value"]) == [4, 0]
+        assert json.loads(value["result"]["value"]) == [5, 0]
     finally:
         browser.call("Emulation.setScriptExecutionDisabled", value=False)
