@@ -63,7 +63,11 @@ def selection(
     data: Data = DATA,
     as_json: AsJson = False,
 ) -> None:
-    """Repeat a selection: is it stable (TOGL's Table 9), is it fair (6), is it useful, and what does it expose (10)?
+    """Repeat the choice of features, and measure whether the same ones are chosen, for whom, and what it exposes.
+
+    Four questions, three of them asked by the TOGL paper: do repetitions choose the same features (its Table 9), do they
+    fit people with many and with few links alike (Table 6), do chosen features help the learner, and can they be guessed
+    (Table 10)?
 
     A budget is that of both rounds. Options of the rounds are given as `ldp run` takes them: --set method.rho=0.5,
     --set m_rule=2/5. Where the paper prints a number, it stands beside ours.

@@ -380,7 +380,7 @@ def _measured(result: Result) -> str:
     items = [section.protocol for section in result.sections]
     items += [
         f"Model: {_listed(models)}. Validation loss alone chooses hyper-parameters and the best epoch; the labels of "
-        "test nodes steer nothing and are looked at once, at the end.",
+        "test nodes choose nothing and are looked at once, at the end.",
         "Each learner of the floor was searched as hard as every method, and the best of them is the floor: one that "
         "was not tuned would be easy to beat.",
         f"Intervals: {100 * result.confidence.level:g} %, Student's, of the mean over runs. Gains and gaps are "

@@ -37,6 +37,16 @@ def command_lines(page: Path) -> list[list[str]]:
     return [line for line in words if line[:1] == ["ldp"]]
 
 
+def test_the_picture_of_the_page_is_one_and_small() -> None:
+    shown = re.findall(r"\]\((docs/[a-z]+\.png)\)", (ROOT / "README.md").read_text(encoding="utf-8"))
+    assert shown == ["docs/report.png"]
+    picture = (ROOT / "docs/report.png").read_bytes()
+    assert picture.startswith(b"\x89PNG")
+    assert len(picture) < 150_000
+    assert int.from_bytes(picture[16:20], "big") >= 600  # its width
+    assert "--screenshot=docs/report.png" in (ROOT / "docs/tables.md").read_text(encoding="utf-8")
+
+
 @pytest.mark.parametrize("page", PAGES, ids=name)
 def test_links_lead_somewhere(page: Path) -> None:
     text = re.sub(r"^```.*?^```", "", page.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
