@@ -552,7 +552,7 @@ def read_csv(text: str) -> list[dict[str, str]]:
 
 
 def plots_text(result: Result) -> str:
-    """Return the headline against epsilon for `dvc plots`: references appear at every epsilon, as level lines."""
+    """Return the headline against epsilon, to be plotted: references appear at every epsilon, as level lines."""
     head = result.measures.headline
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
