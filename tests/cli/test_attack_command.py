@@ -60,7 +60,7 @@ def test_the_same_call_gives_the_same_files(ldp) -> None:
 
 
 def test_the_table_names_a_mechanism_once_and_says_what_was_measured(ldp) -> None:
-    answer = ldp(*CALL, "-m", "mb", "-e", 1, "-e", 2)
+    answer = ldp(*CALL, "-m", "mb", "-e", "1,2")
     assert answer.out.startswith(f"{NAME}: 6 attributes of 90 people, 2 repetitions; ")
     assert sum(line.startswith("mb ") for line in answer.out.splitlines()) == 1
     assert "bound: what LDP allows" in answer.err

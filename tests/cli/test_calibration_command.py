@@ -34,7 +34,7 @@ def _energy(values: np.ndarray, adjacency: np.ndarray) -> float:
 @pytest.mark.parametrize("name", ["lpgnn", "upgnet-nh"])
 def test_it_prints_what_the_definitions_say(ldp, graph: Graph, name: str) -> None:
     answer = ldp(
-        "calibration", "-d", NAME, "-e", "1,4", "--method", name, "-m", "pm", "-k", 0, "-k", 3, "--seeds", 2, "--json"
+        "calibration", "-d", NAME, "-e", "1,4", "--method", name, "-m", "pm", "-k", "0,3", "--seeds", 2, "--json"
     )
     assert answer.code == 0, answer.err
     rows = json.loads(answer.out)["rows"]
@@ -100,6 +100,14 @@ def test_it_shows_a_table_and_writes_every_figure(ldp) -> None:
     assert [(row["method"], row["steps"]) for row in rows if row["method"] == "ldpge"] == [("ldpge", "0")]
     assert {row["method"] for row in rows} == {"lpgnn", "ldpge", "togl-fda"}
     assert all(float(row["error"]) > 0 for row in rows)
+
+
+def test_figures_are_json_where_the_name_says_so(ldp) -> None:
+    answer = ldp("calibration", "-d", NAME, "-e", 1, "-k", 2, "--seeds", 1, "-o", "figures.json", "--json")
+    assert answer.code == 0, answer.err
+    written = json.loads(Path("figures.json").read_text(encoding="utf-8"))
+    assert [(row["method"], row["steps"]) for row in written] == [("lpgnn", 2)]
+    assert written == json.loads(answer.out)["rows"]
 
 
 @pytest.mark.parametrize(

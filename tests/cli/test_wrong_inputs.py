@@ -520,9 +520,13 @@ def test_every_remedy_that_can_be_typed_is_right_at_once(
         shutil.copytree(folder, place)
         monkeypatch.chdir(place)
         said = ldp(*words).line  # type: ignore[attr-defined]
-        proposed = re.findall(r"`ldp ((?:perturb|denoise) -[^`]*)`", said)
-        if proposed:  # `make it with`: that, and the same line again
-            assert [ldp(*shlex.split(one), "-q").code for one in proposed] == [0] * len(proposed), said  # type: ignore[attr-defined]
+        proposed = re.findall(r"make it with `ldp ((?:perturb|denoise) -[^`]*)`", said)
+        for one in proposed:  # that, and the same line again
+            inner = ldp(*shlex.split(one), "-q")
+            for first in re.findall(r"make it with `ldp (perturb -[^`]*)`", inner.err):  # type: ignore[attr-defined]
+                assert ldp(*shlex.split(first), "-q").code == 0, first  # type: ignore[attr-defined]
+                inner = ldp(*shlex.split(one), "-q")
+            assert inner.code == 0, inner.err  # type: ignore[attr-defined]
         again = words if proposed else _remedy(words, said)
         if again is None or (again == words and not proposed):  # what is wrong stands in a file
             continue
