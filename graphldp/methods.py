@@ -303,6 +303,7 @@ _METHODS = {
             mechanism="",
             propagates=False,
             filter="none",
+            alone=True,
             model="",
         ),
         Method(

@@ -38,6 +38,7 @@ from graphldp.learn import (
 )
 from graphldp.learn.rows import Stores
 from graphldp.measures import measures_of
+from graphldp.methods import method
 from graphldp.points import run_epochs, survivors
 from graphldp.randomness import seed_of
 from graphldp.server import Calibration, Estimate, shift
@@ -53,7 +54,7 @@ def learn_majority(graph: Graph, params: Settings, told: Told | None = None) -> 
 
     `told` are the answers to further questions, where they were given before; else people are asked.
     """
-    rows, told = [], told or told_of(graph, params)
+    rows, told = [], told or told_of(graph, params, method("majority"))
     for seed in range(params.seeds):
         part = part_of(graph, params, seed, told)
         row = _row("final", 0, seed, {}, part)
