@@ -312,8 +312,11 @@ class _Cell:
             part = self.part(seed)
             estimate = self.estimate(setup, seed) if setup.evidence.reads else None
             root = seed_of(self.params.seed, "evidence", self.graph.name, seed)
-            chances = self.plan.told.chances
-            setting = Setting.of(part.graph, estimate, setup.device, part.labelled, root, part.seen, chances)
+            told = self.plan.told
+            links = told.link_reports(seed) if setup.evidence.links else None
+            setting = Setting.of(
+                part.graph, estimate, setup.device, part.labelled, root, part.seen, told.chances, links
+            )
             self.matrices[key] = setup.evidence.matrix(setting)
         return self.matrices[key]
 

@@ -35,7 +35,7 @@ from graphldp.measures import measures_of
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["RowResult", "RunResult", "run", "run_rows", "settings_of"]
+__all__ = ["RowResult", "RunResult", "run", "run_rows", "settings_of", "spent_by"]
 
 Progress = Callable[[int, int, str], None]
 
@@ -135,7 +135,7 @@ class RunResult:
         assert cell.outcome is not None
         assert cell.setup is not None
         told = told_of(self.graph, self.settings)
-        ledger = _spent(cell, self.graph.content_hash(), self.settings, told)
+        ledger = spent_by(cell, self.graph.content_hash(), self.settings, told)
         return trained(cell.problem, cell.runs[place], cell.outcome, place, cell.setup.backbone, spent=ledger)
 
     def predict(self) -> Predicted:
@@ -386,14 +386,14 @@ def _rows(
                 scores=own,
                 measured=measured(own, lower, upper, measures, confidence),
                 search={} if plan is None else {**asdict(settings.search), **plan.facts(result.learners)},
-                spent=_spent(result, content, settings, told_of(graph, settings, methods.method(kind))).once(),
+                spent=spent_by(result, content, settings, told_of(graph, settings, methods.method(kind))).once(),
                 cell=result,
             )
         )
     return tuple(out)
 
 
-def _spent(result: CellResult, content: str, settings: Settings, told: Told) -> Ledger:
+def spent_by(result: CellResult, content: str, settings: Settings, told: Told) -> Ledger:
     """Return what people have spent on all runs of a cell: their answers, and numbers that they gave away."""
     given = given_away(settings.train, content)
     if result.setup is None:

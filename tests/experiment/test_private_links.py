@@ -45,7 +45,9 @@ def outcomes(rows: list[dict[str, Any]]) -> list[Any]:
     ]
 
 
-@pytest.mark.parametrize("name", ["lpgnn", "upgnet-hn", "togl-fda", "votes", "surroundings", "mlp"])
+@pytest.mark.parametrize(
+    "name", ["lpgnn", "upgnet-hn", "togl-fda", "votes", "surroundings", "mlp", "blocks", "blocks-votes"]
+)
 def test_no_true_link_and_no_feature_moves_a_result_while_reports_are_held(
     name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
