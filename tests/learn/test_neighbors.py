@@ -160,6 +160,7 @@ def test_predictions_are_exact_whatever_was_drawn_in_training(sampler: None, nam
 
 
 @pytest.mark.parametrize("graph", ["plain", "weighted"])
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["gcn", "sage", "gin"])
 def test_a_sum_over_some_neighbours_is_right_in_the_mean(sampler: None, name: str, graph: str) -> None:
     problem, _ = GRAPHS[graph]()
