@@ -41,6 +41,7 @@ COMMANDS = {
         "calibration",
         "attack",
         "selection",
+        "split",
         "docs",
     ),
 }
