@@ -39,7 +39,10 @@ def reproduce(
         ),
     ] = None,
     profile: Annotated[
-        str, typer.Option("--profile", help="quick: minutes a table, on the small graphs; paper: the papers' own size.")
+        str,
+        typer.Option(
+            "--profile", help="quick: minutes a table, mostly on its first graph; paper: the papers' own size."
+        ),
     ] = "quick",
     datasets: Annotated[
         str | None, typer.Option("--datasets", help="Only these data sets, separated by commas.", show_default=False)
