@@ -66,6 +66,7 @@ def test_commands_and_options_exist(page: Path) -> None:
                 assert option in there | {"--help", "-h"}, f"{' '.join(words)}: no option {option}"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("page", [page for page in PAGES if blocks(page, "python")], ids=name)
 def test_python_examples_run(page: Path, tmp_path: Path) -> None:
     for block in blocks(page, "python"):

@@ -96,6 +96,7 @@ def test_honest_functions_pass(function: Any, epsilon: float) -> None:
     assert finding.bound.value <= epsilon
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["pm", "mb", "hm"])
 def test_our_own_mechanisms_pass_as_black_boxes(name: str) -> None:
     device = protocol(name, 1.0, 3)

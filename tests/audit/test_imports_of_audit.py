@@ -20,6 +20,7 @@ def test_every_public_name_is_there() -> None:
         _ = graphldp.audit.audit_everything
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("stage", ["perturb", "denoise", "train", "evaluate"])
 def test_a_stage_that_adds_up_budgets_leaves_the_audit_alone(stage: str) -> None:
     code = f"import sys, graphldp.stages.{stage}; print(*(name for name in sys.modules if 'graphldp.audit.' in name))"

@@ -26,6 +26,7 @@ full = functools.cache(lambda name, epsilon: audit_mechanism(name, epsilon, FULL
 MARKED = {"ppm"}  # the errata name it: E5, E7
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", subject_names())
 def test_every_mechanism_keeps_its_claim_or_says_that_it_does_not(name: str) -> None:
     for epsilon in budgets(name, [1.0]):
@@ -49,6 +50,7 @@ def test_variance_and_bias_agree_with_the_mechanisms_own_formulas(name: str) -> 
         assert row.bias <= float(np.abs(device.bias(inputs)).max()) * 1.01 + 1e-5
 
 
+@pytest.mark.slow
 def test_the_same_seed_gives_the_same_row() -> None:
     assert audit_mechanism("pm", 1.0, QUICK) == audit_mechanism("pm", 1.0, QUICK)
     assert audit_mechanism("pm", 1.0, QUICK) != audit_mechanism("pm", 1.0, replace(QUICK, seed=1))
@@ -197,6 +199,7 @@ def test_more_samples_help_where_they_are_asked_for() -> None:
     assert mechanisms._by_samples(replace(few.power, wrong_budget=False), 1.4).wrong_budget
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "epsilon"), [("pldp", 30.0), ("sw", 100.0), ("hds", 100.0)])
 def test_windows_that_float64_hardly_sees_are_enumerated(name: str, epsilon: float) -> None:
     row = audit_mechanism(name, epsilon, replace(QUICK, samples=2000))
@@ -204,6 +207,7 @@ def test_windows_that_float64_hardly_sees_are_enumerated(name: str, epsilon: flo
     assert row.enumerated == pytest.approx(row.stated, rel=1e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["mb", "featurerr", "privset"])
 def test_real_dimensions(name: str) -> None:
     row = audit_mechanism(name, 1.0, AuditOptions(dimensions=1433, samples=4000))

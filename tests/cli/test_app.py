@@ -234,6 +234,7 @@ def test_a_reader_that_leaves_a_printing_command_is_no_error(unbuffered: str) ->
     assert (run.returncode, run.stderr) == (1, "")
 
 
+@pytest.mark.slow
 def test_completion_of_words_of_registered_names_and_of_stored_graphs(tmp_path: Path) -> None:
     def complete(line: str) -> list[str]:
         environment = {

@@ -32,6 +32,7 @@ def ask(method: str, epsilon: float, *more: object) -> tuple[object, ...]:
     return ("perturb", "--dataset", NAME, "--method", method, "--epsilon", epsilon, *PARAMS, *more)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("method", "epsilon", "options"),
     [

@@ -74,6 +74,7 @@ def test_nothing_is_written_where_there_is_no_code(tmp_path: Path, monkeypatch: 
     assert files(tmp_path) == []
 
 
+@pytest.mark.slow
 def test_what_decides_a_number_is_hashed() -> None:
     from graphldp.stages import code
 

@@ -55,6 +55,7 @@ def test_a_folder_that_is_not_there_is_one_line(ldp, tmp_path: Path) -> None:
     assert "run where results are" in answer.err
 
 
+@pytest.mark.slow
 def test_claims_of_one_paper_are_printed_and_nothing_is_written(ldp, tmp_path: Path) -> None:
     answer = ldp("claims", "heterorr", "--papers", PAPERS, "--results", tmp_path, "--docs", tmp_path, "--json")
     assert answer.code == 0, answer.err

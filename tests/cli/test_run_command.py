@@ -28,6 +28,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
+@pytest.mark.slow
 def test_the_table_has_its_floor_and_its_ceiling(ldp) -> None:
     answer = ldp(*GIVEN)
     assert answer.code == 0
@@ -44,6 +45,7 @@ def test_the_table_has_its_floor_and_its_ceiling(ldp) -> None:
     assert ldp(*GIVEN, "--quiet").err == ""
 
 
+@pytest.mark.slow
 def test_json_holds_what_the_stages_would_have_measured(ldp, here: Path) -> None:
     found = json.loads(ldp(*GIVEN, "--json").out, parse_constant=pytest.fail)
     assert [row["name"] for row in found] == ["majority", "structure", "lpgnn", "nonpriv"]
@@ -65,6 +67,7 @@ def test_a_limit_of_memory_splits_the_runs_and_says_so(ldp, here: Path) -> None:
     assert answer.err.splitlines()[0].startswith("search: 6 runs in 2 waves of at most")
 
 
+@pytest.mark.slow
 def test_its_intervals_are_those_of_the_table(ldp, here: Path) -> None:
     shown = {row["name"]: row for row in json.loads(ldp(*GIVEN, "--json").out)}
     experiment = load(_experiment(here))
@@ -121,6 +124,7 @@ def test_options_of_the_mechanism_and_of_the_calibration(ldp) -> None:
     assert row["m"] == 5
 
 
+@pytest.mark.slow
 def test_one_run_has_no_interval(ldp, here: Path) -> None:
     text = (here / "small.yaml").read_text(encoding="utf-8").replace("seeds: 5", "seeds: 1", 1)
     (here / "one.yaml").write_text(text, encoding="utf-8")

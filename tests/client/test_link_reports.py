@@ -210,6 +210,7 @@ def test_noise_on_bits_follows_the_laplace_law_and_loses_its_epsilon(report: str
     assert built.relationship_loss() == pytest.approx(built.privacy_loss() * (2 if report == "both" else 1))
 
 
+@pytest.mark.slow
 def test_sparse_coins_show_heads_with_their_chances() -> None:
     sizes, chances = np.array([3, 0, 1, 5]), np.array([0.5, 0.9, 0.97, 0.01])
     hits, runs = np.zeros((4, 5)), 20_000

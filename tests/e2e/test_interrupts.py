@@ -39,6 +39,7 @@ def test_perturb_that_is_stopped_leaves_nothing(number: int, code: int, line: st
     assert files(here) == before
 
 
+@pytest.mark.slow
 def test_perturb_that_is_killed_leaves_no_artifact_and_is_no_obstacle(here: Path) -> None:
     before = files(here)
     answer = stopped(signal.SIGKILL, "mb", 5, *PERTURB, cwd=here)
@@ -69,6 +70,7 @@ def test_train_that_is_stopped_goes_on_and_ends_as_if_it_had_not_been(here: Path
     assert not [file for file in files(here) if ".resume." in file or file.endswith(".partial")]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("command", ["attack", "selection"])
 def test_a_measurement_that_is_stopped_leaves_nothing(command: str, here: Path) -> None:
     before = files(here)

@@ -82,6 +82,7 @@ def blocks(heading: str) -> list[list[str]]:
     return [[line.split("#")[0].strip() for line in block.splitlines() if line.strip()] for block in found]
 
 
+@pytest.mark.slow
 def test_the_commands_of_the_readme_do_what_they_say(here: Path, run: Any) -> None:
     rehearsal, real = blocks("Your own data")
     assert [line.split()[1] for line in rehearsal] == ["import", "perturb", "denoise", "train", "predict"]
@@ -205,6 +206,7 @@ def test_a_card_does_not_claim_that_secure_reports_are_drawn_again(run: Any) -> 
     assert "ldp perturb" not in card.split("## How to make it again")[1]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("task", ["link-prediction", "regression"])
 def test_without_labels_she_can_learn_what_needs_none(task: str, run: Any) -> None:
     done(run(UNLABELLED))

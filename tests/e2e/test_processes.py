@@ -33,6 +33,7 @@ def test_a_mistake_is_one_line_on_standard_error(here: Path) -> None:
     assert files(here) == before
 
 
+@pytest.mark.slow
 def test_quiet_is_silent_beside_the_result(here: Path) -> None:
     calibrate(here / "data", small_params())
     answer = ldp("train", "--quiet", "--dataset", NAME, "--epsilon", 1, "--seeds", 3, "--search-points", 1, cwd=here)

@@ -175,6 +175,7 @@ def test_dvc_says_nothing_home_and_asks_nothing() -> None:
     assert "remote" not in config
 
 
+@pytest.mark.slow
 def test_a_fresh_clone_needs_no_dvc_init(clone: Path) -> None:
     # `dvc repro --dry` is of no use here: it stops at the first input that no earlier run has left behind.
     for command in (("status",), ("dag",), ("stage", "list")):

@@ -105,6 +105,7 @@ def collect(here: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.
         (here / "devices" / name / "report.parquet").rename(here / "received" / f"{name}.parquet")
 
 
+@pytest.mark.slow
 def test_from_secure_reports_to_predictions(
     here: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -109,6 +109,7 @@ def data(tmp_path: Path) -> Path:
     return tmp_path / "data"
 
 
+@pytest.mark.slow
 def test_files_and_memory_give_the_same_and_one_artifact_has_everything(data: Path) -> None:
     params = private(seeds=2, search_seeds=1, points=2)
     path = perturb_method(NAME, "lpgnn", None, 3.0, data=data, settings=params)
@@ -131,6 +132,7 @@ def test_files_and_memory_give_the_same_and_one_artifact_has_everything(data: Pa
     assert Ledger.from_json(read_meta(made, "x")["ledger"]).once().text() == found["lpgnn"].spent.text()
 
 
+@pytest.mark.slow
 def test_the_ceiling_has_true_labels(data: Path) -> None:
     params = private(seeds=2, search_seeds=1, points=2)
     noisy = {row.name: row for row in run(NAME, "lpgnn", None, 3.0, data=data, params=params)}

@@ -45,6 +45,7 @@ def found() -> RunResult:
     return graphldp.run(small_graph(), "lpgnn", epsilon=2.0, mechanism="pm", **SMALL)
 
 
+@pytest.mark.slow
 def test_the_numbers_are_those_of_the_command_line(found: RunResult) -> None:
     recipe = methods.method("lpgnn")
     same = run_rows(small_graph(), recipe, "pm", 2.0, small_params(), device="cpu")

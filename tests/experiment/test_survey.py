@@ -524,6 +524,7 @@ def test_the_better_one_is_chosen_and_people_have_spent_their_budget_whichever_i
     assert sum(part["epsilon"] for part in meta["ledger"]) == 0.01
 
 
+@pytest.mark.slow
 def test_the_floor_stays_where_votes_are_not_clearly_better_and_then_the_row_is_the_floors(tmp_path: Path) -> None:
     """The same learner, trained and scored in the same way: nothing is lost by having asked."""
     graph = store(tmp_path)

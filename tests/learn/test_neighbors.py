@@ -147,6 +147,7 @@ def test_predictions_are_exact_whatever_was_drawn_in_training(sampler: None, nam
         assert outcome.validation_loss[r] == pytest.approx(float(loss[0]), rel=1e-4)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["gcn", "sage", "gin"])
 def test_a_sum_over_some_neighbours_is_right_in_the_mean(sampler: None, name: str) -> None:
     problem, _ = small_problem()

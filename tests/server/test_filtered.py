@@ -125,6 +125,7 @@ PEAK = """
 """
 
 
+@pytest.mark.slow
 def test_nothing_of_size_n_x_d_is_made() -> None:
     command = [sys.executable, "-c", textwrap.dedent(PEAK)]
     run = subprocess.run(command, capture_output=True, text=True, check=True, cwd=BENCH)

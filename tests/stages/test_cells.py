@@ -77,6 +77,7 @@ def rewrite(path: Path) -> None:
     pq.write_table(turned, path, row_group_size=len(table) // groups)
 
 
+@pytest.mark.slow
 def test_the_pipeline_and_an_experiment_share_a_cell(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     store(tmp_path)
     what = plan(GRID, tmp_path, fetch=False)
@@ -153,6 +154,7 @@ def hold(data: Path, name: str, ready: Any) -> None:
         time.sleep(600)
 
 
+@pytest.mark.slow
 def test_a_claim_ends_with_its_process(tmp_path: Path) -> None:
     store = Cells(tmp_path)
     assert store.free("a")

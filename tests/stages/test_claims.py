@@ -55,6 +55,7 @@ def test_without_any_results_every_claim_has_a_reason(tmp_path: Path) -> None:
     assert "lastfm was not at hand" in judged[39].ours_why
 
 
+@pytest.mark.slow
 def test_rules_name_targets_rows_and_axes_that_there_are() -> None:
     for rule in read_yaml(PAPERS / "claims" / "rules.yaml", ""):
         if "target" not in rule:

@@ -52,6 +52,7 @@ def test_a_changed_page_is_noticed(tmp_path: Path) -> None:
     assert wrong == {"mb.md", "privacy.md", "gone.md"}
 
 
+@pytest.mark.slow
 def test_figures_are_the_same_bytes_every_time(tmp_path: Path) -> None:
     for name in ("pm", "mb", "esw"):
         law_figure(name, tmp_path / "a.svg")

@@ -68,6 +68,7 @@ def by_name(what: Plan) -> dict[str, Path]:
     return {f"{cell.name} {cell.epsilon:g}": path for cell, path in zip(what.cells, what.paths, strict=True)}
 
 
+@pytest.mark.slow
 def test_the_runs_are_those_of_the_pipeline(data: Path) -> None:
     rows = [GRID["rows"][0], {"name": "ppgnn", "method": "ppgnn", "mechanism": "ppm-safe"}]
     found = by_name(whole(grid(data, rows=rows, epsilons=[1]), data))
@@ -86,6 +87,7 @@ def test_the_runs_are_those_of_the_pipeline(data: Path) -> None:
         assert set(ours) - set(other) == {"axes", "changes", "experiment", "fingerprint"}
 
 
+@pytest.mark.slow
 def test_the_schema_is_that_of_training(data: Path) -> None:
     import pyarrow.parquet as pq
 
@@ -96,6 +98,7 @@ def test_the_schema_is_that_of_training(data: Path) -> None:
         assert facts["seconds"] > 0
 
 
+@pytest.mark.slow
 def test_two_rounds_are_in_the_ledger(data: Path) -> None:
     meta = read_meta(by_name(whole(grid(data, epsilons=[3]), data))["togl 3"], "")
     assert [spend["epsilon"] for spend in meta["ledger"]] == [1.5, 1.5]
@@ -104,6 +107,7 @@ def test_two_rounds_are_in_the_ledger(data: Path) -> None:
     assert meta["selection"]["score_by"] == "fda"
 
 
+@pytest.mark.slow
 def test_what_is_there_is_not_made_again(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     experiment = grid(data)
     first = whole(experiment, data)
@@ -117,6 +121,7 @@ def test_what_is_there_is_not_made_again(data: Path, monkeypatch: pytest.MonkeyP
     assert {path: path.read_bytes() for path in again.paths} == before
 
 
+@pytest.mark.slow
 def test_every_part_of_what_decides_a_number_makes_it_anew(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     whole(grid(data), data)
 
@@ -139,6 +144,7 @@ def test_every_part_of_what_decides_a_number_makes_it_anew(data: Path, monkeypat
     assert todo() == everything
 
 
+@pytest.mark.slow
 def test_a_damaged_cell_is_made_again(data: Path) -> None:
     experiment = grid(data, epsilons=[1])
     what = whole(experiment, data)
@@ -149,6 +155,7 @@ def test_a_damaged_cell_is_made_again(data: Path) -> None:
     assert what.paths[-1].read_bytes() == before
 
 
+@pytest.mark.slow
 def test_stopped_it_goes_on_with_the_cell_that_it_was_in(data: Path, tmp_path: Path) -> None:
     experiment = grid(data, epsilons=[1])
 
@@ -169,6 +176,7 @@ def test_stopped_it_goes_on_with_the_cell_that_it_was_in(data: Path, tmp_path: P
         np.testing.assert_array_equal(stopped[name], accuracies(path), err_msg=name)
 
 
+@pytest.mark.slow
 def test_progress_goes_once_from_nothing_to_all(data: Path) -> None:
     calls: list[tuple[int, int, str]] = []
     run_cells(plan(grid(data), data), data, "cpu", progress=lambda *call: calls.append(call))
@@ -208,6 +216,7 @@ def test_a_part_keeps_its_floor_and_ceiling(data: Path) -> None:
 TOGL = {"name": "togl", "method": "togl-fda", "mechanism": "pm"}
 
 
+@pytest.mark.slow
 def test_everything_that_is_said_of_them(data: Path, tmp_path: Path) -> None:
     experiment = grid(data)
     what = whole(experiment, data)
@@ -232,6 +241,7 @@ def test_everything_that_is_said_of_them(data: Path, tmp_path: Path) -> None:
     assert "dvc repro" not in page
 
 
+@pytest.mark.slow
 def test_an_axis_is_a_column_and_has_its_own_floor(data: Path, tmp_path: Path) -> None:
     vary = {"train.train_fraction": [0.2, 0.5], "method.rho": [0.0, 1.0]}
     rows = [{**GRID["rows"][0], "vary": []}, TOGL]
@@ -269,6 +279,7 @@ def test_an_axis_is_a_column_and_has_its_own_floor(data: Path, tmp_path: Path) -
     assert page.count('<section class="finding"') == 3
 
 
+@pytest.mark.slow
 def test_a_methods_axis_is_the_foot_of_the_figure(data: Path, tmp_path: Path) -> None:
     rows = [{**GRID["rows"][0], "vary": []}, TOGL]
     what = whole(grid(data, vary={"method.rho": [1.0, 0.0]}, rows=rows), data)
@@ -290,6 +301,7 @@ def test_a_methods_axis_is_the_foot_of_the_figure(data: Path, tmp_path: Path) ->
     assert found.sections[0].called(best) in " ".join(find(found.sections[0]).sentences)
 
 
+@pytest.mark.slow
 def test_a_data_sets_options_are_made_where_they_are_asked_for(tmp_path: Path) -> None:
     rows = [GRID["rows"][0]]
     ask: dict[str, Any] = {"rows": rows, "epsilons": [1], "data": {"nodes": 90, "degree": 6.0}}

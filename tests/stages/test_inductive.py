@@ -417,6 +417,7 @@ def test_nobody_who_is_not_seen_teaches_and_everybody_else_votes() -> None:
     assert np.isin(split.train, vote.people).sum() == len(split.train) // 2  # they show what votes are worth
 
 
+@pytest.mark.slow
 def test_votes_of_people_who_were_not_seen_tell_their_class() -> None:
     graph = small_graph(nodes=900, features=0.9, structure=0.8)
     params = params_of(epochs=60, points=4, seeds=2)
@@ -427,6 +428,7 @@ def test_votes_of_people_who_were_not_seen_tell_their_class() -> None:
     assert voted > floor + 0.15
 
 
+@pytest.mark.slow
 def test_features_are_what_is_left() -> None:
     """Half of a large graph teaches: features tell the others' classes, links alone do not."""
     graph = small_graph(nodes=900, features=0.9, structure=0.8)

@@ -149,6 +149,7 @@ def test_the_map_takes_the_place_of_its_tables_lines(found: tuple[Result, Path])
     assert "most that any report of that epsilon can say" in page
 
 
+@pytest.mark.slow
 def test_axes_of_a_method_have_a_map_too(tmp_path: Path) -> None:
     store(tmp_path)
     rows = [{**GRID["rows"][0], "vary": []}, TOGL]
@@ -162,6 +163,7 @@ def test_axes_of_a_method_have_a_map_too(tmp_path: Path) -> None:
     assert (one.shared, len(drawn(result))) == (False, 1)
 
 
+@pytest.mark.slow
 def test_one_axis_has_no_map(tmp_path: Path) -> None:
     store(tmp_path)
     what = whole(grid(tmp_path, vary={"method.rho": [0.0, 1.0]}, rows=[TOGL], epsilons=[3]), tmp_path)

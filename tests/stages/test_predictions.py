@@ -214,6 +214,7 @@ def test_a_card_says_what_was_measured(task: str, here: Path) -> None:
     assert "| keeps its claim | yes |" in text
 
 
+@pytest.mark.slow
 def test_a_card_knows_the_floor_that_is_there(here: Path) -> None:
     params = params_of("node-classification")
     floor = rows(learn(here / "data", params, "structure", "null", 0.0), "final")

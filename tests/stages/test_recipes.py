@@ -52,6 +52,7 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", RECIPES)
 def test_a_recipe_gives_the_same_in_the_pipeline_and_in_memory(name: str, data: Path, tmp_path: Path) -> None:
     recipe = methods.method(name)

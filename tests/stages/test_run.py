@@ -30,6 +30,7 @@ def by_name(rows: list[RowResult]) -> dict[str, RowResult]:
     return {row.name: row for row in rows}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("method", "mechanism"), [("lpgnn", "mb"), ("lpgnn", "pm"), ("base", "lp"), ("ppgnn", "ppm-public")]
 )
@@ -49,6 +50,7 @@ def test_the_numbers_are_those_of_the_stages(method: str, mechanism: str, data: 
         np.testing.assert_array_equal(found[name].accuracy, accuracies(path), err_msg=name)
 
 
+@pytest.mark.slow
 def test_rows_stand_between_floor_and_ceiling(data: Path) -> None:
     rows = run(NAME, "lpgnn", "pm", 1.0, data=data, params=PARAMS)
     assert [(row.name, row.mechanism, row.epsilon) for row in rows] == [
@@ -65,6 +67,7 @@ def test_without_references_there_is_one_row(data: Path) -> None:
     assert [row.name for row in run(NAME, "base", None, 1.0, data=data, params=PARAMS, references=False)] == ["base"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("method", "epsilon"), [("structure", 0.0), ("nonpriv", math.inf)])
 def test_a_reference_is_not_there_twice(method: str, epsilon: float, data: Path) -> None:
     names = [row.name for row in run(NAME, method, None, epsilon, data=data, params=PARAMS)]
@@ -100,6 +103,7 @@ def test_the_mechanisms_options_are_its_own(data: Path) -> None:
         run(NAME, "lpgnn", None, 1.0, data=data, params=PARAMS, options={"low": 0.5})
 
 
+@pytest.mark.slow
 def test_more_budget_is_other_numbers_and_the_same_references(data: Path) -> None:
     low, high = (by_name(run(NAME, "base", None, epsilon, data=data, params=PARAMS)) for epsilon in (0.1, 8.0))
     assert low["base"].accuracy.tolist() != high["base"].accuracy.tolist()

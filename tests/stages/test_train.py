@@ -135,6 +135,7 @@ def test_majority_needs_nothing_but_the_graph(data: Path) -> None:
     assert (meta["mechanism"], meta["model"], meta["search"]["points"]) == ("none", "none", 0)
 
 
+@pytest.mark.slow
 def test_the_floor_learns_what_the_graph_alone_says(tmp_path: Path) -> None:
     """With all of the signal in the edges, reports of a fair coin are enough; with none, they are worth nothing."""
     params = small_params(points=4, epochs=60, seeds=3, steps=(2, 4))

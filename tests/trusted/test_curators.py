@@ -29,6 +29,7 @@ def ring(nodes: int) -> np.ndarray:
     return np.stack([np.arange(nodes), (np.arange(nodes) + 1) % nodes])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("make", EVERY)
 def test_a_curators_graph_has_no_loop_keeps_everybody_and_says_whom_to_trust(make: Any) -> None:
     for epsilon in (0.5, 20.0):
