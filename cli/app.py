@@ -25,7 +25,7 @@ __all__ = ["COMMANDS", "HIDDEN", "build", "main"]
 HIDDEN = "For work on graphldp"  # in docs/cli.md, and not in --help
 COMMANDS = {
     "Pipeline (one command per stage)": ("download", "perturb", "select", "denoise", "train", "evaluate"),
-    "Without the pipeline": ("run", "search", "experiment", "tables", "reproduce", "claims", "results"),
+    "Without the pipeline": ("run", "search", "experiment", "split", "tables", "reproduce", "claims", "results"),
     "Your own people": ("import", "merge", "predict", "ledger"),
     "What there is": ("list", "inspect"),
     "What mechanisms and attackers do": ("audit", "calibration", "attack", "selection"),

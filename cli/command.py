@@ -87,6 +87,9 @@ EXAMPLES: dict[str, tuple[tuple[str, str], ...]] = {
         ("ldp run -d cora -e 1 --set method.filter=hoa --search steps=2,4", "another filter, depths 2 and 4"),
     ),
     "search": (("ldp search -d cora -e 1 --search dropout=0,0.5 --search-points 8", "every trial, the best first"),),
+    "split": (
+        ("ldp split -d synthetic -e 4", "where four units of epsilon are best spent: on features, links or labels"),
+    ),
     "experiment": (
         ("ldp experiment methods --dry", "how much is to be computed"),
         ("ldp experiment methods --only dataset=cora --only row=lpgnn,base", "a part of it"),

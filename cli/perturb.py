@@ -168,18 +168,16 @@ def perturb(
         if secure:
             raise OptionError("--secure goes with --input: a public data set has nobody to protect")
         chosen = replace(_settings(params if method else None, dataset, seeds, search_seeds, seed), further=further)
-        if further.private_links:
-            console.note(stage.forecast(dataset, further, data))
         with console.progress("perturb", len(chosen.draws), "seeds") as bar:
             if method is None:
                 path = stage.perturb_graph(
                     dataset, mechanism or _MECHANISM, epsilon, data=data, seeds=chosen.draws, root=chosen.seed,
-                    options=options, extras=extras, further=further, output=output, progress=bar,
+                    options=options, extras=extras, further=further, output=output, progress=bar, say=console.note,
                 )  # fmt: skip
             else:
                 path = stage.perturb_method(
                     dataset, method, mechanism, epsilon, data=data, settings=chosen, options=options, changes=changes,
-                    extras=extras, output=output, progress=bar,
+                    extras=extras, output=output, progress=bar, say=console.note,
                 )  # fmt: skip
     else:
         assert features is not None

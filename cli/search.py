@@ -87,9 +87,9 @@ def search(
 ) -> None:
     """Perturb, denoise and search one cell in memory, write every trial, and print them, the best first.
 
-    No test label is opened. A method that chooses among learners compares the best point of each on the validation part
-    of the final seeds, too. Ctrl-C keeps what was reached; the same command goes on from there. `ldp run` with the same
-    options chooses the same point.
+    No test label is opened. A method that chooses among learners compares those of its finalists on the validation
+    part of the final seeds, too. Ctrl-C keeps what was reached; the same command goes on from there. `ldp run` with the
+    same options chooses the same point.
     """
     from graphldp.stages import trials as stage
 

@@ -10,15 +10,15 @@ from __future__ import annotations
 import ast
 import hashlib
 import json
-from collections.abc import Iterator, Mapping
-from functools import cache
+from collections.abc import Mapping
+from functools import cache, lru_cache
 from pathlib import Path
 
 import graphldp
 from graphldp.errors import OptionError
 from graphldp.stages.artifacts import write_json
 
-__all__ = ["KINDS", "bare", "code", "code_hash", "hashes"]
+__all__ = ["KINDS", "code", "code_hash", "hashes"]
 
 KINDS = ("download", "perturb", "denoise", "train", "evaluate")
 _LIBRARY, _STAGES = "graphldp", "graphldp.stages"
@@ -52,11 +52,12 @@ def hashes(kind: str, homes: Mapping[str, Path]) -> dict[str, str]:
         path = None if name in out else _path(name, homes)
         if path is None:
             continue
-        out[name] = "sha256:" + hashlib.sha256(ast.dump(bare(path)).encode()).hexdigest()
-        if path.name == "__init__.py" and "import_module" in path.read_text(encoding="utf-8"):
+        text = path.read_bytes()
+        out[name], imported = _read(text)
+        if path.name == "__init__.py" and b"import_module" in text:
             todo += [f"{name}.{one.stem}" for one in sorted(path.parent.glob("[!_]*.py"))]
             todo += [f"{name}.{one.parent.name}" for one in sorted(path.parent.glob("*/__init__.py"))]
-        todo += _imports(path)
+        todo += [one for one in imported if one not in out]
     return dict(sorted(out.items()))
 
 
@@ -72,9 +73,17 @@ def _path(name: str, homes: Mapping[str, Path]) -> Path | None:
     return None
 
 
-def _imports(path: Path) -> Iterator[str]:
-    """Yield what a module imports, wherever in it: `from a import b` may mean the module a.b as well as a."""
-    for node in ast.walk(ast.parse(path.read_bytes())):
+@lru_cache(maxsize=1024)
+def _read(text: bytes) -> tuple[str, tuple[str, ...]]:
+    """Return a module's hash, without comments, docstrings and layout, and what it imports, wherever in it.
+
+    Words do not change a number. `from a import b` may mean the module a.b as well as a.
+    """
+    tree, found = ast.parse(text), []
+    for node in ast.walk(tree):
+        body = getattr(node, "body", None)
+        if isinstance(body, list) and body and _is_text(body[0]):
+            del body[0]
         if isinstance(node, ast.Import):
             names = [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom) and node.module:
@@ -83,23 +92,9 @@ def _imports(path: Path) -> Iterator[str]:
             continue
         for name in names:
             parts = name.split(".")
-            yield from (".".join(parts[:count]) for count in range(2, len(parts) + 1))
+            found += [".".join(parts[:count]) for count in range(2, len(parts) + 1)]
+    return "sha256:" + hashlib.sha256(ast.dump(tree).encode()).hexdigest(), tuple(dict.fromkeys(found))
 
 
-def bare(path: Path) -> ast.AST:
-    """Return a module without comments, docstrings and layout: words do not change a number."""
-    tree: ast.AST = _Bare().visit(ast.parse(path.read_bytes()))
-    return tree
-
-
-class _Bare(ast.NodeTransformer):
-    """Takes out docstrings."""
-
-    def generic_visit(self, node: ast.AST) -> ast.AST:
-        super().generic_visit(node)
-        body = getattr(node, "body", None)
-        if isinstance(body, list) and body and isinstance(body[0], ast.Expr):
-            first = body[0].value
-            if isinstance(first, ast.Constant) and isinstance(first.value, str):
-                node.body = body[1:]  # type: ignore[attr-defined]
-        return node
+def _is_text(node: ast.AST) -> bool:
+    return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)

@@ -38,6 +38,7 @@ from graphldp.learn import (
 )
 from graphldp.learn.rows import Stores
 from graphldp.measures import measures_of
+from graphldp.methods import method
 from graphldp.points import run_epochs, survivors
 from graphldp.randomness import seed_of
 from graphldp.server import Calibration, Estimate, shift
@@ -45,6 +46,7 @@ from graphldp.server.evidence import Setting
 
 __all__ = ["learn_cell", "learn_majority", "search_cell"]
 
+FINALISTS = 3  # of a kind: those that nobody tells anything, and those that ask people
 Progress = Callable[[int, int, str], None]
 
 
@@ -53,7 +55,7 @@ def learn_majority(graph: Graph, params: Settings, told: Told | None = None) -> 
 
     `told` are the answers to further questions, where they were given before; else people are asked.
     """
-    rows, told = [], told or told_of(graph, params)
+    rows, told = [], told or told_of(graph, params, method("majority"))
     for seed in range(params.seeds):
         part = part_of(graph, params, seed, told)
         row = _row("final", 0, seed, {}, part)
@@ -134,6 +136,7 @@ class _Cell:
         estimates, matrices: estimates and evidence by their key and seed, as long as a batch needs them.
         parts: what is trained on, selected by and tested on, by seed.
         built: the last batch's problem and runs.
+        played: what this process has trained for the playoff, by point.
         hashed: the hash of the graph, once it is known.
     """
 
@@ -155,6 +158,7 @@ class _Cell:
     matrices: dict[tuple[str, int], NDArray[np.float32]] = field(default_factory=dict)
     parts: dict[int, Part] = field(default_factory=dict)
     built: tuple[list[int], Problem, list[Run]] | None = None
+    played: dict[int, Outcome] = field(default_factory=dict)
     stores: Stores | None = None
     hashed: str = ""
 
@@ -311,8 +315,11 @@ class _Cell:
             part = self.part(seed)
             estimate = self.estimate(setup, seed) if setup.evidence.reads else None
             root = seed_of(self.params.seed, "evidence", self.graph.name, seed)
-            chances = self.plan.told.chances
-            setting = Setting.of(part.graph, estimate, setup.device, part.labelled, root, part.seen, chances)
+            told = self.plan.told
+            links = told.link_reports(seed) if setup.evidence.links else None
+            setting = Setting.of(
+                part.graph, estimate, setup.device, part.labelled, root, part.seen, told.chances, links
+            )
             self.matrices[key] = setup.evidence.matrix(setting)
         return self.matrices[key]
 
@@ -349,12 +356,13 @@ class _Cell:
         self.search(first, 0.0, self.share)
         if len(self.plan.learners) == 1:
             return
-        self.playoff(first, self.share, self.step)
+        meetings = self.meetings * self.step
+        self.playoff(first, self.share, meetings)
         if len(first) < len(self.plan.learners):
-            best = self.contenders()
+            best = self.met()
             self.floor = self._of(best[self._floor(self._scores(best), best)]).name
             second = [one for one in self.plan.learners if one.follows == self.floor]
-            start = self.share + len(first) * self.step
+            start = self.share + meetings
             self.search(second, start, self.step)
             self.playoff(second, start + self.step, self.step)
 
@@ -362,12 +370,19 @@ class _Cell:
     def step(self) -> float:
         """What share of the cell each thing is that comes after the search.
 
-        That is the final runs; of several learners also a playoff for each, and two things for one that comes later.
+        That is the final runs; of several learners also a playoff for each finalist, and two things for one that comes
+        later.
         """
-        first = sum(not one.follows for one in self.plan.learners)
+        later = any(one.follows for one in self.plan.learners)
         several = len(self.plan.learners) > 1
-        things = (first + 2 * (first < len(self.plan.learners))) * several + (not self.alone)
+        things = (self.meetings + 2 * later) * several + (not self.alone)
         return (1 - self.share) / max(1, things)
+
+    @property
+    def meetings(self) -> int:
+        """How many learners meet in the first playoff, if the first one is not among the best."""
+        public = [self.plan.setups[one.start].public for one in self.plan.learners if not one.follows]
+        return min(sum(public), FINALISTS + 1) + min(len(public) - sum(public), FINALISTS)
 
     def search(self, learners: Sequence[Learner], start: float, share: float) -> None:
         """Try the points on the search's seeds, rung by rung; what a checkpoint has is not tried again.
@@ -522,8 +537,10 @@ class _Cell:
         Within a learner, and where there is only one, that is the point with the lowest mean validation loss of those
         that were trained to the end. Several learners have had a playoff.
         """
-        best = self.contenders()
-        return best[0] if len(self.plan.learners) == 1 else best[self.winner(best)]
+        if len(self.plan.learners) == 1:
+            return self.contenders()[0]
+        best = self.met()
+        return best[self.winner(best)]
 
     def contenders(self) -> list[int]:
         """Return each learner's best point; a learner of which nothing came to an end with a finite loss has none."""
@@ -540,16 +557,35 @@ class _Cell:
             raise DataError("no point of the search has a finite validation loss; search lower learning rates")
         return out
 
+    def finalists(self) -> list[int]:
+        """Return the best points of the learners that meet in the playoff.
+
+        They are the first learner, and of those that nobody tells anything, and of those that ask people, the best few
+        by the headline of the task on the validation part of the search's seeds.
+        """
+        best = self.contenders()
+        shown = dict(zip(best, self._scores(best, "search").mean(axis=1), strict=True))
+        ranked = sorted(best, key=lambda index: -shown[index])
+        public = [index for index in ranked if self.plan.setups[index].public]
+        asking = [index for index in ranked if not self.plan.setups[index].public]
+        meet = {best[0], *public[:FINALISTS], *asking[:FINALISTS]}
+        return [index for index in best if index in meet]
+
+    def met(self) -> list[int]:
+        """Return the points that have met in the playoff."""
+        played = {row["point"] for row in self.tried if row["role"] == "playoff"}
+        return [index for index in self.contenders() if index in played]
+
     def _of(self, index: int) -> Learner:
         return next(learner for learner in self.plan.learners if index in learner.points)
 
     def playoff(self, learners: Sequence[Learner], start: float, share: float) -> None:
-        """Train each learner's best point on the final seeds, and keep what it is worth on the validation part.
+        """Train the finalists' best points on the final seeds, and keep what they are worth on the validation part.
 
-        Each learner is `share` of the cell, the first from `start` on.
+        All of them are `share` of the cell, from `start` on.
         """
         self._enter("playoff")
-        seeds, best = list(range(self.params.seeds)), [one for one in self.contenders() if self._of(one) in learners]
+        seeds, best = list(range(self.params.seeds)), [one for one in self.finalists() if self._of(one) in learners]
         for count, index in enumerate(best):
             if any(row["role"] == "playoff" and row["point"] == index for row in self.tried):
                 continue
@@ -558,8 +594,9 @@ class _Cell:
                 if known:
                     continue
                 words = f"{learner.name}, {count + 1} of {len(best)} learners" if len(best) > 1 else learner.name
-                say = self._say(words, start + count * share, share)
+                say = self._say(words, start + count / len(best) * share, share / len(best))
                 *_, outcome, _ = self.advance([index], seeds, self.params.train.epochs, say, self.state)
+                self.played[index] = outcome
                 rows = [_row("playoff", index, seed, point.values(), self.part(seed)) for seed in seeds]
                 self.tried = [*self.tried, *_measured(rows, outcome)]
                 self.records = [*self.records, {"points": [index], "playoff": True, **outcome.record}]
@@ -582,15 +619,16 @@ class _Cell:
         public = [place for place, index in enumerate(best) if self.plan.setups[index].public]
         return _leader(scores, 0, public)
 
-    def _scores(self, best: Sequence[int]) -> NDArray[np.float64]:
-        """Return what the playoff has shown of these points on the validation part, [points, seeds]; more is better."""
+    def _scores(self, best: Sequence[int], role: str = "playoff") -> NDArray[np.float64]:
+        """Return what a phase has shown of these points on the validation part, [points, seeds]; more is better."""
         headline = measures_of(self.params.train.task).headline
+        last = {index: None if role == "playoff" else len(self._of(index).rungs) - 1 for index in best}
         return np.array(
             [
                 [
                     headline.sign * row[f"validation_{headline.name}"]
                     for row in sorted(self.tried, key=lambda row: int(row["seed"]))
-                    if row["role"] == "playoff" and row["point"] == index
+                    if row["role"] == role and row["point"] == index and row["rung"] == last[index]
                 ]
                 for index in best
             ]
@@ -603,8 +641,12 @@ class _Cell:
         index = self.chosen()
         point, setup = self.plan.points[index], self.plan.setups[index]
         say = self._say("final", 1 - self.step, self.step)
-        epochs = self.params.train.epochs
-        problem, runs, outcome, _ = self.advance([index], seeds, epochs, say, self.state)
+        if index in self.played:  # the same runs
+            outcome, (problem, runs) = self.played[index], self.problem([index], seeds)
+            if say is not None:
+                say(1, 1, "those of the playoff")
+        else:
+            problem, runs, outcome, _ = self.advance([index], seeds, self.params.train.epochs, say, self.state)
         parts = [self.part(seed) for seed in seeds]
         rows = [_row("final", index, seed, point.values(), part) for seed, part in zip(seeds, parts, strict=True)]
         scores = final_scores(parts, problem, runs, self.options(setup), outcome, self.device)

@@ -68,7 +68,8 @@ def test_no_byte_differs_and_the_floor_is_computed_once(trained: list[str], tmp_
     cell("nonpriv", np.inf, Floors(tmp_path))
     assert of_people(trained)
     folder = tmp_path / "floors" / GRAPH.name
-    assert len(files(folder)) == 2 * len(FLOOR)  # a search and a playoff each, and nothing half-written beside them
+    # A search each, a playoff of the first one and the best three, and nothing half-written beside them.
+    assert len(FLOOR) + 3 <= len(files(folder)) <= len(FLOOR) + 4
 
 
 def test_what_is_not_the_same_computation_is_computed(trained: list[str], tmp_path: Path) -> None:
@@ -89,7 +90,7 @@ def test_what_is_not_the_same_computation_is_computed(trained: list[str], tmp_pa
     # More final runs are compared anew; the search is the same.
     trained.clear()
     cell("structure", 0.0, memo, params=dataclasses.replace(PARAMS, seeds=3))
-    assert {words.partition(" ")[0] for words in trained} == {"playoff", "final"}
+    assert {words.partition(" ")[0] for words in trained} == {"playoff"}  # whose best runs are the final ones
 
 
 def test_a_damaged_file_is_computed_anew(trained: list[str], tmp_path: Path) -> None:

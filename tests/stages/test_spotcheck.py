@@ -1,0 +1,66 @@
+"""Cells of committed experiments are found again, others for another number, and a moved one is noticed."""
+
+from __future__ import annotations
+
+import csv
+import io
+from pathlib import Path
+
+import pytest
+import yaml
+from cell_factory import NAME, store
+from test_experiment import GRID
+
+from graphldp.stages.experiment import plan, results_of, run_cells, write_results
+from graphldp.stages.params import load
+from graphldp.stages.spotcheck import choose, look, spots
+
+
+@pytest.fixture(scope="module")
+def committed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with an experiment's file, its results and the graph."""
+    folder = tmp_path_factory.mktemp("spots")
+    store(folder)
+    file = folder / "small.yaml"
+    grid = {**GRID, "vary": {"method.filter": ["kprop", "hoa"]}}
+    file.write_text(yaml.safe_dump(grid, sort_keys=False), encoding="utf-8")
+    what = plan(load(file), folder)
+    run_cells(what, folder, "cpu")
+    write_results(what, results_of(what, folder, Path("papers")), folder / "results")
+    return folder
+
+
+def test_every_row_that_learns_by_itself_is_there(committed: Path) -> None:
+    among = spots(committed / "results", [NAME], [str(committed / "small.yaml")])
+    assert {spot.cell.name for spot in among} == {"lpgnn", "togl"}
+    assert len(among) == len({spot.text for spot in among}) == 8  # two rows, two budgets, two filters
+    assert spots(committed / "results", ["cora"], [str(committed / "small.yaml")]) == []
+    assert {spot.text for number in range(9) for spot in choose(among, 2, number)} > {
+        spot.text for spot in choose(among, 2, 0)
+    }
+    assert choose(among, 2, 5) == choose(among, 2, 5)
+
+
+def test_what_has_no_note_of_its_code_is_passed_over(committed: Path, tmp_path: Path) -> None:
+    assert spots(tmp_path, [NAME], [str(committed / "small.yaml")]) == []
+
+
+def test_a_moved_cell_is_noticed_and_others_hold(committed: Path, tmp_path: Path) -> None:
+    names = [str(committed / "small.yaml")]
+    store(tmp_path)
+    first = next(spot for spot in spots(committed / "results", [NAME], names) if spot.cell.name == "lpgnn")
+    assert look(first, tmp_path, "cpu") == []
+    table = committed / "results" / "small" / "tables" / "main.csv"
+    rows = list(csv.DictReader(io.StringIO(table.read_text(encoding="utf-8"))))
+    for row in rows:
+        row["accuracy_low"] = row["accuracy_high"] = str(float(row["accuracy"]) + 1)
+    out = io.StringIO()
+    writer = csv.DictWriter(out, list(rows[0]), lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
+    table.write_text(out.getvalue(), encoding="utf-8")
+    again = next(spot for spot in spots(committed / "results", [NAME], names) if spot.text == first.text)
+    (difference,) = look(again, tmp_path, "cpu")
+    assert difference.fails
+    assert difference.column == "accuracy"
+    assert difference.text.startswith("small: ")
