@@ -65,7 +65,10 @@ def perturb(
     seeds: Annotated[
         int | None,
         typer.Option(
-            "--seeds", help="How many independent repetitions; 1 if left out, or --params' with --method.", min=1
+            "--seeds",
+            help="How many independent repetitions; 1 if left out, since each is a further report of everybody; "
+            "--params' with --method.",
+            min=1,
         ),
     ] = None,
     search_seeds: Annotated[
@@ -165,18 +168,16 @@ def perturb(
         if secure:
             raise OptionError("--secure goes with --input: a public data set has nobody to protect")
         chosen = replace(_settings(params if method else None, dataset, seeds, search_seeds, seed), further=further)
-        if further.private_links:
-            console.note(stage.forecast(dataset, further, data))
         with console.progress("perturb", len(chosen.draws), "seeds") as bar:
             if method is None:
                 path = stage.perturb_graph(
                     dataset, mechanism or _MECHANISM, epsilon, data=data, seeds=chosen.draws, root=chosen.seed,
-                    options=options, extras=extras, further=further, output=output, progress=bar,
+                    options=options, extras=extras, further=further, output=output, progress=bar, say=console.note,
                 )  # fmt: skip
             else:
                 path = stage.perturb_method(
                     dataset, method, mechanism, epsilon, data=data, settings=chosen, options=options, changes=changes,
-                    extras=extras, output=output, progress=bar,
+                    extras=extras, output=output, progress=bar, say=console.note,
                 )  # fmt: skip
     else:
         assert features is not None

@@ -25,6 +25,7 @@ from graphldp.cli.options import (
     Links,
     MaxMemory,
     Method,
+    PairedSeeds,
     Processes,
     ProtocolName,
     Rungs,
@@ -54,7 +55,7 @@ def run(
     mechanism: Annotated[
         str | None, typer.Option("--mechanism", "-m", help="What is reported; the method's own if left out.")
     ] = None,
-    seeds: Annotated[int | None, typer.Option("--seeds", help="Final runs.", min=2)] = None,
+    seeds: PairedSeeds = None,
     search_points: Annotated[int | None, typer.Option(help="Points of the search.", min=1)] = None,
     search_seeds: Annotated[int | None, typer.Option(help="Seeds that each point is tried on.", min=1)] = None,
     search: Search = None,
@@ -116,19 +117,18 @@ def run(
         if recipe.mechanisms == ("null",) and epsilon != 0:
             raise OptionError(f"method {method!r} asks nobody for anything and spends nothing: say --epsilon 0")
         graph = read_graph(graph_dir(data, dataset))
-        said = told_of(graph, chosen, recipe).forecast()
-        if resources.leads and said:
-            console.note(said)
         with console.progress(f"run {dataset} {method}", None, "epochs") as bar:
             found = run_rows(
                 graph, recipe, recipe.choose(mechanism), epsilon, chosen, device=device,
                 resources=resources, options=options, references=references, progress=bar,
                 confidence=Confidence(level=chosen.evaluate.confidence),
+                say=console.note if resources.leads else None,
             )  # fmt: skip
         if resources.leads:
             _show(found, chosen, as_json=as_json)
-            if said:
-                console.note(told_of(graph, chosen, recipe).found())
+            estimated = told_of(graph, chosen, recipe).found()
+            if estimated:
+                console.note(estimated)
 
 
 def fetch(dataset: str, data: Path) -> None:

@@ -62,6 +62,7 @@ class Method:
         follows: of its learners `A+B` only that one is tried whose A is the best of those that nobody tells anything.
         beside: the method whose inputs, before any filter, stand beside this one's own; empty where none do.
         alone: whether links have no part in it, so that nobody is asked for them; its model is then always its own.
+        mute: the method that is left of it where nobody is asked for features; itself on a coin's reports if empty.
         model: the backbone; empty where nothing is learned.
         reference: where it was published.
     """
@@ -85,6 +86,7 @@ class Method:
     follows: bool = False
     beside: str = ""
     alone: bool = False
+    mute: str = ""
     model: str = "gcn"
     reference: str = ""
 
@@ -303,6 +305,7 @@ _METHODS = {
             mechanism="",
             propagates=False,
             filter="none",
+            alone=True,
             model="",
         ),
         Method(
@@ -473,6 +476,7 @@ _METHODS = {
             asks_with=(("score_by", "fda"),),
             grid=_TOGL,
             reference="TOGL, Eq. 4 to 8, discriminant scores",
+            mute="coin",
         ),
         Method(
             name="togl-sma",
@@ -482,6 +486,7 @@ _METHODS = {
             asks_with=(("score_by", "sma"),),
             grid=_TOGL,
             reference="TOGL, Eq. 4 to 8, sparse-model scores",
+            mute="coin",
         ),
         Method(
             name="votes",
@@ -493,6 +498,30 @@ _METHODS = {
             evidence="votes",
             axes=(("method.kind", ("fused", "all")), ("train.model", ("posterior", "mlp"))),
             model="posterior",
+            mute="labels",
+        ),
+        Method(
+            name="blocks",
+            summary="Reports on links and labels, read through their laws by a block model; nobody's features.",
+            mechanism="null",
+            mechanisms=("null",),
+            propagates=False,
+            filter="none",
+            evidence="blocks",
+            axes=(("train.bias", (True,)), ("train.model", ("posterior", "mlp"))),
+            model="posterior",
+        ),
+        Method(
+            name="blocks-votes",
+            summary="As blocks, with the votes of people's own features, as votes asks for them, read by their law.",
+            mechanism="privset",
+            propagates=False,
+            filter="none",
+            asks="survey.Survey",
+            evidence="blocks-votes",
+            axes=(("train.model", ("posterior", "mlp")),),
+            model="posterior",
+            mute="blocks",
         ),
         Method(
             name="features",
@@ -507,6 +536,15 @@ _METHODS = {
             learners=_and(_FLOOR, "votes"),
             unseen=_and(_UNSEEN, "votes"),
             follows=True,
+            mute="structure",
+        ),
+        Method(
+            name="pooled",
+            summary="For private links: the floor, or links', labels' and votes' laws fused, where clearly ahead.",
+            mechanism="privset",
+            learners=(*_FLOOR, "blocks", "blocks-votes"),
+            unseen=(*_UNSEEN, "votes"),
+            mute="structure",
         ),
         Method(
             name="nonpriv",

@@ -19,16 +19,18 @@ from numpy.typing import NDArray
 from graphldp import __version__
 from graphldp.errors import ArtifactError, DataError
 from graphldp.evaluation import Confidence
-from graphldp.experiment.options import INDUCTIVE
+from graphldp.experiment.options import INDUCTIVE, Further
 from graphldp.experiment.scores import measured
 from graphldp.ledger import epsilon_text, ledger_from_meta
 from graphldp.measures import DEFAULT_TASK, TaskMeasures, measures_of
 from graphldp.stages.answers import further_in
 from graphldp.stages.artifacts import read_meta, read_table, write_json, write_text
+from graphldp.stages.commit import code_commit
 from graphldp.stages.figures import budget_figure
 from graphldp.stages.maps import drawn, map_figure, maps
 from graphldp.stages.paper_numbers import PaperNumber, PaperNumbers, changes_of, load_papers
 from graphldp.stages.params import Axes, Cell, Params, value_text
+from graphldp.stages.paths import PUBLIC
 from graphldp.stages.report import report_page
 from graphldp.stages.spoken import spoken
 from graphldp.stages.tables import (
@@ -136,6 +138,7 @@ def measure(
         notes=tuple(notes),
         version=__version__,
         made=made,
+        commit=code_commit(),
     )
 
 
@@ -150,7 +153,7 @@ def write(result: Result, results: Path) -> list[Path]:
         }
     texts |= {
         f"plots/{result.measures.headline.name}.csv": plots_text(result.tables["main"]),
-        **{f"figures/{one.file}": budget_figure(one, width=760) for one in drawn(result)},
+        **{f"figures/{one.file}": budget_figure(one) for one in drawn(result)},
         **{f"figures/{one.file}": map_figure(one, width=760) for one in maps(result)},
         "report.html": report_page(result),
     }
@@ -367,10 +370,19 @@ def _order(runs: list[_Runs]) -> Callable[[_Runs], tuple[float, ...]]:
 
 
 def printed_of(
-    cell: Cell, train: Mapping[str, Any], model: str, measures: TaskMeasures, printed: PaperNumbers
+    cell: Cell,
+    train: Mapping[str, Any],
+    model: str,
+    measures: TaskMeasures,
+    printed: PaperNumbers,
+    further: Further = PUBLIC,
 ) -> tuple[PaperNumber, ...]:
-    """Return the papers' numbers that may stand beside a cell's row; none where people are not split as papers do."""
-    if not _as_papers_split(train):
+    """Return the papers' numbers that may stand beside a cell's row.
+
+    None where people are not split as papers do, and none where they are asked for more than features: what papers
+    print beside ours is of public labels and links.
+    """
+    if not _as_papers_split(train) or further.asked:
         return ()
     found = printed.lookup(
         dataset=cell.dataset, method=cell.method, mechanism=cell.mechanism, model=model, epsilon=cell.epsilon,
@@ -408,7 +420,7 @@ def _row(one: _Runs, floor: _Runs, ceiling: _Runs, confidence: Confidence, print
         others=found.others,
         gain=found.gain,
         gap=found.gap,
-        papers=printed_of(cell, one.meta["train"], model, one.measures, printed),
+        papers=printed_of(cell, one.meta["train"], model, one.measures, printed, further_in(one.meta)),
         claim=_claim(one.meta.get("mechanism_claim")),
         degenerate=degenerate(float(rounds["rho"]), int(one.meta["m"])) if directed and rounds is not None else "",
     )

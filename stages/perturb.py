@@ -29,15 +29,10 @@ from graphldp.stages.own import read_features, read_vocabulary
 from graphldp.stages.paths import NAME, PUBLIC, answers_path, graph_dir, reports_path, stored_graphs
 from graphldp.stages.reports import write_reports
 
-__all__ = ["addressed", "forecast", "perturb_file", "perturb_graph", "perturb_method", "source_of"]
+__all__ = ["addressed", "perturb_file", "perturb_graph", "perturb_method", "source_of"]
 
 Progress = Callable[[int, int, str], None]
 Say = Callable[[str], None]
-
-
-def forecast(dataset: str, further: Further, data: Path) -> str:
-    """Return how many links a data set's people will report, in words, before anybody is asked."""
-    return Told(graph=read_graph(graph_dir(data, dataset), features=False), further=further, root=0).forecast()
 
 
 def perturb_graph(
@@ -53,16 +48,21 @@ def perturb_graph(
     further: Further = PUBLIC,
     output: Path | None = None,
     progress: Progress | None = None,
+    say: Say | None = None,
 ) -> Path:
-    """Perturb a data set's features once for each seed, with what people are asked for beside them, and write it."""
+    """Perturb a data set's features once for each seed, with what people are asked for beside them, and write it.
+
+    `say` is told how many links will be reported, before anybody is asked.
+    """
     folder = graph_dir(data, dataset)
     settings = Settings(seed=root, further=further)
     graph = read_graph(folder, features=mechanism != "null")  # what says nothing of features needs none
     asked = _once(graph, mechanism, epsilon, settings, options or {}, extras or Extras())
     path = output or answers_path(data, dataset, mechanism, asked.device.epsilon, further)
     _keep_real(path)
-    whole = told_of(graph, settings).beside(asked)
-    return write_answers(path, whole, graph_hash(folder), seeds, progress=progress)
+    told = told_of(graph, settings)
+    _foretell(told, say)
+    return write_answers(path, told.beside(asked), graph_hash(folder), seeds, progress=progress)
 
 
 def perturb_method(
@@ -78,6 +78,7 @@ def perturb_method(
     extras: Extras | None = None,
     output: Path | None = None,
     progress: Progress | None = None,
+    say: Say | None = None,
 ) -> Path:
     """Ask a data set's people for a row, everything that its method asks them, and write their answers.
 
@@ -92,7 +93,7 @@ def perturb_method(
     if recipe.asking is None:
         return perturb_graph(
             dataset, mechanism, epsilon, data=data, seeds=seeds, root=settings.seed, options=options, extras=extras,
-            further=settings.further, output=output, progress=progress,
+            further=settings.further, output=output, progress=progress, say=say,
         )  # fmt: skip
     if extras.scores is not None or extras.scores_epsilon is not None:
         raise OptionError(f"--scores shares a budget out by feature, which featurerr does; {method} does not")
@@ -105,8 +106,15 @@ def perturb_method(
     facts |= {"changes": dict(changes)} if changes else {}
     path = output or answers_path(data, dataset, recipe.cell_name(mechanism), epsilon, settings.further)
     _keep_real(path)
-    whole = told_of(graph, settings).beside(asked)
-    return write_answers(path, whole, graph_hash(folder), seeds, facts, progress)
+    told = told_of(graph, settings)
+    _foretell(told, say)
+    return write_answers(path, told.beside(asked), graph_hash(folder), seeds, facts, progress)
+
+
+def _foretell(told: Told, say: Say | None) -> None:
+    forecast = told.forecast()
+    if say is not None and forecast:
+        say(forecast)
 
 
 def _once(

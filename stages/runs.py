@@ -82,7 +82,7 @@ def runs_meta(
     if params.further.asked:
         meta["further"] = params.further.facts()
         if reports is None:
-            told = told_of(graph, params)
+            told = told_of(graph, params, recipe)
             meta["ledger"] = [*told.ledger(str(meta["input"]), params.draws).as_json(), *others]
     if reports is not None:
         meta |= {key: reports[key] for key in CARRIED if key != "ledger"}

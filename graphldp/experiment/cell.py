@@ -38,6 +38,7 @@ from graphldp.learn import (
 )
 from graphldp.learn.rows import Stores
 from graphldp.measures import measures_of
+from graphldp.methods import method
 from graphldp.points import run_epochs, survivors
 from graphldp.randomness import seed_of
 from graphldp.server import Calibration, Estimate, shift
@@ -54,7 +55,7 @@ def learn_majority(graph: Graph, params: Settings, told: Told | None = None) -> 
 
     `told` are the answers to further questions, where they were given before; else people are asked.
     """
-    rows, told = [], told or told_of(graph, params)
+    rows, told = [], told or told_of(graph, params, method("majority"))
     for seed in range(params.seeds):
         part = part_of(graph, params, seed, told)
         row = _row("final", 0, seed, {}, part)
@@ -314,8 +315,11 @@ class _Cell:
             part = self.part(seed)
             estimate = self.estimate(setup, seed) if setup.evidence.reads else None
             root = seed_of(self.params.seed, "evidence", self.graph.name, seed)
-            chances = self.plan.told.chances
-            setting = Setting.of(part.graph, estimate, setup.device, part.labelled, root, part.seen, chances)
+            told = self.plan.told
+            links = told.link_reports(seed) if setup.evidence.links else None
+            setting = Setting.of(
+                part.graph, estimate, setup.device, part.labelled, root, part.seen, told.chances, links
+            )
             self.matrices[key] = setup.evidence.matrix(setting)
         return self.matrices[key]
 

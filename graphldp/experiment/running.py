@@ -17,6 +17,7 @@ from graphldp.datasets.memory import as_graph
 from graphldp.errors import OptionError, unknown_name
 from graphldp.evaluation import Confidence, Interval
 from graphldp.experiment.cell import learn_cell, learn_majority
+from graphldp.experiment.conversation import conversation_of
 from graphldp.experiment.options import Further, SearchParams, Settings, TrainParams, check_settings
 from graphldp.experiment.parts import given_away
 from graphldp.experiment.plan import Devices, Plan, plan_of
@@ -34,7 +35,7 @@ from graphldp.measures import measures_of
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["RowResult", "RunResult", "run", "run_rows", "settings_of"]
+__all__ = ["RowResult", "RunResult", "run", "run_rows", "settings_of", "spent_by"]
 
 Progress = Callable[[int, int, str], None]
 
@@ -134,7 +135,7 @@ class RunResult:
         assert cell.outcome is not None
         assert cell.setup is not None
         told = told_of(self.graph, self.settings)
-        ledger = _spent(cell, self.graph.content_hash(), self.settings, told)
+        ledger = spent_by(cell, self.graph.content_hash(), self.settings, told)
         return trained(cell.problem, cell.runs[place], cell.outcome, place, cell.setup.backbone, spent=ledger)
 
     def predict(self) -> Predicted:
@@ -309,8 +310,12 @@ def run_rows(
     references: bool = True,
     confidence: Confidence | None = None,
     progress: Progress | None = None,
+    say: Callable[[str], None] | None = None,
 ) -> RunResult:
-    """Run a recipe as it is, with settings that are whole; `options` are the mechanism's."""
+    """Run a recipe as it is, with settings that are whole; `options` are the mechanism's.
+
+    `say` is told how many links will be reported, once what was asked for can be had and before anybody is asked.
+    """
     if not recipe.model:
         raise OptionError(f"method {recipe.name!r} is a row of every table by itself; choose another to run")
     wanted = [(recipe, mechanism, epsilon, dict(options or {}))]
@@ -329,6 +334,12 @@ def run_rows(
         for (one, name, budget, extra), own in zip(wanted, asked, strict=True)
     ]
     check_axes(settings.search, [cell.row for cell in cells])
+    own = next(cell for cell in cells if cell.recipe is recipe)
+    talk = conversation_of(graph, recipe, own.mechanism, own.epsilon, settings, own.options)
+    recipe.calibration(recipe.steps(settings.search.steps)[0], talk.device, 1.0)
+    forecast = own.told.forecast()
+    if say is not None and forecast:
+        say(forecast)
     # First what was asked for: what is wrong with it is not the floor's fault.
     order = sorted(range(len(cells)), key=lambda place: cells[place].recipe.name != recipe.name)
     planned = {place: _plan(cells[place], asked[place], asked=recipe.name) for place in order}
@@ -375,14 +386,14 @@ def _rows(
                 scores=own,
                 measured=measured(own, lower, upper, measures, confidence),
                 search={} if plan is None else {**asdict(settings.search), **plan.facts(result.learners)},
-                spent=_spent(result, content, settings, told_of(graph, settings)).once(),
+                spent=spent_by(result, content, settings, told_of(graph, settings, methods.method(kind))).once(),
                 cell=result,
             )
         )
     return tuple(out)
 
 
-def _spent(result: CellResult, content: str, settings: Settings, told: Told) -> Ledger:
+def spent_by(result: CellResult, content: str, settings: Settings, told: Told) -> Ledger:
     """Return what people have spent on all runs of a cell: their answers, and numbers that they gave away."""
     given = given_away(settings.train, content)
     if result.setup is None:

@@ -66,6 +66,7 @@ class Told:
     source: str = ""
     linked: bool = True
     kept: dict[int, Graph] = field(default_factory=dict)
+    sent: dict[int, LinkReports] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if self.further.private_labels and self.graph.classes < 2:
@@ -158,6 +159,14 @@ class Told:
         if seed not in self.kept:
             self.kept[seed] = self.heard(self.questions(seed))
         return self.kept[seed]
+
+    def link_reports(self, seed: int) -> LinkReports | None:
+        """Return what people have sent of their links in a seed's runs; None where they are asked for none."""
+        if self.link_mechanism is None:
+            return None
+        if seed not in self.sent:
+            self.sent[seed] = next(as_links(one.answers) for one in self.questions(seed) if one.name == LINKS)
+        return self.sent[seed]
 
     @property
     def replaces(self) -> bool:

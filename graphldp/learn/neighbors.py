@@ -2,7 +2,8 @@
 
 A batch is its nodes and, hop by hop, as many of their neighbours as the options say, drawn by torch_geometric's
 NeighborLoader; the backbone runs on that part of the graph. Its operators keep the numbers that they have on the whole
-graph, and a node that hears k of d neighbours counts them d/k times, so that each sum is right in the mean. Validation
+graph, and a node that hears k of d neighbours counts them d/k times, so that each sum is right in the mean. Links'
+weights are part of these numbers; neighbours are drawn evenly. Validation
 and prediction are on all neighbours, and exact.
 """
 
@@ -75,7 +76,7 @@ class Whole:
     def __init__(self, problem: Problem, options: Options, hops: int):
         adjacency = sp.csr_array(problem.adjacency)
         adjacency.sort_indices()
-        self.degree = np.diff(adjacency.indptr)
+        self.degree, self.sums = np.diff(adjacency.indptr), options.model.sums
         operators = options.model.operators(adjacency)
         self.operators = {name: Operator.of(matrix, adjacency) for name, matrix in operators.items()}
         self.drawn = _loader(adjacency, [options.neighbors] * hops)
@@ -87,7 +88,7 @@ class Whole:
         source, target = found.edge_index.numpy()
         edge = found.e_id.numpy()
         heard = np.bincount(target, minlength=len(nodes))
-        scale = np.divide(self.degree[nodes], heard, out=np.ones(len(nodes)), where=heard > 0)
+        scale = np.divide(self.degree[nodes], heard, out=np.ones(len(nodes)), where=(heard > 0) & self.sums)
         out = {}
         for name, operator in self.operators.items():
             rows, columns, values = target, source, operator.values[edge] * scale[target]

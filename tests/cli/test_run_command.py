@@ -196,3 +196,20 @@ def test_an_unknown_task_is_one_line(ldp) -> None:
     answer = ldp(*GIVEN, "--task", "links")
     assert answer.code == 2
     assert answer.line.startswith("error: unknown task 'links'")
+
+
+LINKS = ("--links", "rr", "--epsilon-links", 5)
+
+
+def test_how_many_links_will_be_reported_is_said_first_and_not_of_what_is_refused(ldp) -> None:
+    answer = ldp(*GIVEN, *LINKS, "--no-references")
+    assert answer.err.startswith(
+        "links by rr, epsilon 5 for a bit and 5 for a relationship: about 27 false ones will be"
+    )
+    assert "the server's graph of the first run has" in answer.err
+    for refused in (("--mechanism", "mbb"), ("--set", "rho=1"), ("--set", "method.nothing=1"), ("--epsilon", 0)):
+        assert ldp(*GIVEN, *LINKS, *refused).line.startswith("error:")
+    perturb = ("perturb", "--dataset", NAME, "--epsilon", 1, *LINKS)
+    assert ldp(*perturb).err.startswith("links by rr")
+    assert ldp(*perturb, "--mechanism", "mbb").line.startswith("error: unknown mechanism 'mbb'")
+    assert ldp(*perturb, "--method", "togl-fda", "--mechanism", "mbb").line.startswith("error:")

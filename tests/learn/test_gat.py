@@ -199,6 +199,21 @@ def test_shares_of_equal_scores_are_a_mean() -> None:
     torch.testing.assert_close(out, structure.double() / structure.sum(dim=1, keepdim=True))
 
 
+@pytest.mark.parametrize("compressed", [True, False])
+def test_links_of_a_weight_have_so_much_of_their_share(compressed: bool) -> None:
+    adjacency = adjacency_of(9, 18, np.random.default_rng(1))
+    adjacency.data[:] = np.random.default_rng(2).uniform(0.01, 1.0, adjacency.nnz)
+    matrix = SparseMatrix.of(GAT().operators(adjacency)["edges"], CPU, compressed)
+    edges, values = edges_of(matrix), drawn(9, 3, 2)
+    out = attend(*values, edges, slope=0.2)
+    hidden, own, other = (one.detach() for one in values)
+    weights = torch.from_numpy(adjacency.toarray() + np.eye(9)).unsqueeze(2)
+    odds = weights * torch.nn.functional.leaky_relu(own.unsqueeze(1) + other.unsqueeze(0), 0.2).exp()
+    shares = odds / odds.sum(dim=1, keepdim=True)
+    torch.testing.assert_close(out.detach(), torch.einsum("ijh,jhw->ihw", shares, hidden), rtol=1e-6, atol=1e-6)
+    assert torch.autograd.gradcheck(lambda *given: attend(*given, edges, slope=0.2), values, fast_mode=False)
+
+
 def test_a_graph_is_looked_at_once_and_forgotten_with_its_problem() -> None:
     matrix = operator()
     assert edges_of(matrix) is edges_of(matrix)

@@ -88,11 +88,23 @@ def directed_problem() -> tuple[Problem, Any]:
     return dataclasses.replace(problem, adjacency=adjacency, shift=shift_of(adjacency)), labels
 
 
-@pytest.mark.parametrize("directed", [False, True])
+def weighted_problem() -> tuple[Problem, Any]:
+    """Return a problem on an estimated graph, whose links have weights."""
+    problem, labels = small_problem()
+    adjacency = problem.adjacency.copy()
+    rows, columns = adjacency.nonzero()
+    adjacency.data = (0.05 + 0.95 * ((rows * columns + rows + columns) % 7) / 7).astype(np.float32)
+    return dataclasses.replace(problem, adjacency=adjacency, shift=shift_of(adjacency)), labels
+
+
+GRAPHS = {"plain": small_problem, "directed": directed_problem, "weighted": weighted_problem}
+
+
+@pytest.mark.parametrize("graph", GRAPHS)
 @pytest.mark.parametrize("name", MODELS)
 @pytest.mark.parametrize("layers", [1, 2, 3])
-def test_all_neighbours_of_all_nodes_are_the_full_batch(sampler: None, name: str, layers: int, directed: bool) -> None:
-    problem, labels = directed_problem() if directed else small_problem()
+def test_all_neighbours_of_all_nodes_are_the_full_batch(sampler: None, name: str, layers: int, graph: str) -> None:
+    problem, labels = GRAPHS[graph]()
     runs = [dataclasses.replace(run, dropout=0.0) for run in varied_runs(problem, labels, count=3)]
     options = Options(model=model(name, layers=layers, hidden=4), epochs=5, patience=None)
     full = fit(problem, runs, options, device="cpu")
@@ -147,10 +159,11 @@ def test_predictions_are_exact_whatever_was_drawn_in_training(sampler: None, nam
         assert outcome.validation_loss[r] == pytest.approx(float(loss[0]), rel=1e-4)
 
 
+@pytest.mark.parametrize("graph", ["plain", "weighted"])
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["gcn", "sage", "gin"])
-def test_a_sum_over_some_neighbours_is_right_in_the_mean(sampler: None, name: str) -> None:
-    problem, _ = small_problem()
+def test_a_sum_over_some_neighbours_is_right_in_the_mean(sampler: None, name: str, graph: str) -> None:
+    problem, _ = GRAPHS[graph]()
     options = Options(model=model(name), neighbors=2)
     whole = Whole(problem, options, hops=1)
     (operator,) = options.model.operators(problem.adjacency).values()

@@ -13,12 +13,13 @@ import yaml
 from graphldp import datasets
 from graphldp.client import option_names
 from graphldp.errors import DataError, OptionError
-from graphldp.experiment.options import SearchParams
+from graphldp.experiment.options import Further, SearchParams
 from graphldp.experiment.rounds import Rounds
 from graphldp.learn import models
-from graphldp.measures import tasks
+from graphldp.measures import measures_of, tasks
 from graphldp.methods import method
 from graphldp.server.filters import SHARED_OPTIONS
+from graphldp.stages.evaluate import printed_of
 from graphldp.stages.paper_numbers import PaperNumbers, Rule, changes_of, load_papers
 from graphldp.stages.params import Cell, load
 
@@ -285,3 +286,13 @@ def test_yaml_that_cannot_be_read_is_one_line(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="not valid YAML") as caught:
         load_papers(tmp_path)
     assert "\n" not in str(caught.value)
+
+
+def test_no_printed_number_stands_beside_a_row_that_asks_for_more_than_features() -> None:
+    cell = Cell(dataset="cora", name="lpgnn", method="lpgnn", mechanism="mb", epsilon=1.0)
+    measures = measures_of("node-classification")
+    papers = load_papers(PAPERS)
+    train = {"train_fraction": 0.5}
+    assert printed_of(cell, train, "gcn", measures, papers)
+    for further in (Further(labels="krr", epsilon_labels=1.0), Further(links="blink", epsilon_links=4.0)):
+        assert printed_of(cell, train, "gcn", measures, papers, further) == ()

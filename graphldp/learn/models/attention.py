@@ -101,10 +101,12 @@ class Edges:
     Attributes:
         forward: rows collect from columns.
         backward: columns collect from rows, for the gradient.
+        log_weights: the logarithms of the edges' weights, of an estimated graph; None where every edge is there.
     """
 
     forward: _Half
     backward: _Half
+    log_weights: Tensor | None = None
 
     @property
     def count(self) -> int:
@@ -129,14 +131,17 @@ _KNOWN: Any = WeakTensorKeyDictionary()
 
 
 def edges_of(matrix: SparseMatrix) -> Edges:
-    """Return the edges of an operator; its values do not matter."""
+    """Return the edges of an operator, whose values are their weights."""
     key = matrix.forward.tensor if matrix.forward.tensor is not None else matrix.forward.values
     found: Edges | None = _KNOWN.get(key)
     if found is None:
+        values = matrix.forward.values if matrix.forward.tensor is None else matrix.forward.tensor.values()
+        assert values is not None
+        logs = None if bool((values == 1).all()) else values.log()
         forward = _half(matrix.forward, None)
         # Sorted by columns and within them by rows: the order of the transpose.
         places = torch.argsort(forward.givers, stable=True).to(forward.givers.dtype)
-        found = _KNOWN[key] = Edges(forward, _half(matrix.backward, places))
+        found = _KNOWN[key] = Edges(forward, _half(matrix.backward, places), logs)
     return found
 
 
@@ -177,6 +182,8 @@ class _Attention(torch.autograd.Function):
         shares = hidden.new_empty(own.shape[1], edges.count)
         for heads in _chunks(*shares.shape):
             share = torch.nn.functional.leaky_relu_(_scores(own, other, rows, heads), slope)
+            if edges.log_weights is not None:  # the softmax's gradient by the scores has no term of these
+                share.add_(edges.log_weights.to(share.dtype).unsqueeze(1))
             # Less the highest of each node: no exponential overflows, and one of them is 1.
             share.sub_(rows.highest(share).index_select(0, rows.collectors)).exp_()
             shares[heads] = share.div_(rows.total(share).index_select(0, rows.collectors)).t()
@@ -218,6 +225,8 @@ def attend(
     hidden: Tensor, own: Tensor, other: Tensor, edges: Edges, *, slope: float, keep: Tensor | None = None
 ) -> Tensor:
     """Return sum_j share_ij hidden_j for each node and head, share_ij the softmax over i's edges of LeakyReLU scores.
+
+    An edge of weight w has w times the share that it would have: its log is added to the score.
 
     Args:
         hidden: [nodes, heads, width]; the heads of all runs.

@@ -90,9 +90,14 @@ class Decoupled:
 
 
 class Backbone(ABC):
-    """A graph neural network: a frozen dataclass of options with these methods, registered under a name."""
+    """A graph neural network: a frozen dataclass of options with these methods, registered under a name.
+
+    Class attributes:
+        sums: whether its operators are sums over neighbours, of which a node that hears k of d counts each d/k times.
+    """
 
     name: ClassVar[str]
+    sums: ClassVar[bool] = True
 
     @abstractmethod
     def parameters(self, dimensions: int, classes: int) -> dict[str, Parameter]:

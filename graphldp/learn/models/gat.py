@@ -30,6 +30,8 @@ CHUNK_ARRAYS, END_BYTES = 4, 24
 class GAT(Backbone):
     """GAT: each node takes the mean of its neighbours and itself under learned attention, in several heads.
 
+    A link of an estimated graph has its weight times the share that it would have if it were there for certain.
+
     The heads of a hidden layer stand side by side (its width is heads * hidden), those of the last layer are averaged;
     with one head there, as UPGNet has it, the average is that head.
 
@@ -44,6 +46,7 @@ class GAT(Backbone):
     """
 
     name: ClassVar[str]
+    sums: ClassVar[bool] = False  # shares add up to 1, whoever is heard
     hidden: int = 16
     layers: int = 2
     activation: str = "selu"
@@ -72,10 +75,9 @@ class GAT(Backbone):
         return out
 
     def operators(self, adjacency: sp.csr_array) -> dict[str, sp.csr_array]:
-        """Return the edges, a self-loop at each node among them; only where they are matters."""
+        """Return the edges with their weights, a self-loop of weight 1 at each node among them."""
         loops = sp.eye_array(adjacency.shape[0], format="csr")
-        edges = sp.csr_array(sp.csr_array(adjacency != 0, dtype=np.float64) + loops)
-        return {"edges": edges}
+        return {"edges": sp.csr_array(sp.csr_array(adjacency, dtype=np.float64) + loops)}
 
     def width(self, classes: int) -> int:
         """Return the width of the first layer, all heads together."""

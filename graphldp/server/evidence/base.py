@@ -15,6 +15,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from graphldp.client import VectorMechanism
+from graphldp.client.links import LinkReports
 from graphldp.errors import DataError
 from graphldp.graph import Graph
 from graphldp.randomness import generator
@@ -39,6 +40,7 @@ class Setting:
             nothing may be fitted to anybody else. None where all are in one graph.
         chances: the probabilities that a label was sent as it is, and as a certain other one; None where labels are
             true.
+        links: what people have sent of their links; None where these are public.
     """
 
     graph: Graph
@@ -50,6 +52,7 @@ class Setting:
     seed: int
     seen: NDArray[np.int64] | None = None
     chances: tuple[float, float] | None = None
+    links: LinkReports | None = None
 
     @classmethod
     def of(
@@ -61,6 +64,7 @@ class Setting:
         seed: int,
         seen: NDArray[np.int64] | None = None,
         chances: tuple[float, float] | None = None,
+        links: LinkReports | None = None,
     ) -> Setting:
         """Return the setting of a graph, with everything removed that the server does not know."""
         nodes = np.asarray(train, dtype=np.int64)
@@ -81,6 +85,7 @@ class Setting:
             seed=seed,
             seen=seen,
             chances=chances,
+            links=links,
         )
 
     def __post_init__(self) -> None:
@@ -106,6 +111,7 @@ class Evidence(ABC):
         summary: one line.
         reads: whether it reads the reports; if not, none are drawn for it and the setting has no estimate.
         spreads: whether it is made of the classes of training nodes, so that a task without classes has none of it.
+        links: whether it reads what people have sent of their links, beside the graph that is estimated from it.
         transfers: whether a row means the same on another graph, so that a model which learned from it can be applied
             there. Coordinates do not, nor do labels around a node, which others' graphs have none of. Evidence that
             fits something does so by what is `seen` alone.
@@ -115,6 +121,7 @@ class Evidence(ABC):
     summary: ClassVar[str]
     reads: ClassVar[bool] = True
     spreads: ClassVar[bool] = False
+    links: ClassVar[bool] = False
     transfers: ClassVar[bool] = False
 
     @abstractmethod
