@@ -21,6 +21,8 @@ PANELS = {
             "steps",
             "task",
             "split",
+            "parts",
+            "public",
             "protocol",
             "grid",
             "only",

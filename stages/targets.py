@@ -386,6 +386,9 @@ def find(address: str, papers: Path) -> list[Target]:
     plain = f"table{plain}" if plain.isdigit() else re.sub(r"^fig(?!ure)", "figure", plain)
     found = [one for one in own if one.name == plain]
     if not found:
+        for figure in read_paper(papers / f"{paper}.yaml")["figures"]:
+            if "why" in figure and re.match(rf"{re.escape(plain)}\b", f"figure{figure['figure']}"):
+                raise OptionError(f"{address} is not made again: {figure['why']}")
         raise unknown_name("target", address, [one.key for one in own])
     return found
 

@@ -49,7 +49,7 @@ def test_a_copy_of_the_grid_is_an_experiment_and_nothing_rewrites_it(tmp_path: P
     shutil.copy(ROOT / "params.yaml", tmp_path)
     subprocess.run(["bash", "-c", line.partition("\n")[0]], cwd=tmp_path, check=True)
     experiment, grid = load(tmp_path / "experiments" / "mine.yaml"), load(ROOT / "params.yaml")
-    assert (experiment.name, experiment.seeds, grid.seeds) == ("mine", 5, 10)
+    assert (experiment.name, experiment.seeds, grid.seeds) == ("mine", 10, 5)
     assert experiment.cells() == grid.cells()
 
 

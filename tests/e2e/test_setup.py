@@ -229,7 +229,10 @@ def ci(clone: Path) -> subprocess.CompletedProcess[str]:
 
 ELSEWHERE = "make test-elsewhere VARIATIONS=mkl-intel+threads-1 mkl-compatible+aten-default+threads-2+hash-1"
 MUTATIONS = "make mutations FAULTS=--rotate"
-CALLS = ["make install", "make test", ELSEWHERE, MUTATIONS, "dvc repro", "ldp tables --check", "make reproduced"]
+CALLS = [
+    *("make install", "make test", ELSEWHERE, MUTATIONS, "make spotcheck"),
+    *("dvc repro", "ldp tables --check", "make reproduced"),
+]
 
 
 def test_ci_tests_then_runs_the_pipeline_then_compares_the_tables(rehearsal: Path) -> None:

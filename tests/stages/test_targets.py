@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from cell_factory import NAME, store
 
+from graphldp.errors import OptionError
 from graphldp.stages.experiment import check, plan
 from graphldp.stages.protocols import read_paper
 from graphldp.stages.reproduce import is_of, reason
@@ -153,3 +154,11 @@ def test_every_row_of_every_target_can_be_asked(tmp_path: Path) -> None:
                     cells.append(cell)
             check(plan(params, tmp_path, cells=cells, fetch=False), tmp_path)
     assert len(seen) > 150
+
+
+@pytest.mark.parametrize(
+    ("address", "why"), [("togl:figure5", "Link prediction in two rounds is refused"), ("upgnet:Fig. 7", "Flickr")]
+)
+def test_a_figure_that_is_not_made_again_says_why(address: str, why: str) -> None:
+    with pytest.raises(OptionError, match=f"{address} is not made again: {why}"):
+        find(address, PAPERS)
