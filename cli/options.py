@@ -252,7 +252,7 @@ LinkOption: TypeAlias = Annotated[
         show_default=False,
     ),
 ]
-_SEEDS = "How many independent repetitions; those of --params, 10 without such a file, if left out."
+_SEEDS = "How many independent repetitions; those of --params (10 without such a file) if left out."
 Seeds: TypeAlias = Annotated[int | None, typer.Option("--seeds", help=_SEEDS, min=1, show_default=False)]
 PairedSeeds: TypeAlias = Annotated[int | None, typer.Option("--seeds", help=_SEEDS, min=2, show_default=False)]
 Seed: TypeAlias = Annotated[int, typer.Option("--seed", help="The root of all randomness of an experiment.", min=0)]
