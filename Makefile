@@ -15,7 +15,7 @@ export DVC_NO_ANALYTICS := 1
 # Tests in one process for each processor; what is left of the longest list goes to whoever is done.
 PARALLEL := -n logical --maxprocesses 8 --dist worksteal
 
-.PHONY: help install demo test test-elsewhere mutations check types docs clean
+.PHONY: help install demo test test-elsewhere mutations reproduced check types docs clean
 
 help: ## say what there is
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/make \1\t\2/' | expand -t 24
@@ -45,6 +45,9 @@ test-elsewhere: $(STAMP) ## run the numerical tests as other machines would: oth
 
 mutations: $(STAMP) ## plant every fault of tools/mutations/ in a copy, and see that the tests notice it
 	@python tools/mutations.py $(FAULTS)
+
+reproduced: $(STAMP) ## compute a few cells of the papers' reproduced tables again, others at each commit
+	@python tools/rotate_reproduce.py
 
 check: $(STAMP) ## lint, format, types, import arrows, fast tests, and whether the pipeline is well formed
 	@ruff format --check .

@@ -16,34 +16,20 @@ import typer
 
 from graphldp import __version__
 from graphldp.cli import console, processes
+from graphldp.cli.command import EXAMPLES, Command, examples
 from graphldp.cli.failures import FAULT, INTERRUPTED, REFUSED, complain, describe
 
-__all__ = ["COMMANDS", "build", "main"]
+__all__ = ["COMMANDS", "HIDDEN", "build", "main"]
 
 # Every command's module has its name and `register(app)`; this is also their order in the help.
+HIDDEN = "For work on graphldp"  # in docs/cli.md, and not in --help
 COMMANDS = {
-    "Pipeline (one command per stage)": (*("code", "download", "perturb", "select", "denoise", "train", "evaluate"),),
-    "People": (
-        "run",
-        "search",
-        "experiment",
-        "reproduce",
-        "claims",
-        "results",
-        "predict",
-        "import",
-        "merge",
-        "list",
-        "inspect",
-        "ledger",
-        "tables",
-        "audit",
-        "calibration",
-        "attack",
-        "selection",
-        "split",
-        "docs",
-    ),
+    "Pipeline (one command per stage)": ("download", "perturb", "select", "denoise", "train", "evaluate"),
+    "Without the pipeline": ("run", "search", "experiment", "split", "tables", "reproduce", "claims", "results"),
+    "Your own people": ("import", "merge", "predict", "ledger"),
+    "What there is": ("list", "inspect"),
+    "What mechanisms and attackers do": ("audit", "calibration", "attack", "selection"),
+    HIDDEN: ("code", "docs"),
 }
 _HOME = {"import": "download"}  # the commands that live in another command's module
 _GLOBAL_FLAGS = ("--debug", "--quiet", "-q")
@@ -53,13 +39,11 @@ _HELP = (
 )
 
 
-_HIDDEN = ("code", "docs")  # what the pipeline and those who work on graphldp call
 _EXAMPLES = (
-    "**Examples**\n\n"
-    "`ldp run -d cora -e 1` one method between its floor and its ceiling, in memory\n\n"
-    "`ldp import mine --features f.csv --edges e.csv --labels l.csv --low 0 --high 1` your own graph\n\n"
-    "`ldp perturb --input me.csv --low 0 --high 1 -e 1 --secure -o report.parquet` a real report, on a device\n\n"
-    "`ldp tables` the table of the pipeline"
+    EXAMPLES["run"][0],
+    EXAMPLES["import"][0],
+    EXAMPLES["perturb"][0],
+    ("ldp tables", "the table of the pipeline"),
 )
 
 
@@ -72,7 +56,7 @@ def build() -> typer.Typer:
         rich_markup_mode="markdown",
         context_settings={"help_option_names": ["-h", "--help"]},
         pretty_exceptions_enable=False,
-        epilog=_EXAMPLES,
+        epilog=examples(_EXAMPLES),
     )
     app.callback()(_globals)
     panels = {name: panel for panel, names in COMMANDS.items() for name in names}
@@ -82,7 +66,9 @@ def build() -> typer.Typer:
     app.registered_commands.sort(key=lambda command: order.index(command.name or ""))
     for command in app.registered_commands:
         command.rich_help_panel = panels[command.name or ""]
-        command.hidden = command.name in _HIDDEN
+        command.hidden = command.rich_help_panel == HIDDEN
+        command.cls = Command
+        command.epilog = examples(EXAMPLES.get(command.name or "", ()))
     return app
 
 

@@ -9,7 +9,7 @@ import typer
 
 from graphldp.cli import console
 from graphldp.cli.lists import numbers, words
-from graphldp.cli.options import DATA, AsJson, Data, Epsilons, Mechanisms, graph_names
+from graphldp.cli.options import DATA, AsJson, Data, Epsilons, Mechanisms, Seeds, folder, graph_names
 from graphldp.cli.run import fetch
 from graphldp.cli.settings import Settings, parse
 from graphldp.cli.train import ParamsFile, choose_params
@@ -34,7 +34,7 @@ def attack(
         Path | None,
         typer.Option("--reports", "-r", help="Attack the reports of this artifact instead.", dir_okay=False),
     ] = None,
-    seeds: Annotated[int, typer.Option("--seeds", help="How many independent repetitions.", min=1)] = 3,
+    seeds: Seeds = None,
     attributes: Annotated[
         int, typer.Option("--attributes", help="How many attributes are attacked, drawn at random.", min=1)
     ] = 100,
@@ -44,7 +44,8 @@ def attack(
     seed: Annotated[int | None, typer.Option("--seed", help="The root of all randomness.", min=0)] = None,
     settings: Settings = None,
     output: Annotated[
-        Path, typer.Option("--output", "-o", help="Folder for attack.csv and attack.md.", file_okay=False)
+        Path,
+        typer.Option("--output", "-o", help="Folder for attack.csv and attack.md.", file_okay=False, callback=folder),
     ] = Path("results/attack"),
     params: ParamsFile = Path("params.yaml"),
     data: Data = DATA,

@@ -13,7 +13,8 @@ from rich.markup import escape
 from rich.table import Table
 
 from graphldp.cli.console import note, out, progress
-from graphldp.cli.options import AsJson, Seed
+from graphldp.cli.lists import numbers
+from graphldp.cli.options import AsJson, Seed, folder
 from graphldp.cli.settings import Settings, parse
 
 if TYPE_CHECKING:
@@ -43,8 +44,8 @@ def audit(
         ),
     ] = None,
     epsilon: Annotated[
-        list[float] | None,
-        typer.Option("--epsilon", "-e", help="A budget; may be given several times.", show_default="0.01 0.1 1 5 10"),
+        list[str] | None,
+        typer.Option("--epsilon", "-e", help="A budget; several with commas.", show_default="0.01,0.1,1,5,10"),
     ] = None,
     dimensions: Annotated[
         int | None, typer.Option("--dimensions", help="Features of a node.", show_default="8, or 1 with --module")
@@ -58,9 +59,11 @@ def audit(
         Path | None,
         typer.Option(
             "--output",
+            "-o",
             help="Folder to write audit.json, audit.md and privacy.md into.",
             show_default="nothing is written",
             file_okay=False,
+            callback=folder,
         ),
     ] = None,
     module: Annotated[
@@ -102,6 +105,7 @@ def audit(
     Exit code 1 if a claim fails that the mechanism itself does not mark as failing; every `--module` claim counts.
     `no power` is no failure: the tests could not have seen one, and the table says what it would take.
     """
+    budgets = numbers("--epsilon", epsilon or [])
     if module is None:
         given = {"property": prop, "inputs": inputs, "people": people if people != 1 else None}
         _refuse_stray("--module FILE.py:FUNCTION", **given)
@@ -115,12 +119,12 @@ def audit(
             options=parse(settings),
             **{key: value for key, value in sizes.items() if value is not None},
         )
-        _ours(list(mechanisms or []), list(epsilon or []), ours, output, processes, as_json=as_json)
+        _ours(list(mechanisms or []), budgets, ours, output, processes, as_json=as_json)
         return
     from graphldp.audit import BlackBoxOptions
 
     _refuse_stray("a registered mechanism: leave --module out", set=settings, output=output, processes=processes)
-    if mechanisms or (epsilon and len(epsilon) > 1):
+    if mechanisms or len(budgets) > 1:
         raise typer.BadParameter("--module audits one file at one --epsilon, and no registered mechanism")
     sizes = {"dimensions": dimensions, "samples": samples}
     options = BlackBoxOptions(
@@ -131,7 +135,7 @@ def audit(
         inputs=_inputs(inputs),
         **{key: value for key, value in sizes.items() if value is not None},
     )
-    _theirs(module, epsilon[0] if epsilon else None, options, prop, as_json=as_json)
+    _theirs(module, budgets[0] if budgets else None, options, prop, as_json=as_json)
 
 
 def _ours(

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from graphldp.cli import console
-from graphldp.cli.lists import numbers, words
-from graphldp.cli.options import DATA, AsJson, Data, Dataset, Epsilons
+from graphldp.cli.lists import depths, numbers, words
+from graphldp.cli.options import DATA, AsJson, Data, Dataset, Epsilons, Seeds, file_ending
 from graphldp.cli.run import fetch
 from graphldp.cli.settings import Settings, mechanism_of, parse, parts
 from graphldp.cli.train import ParamsFile, choose_params
@@ -34,16 +34,23 @@ def calibration(
         str | None, typer.Option("--mechanism", "-m", help="What is reported; the method's own if left out.")
     ] = None,
     steps: Annotated[
-        list[int] | None,
+        list[str] | None,
         typer.Option(
-            "--steps", "-k", help="Depth K of the filter; may be repeated.", min=0, show_default="those searched"
+            "--steps", "-k", help="Depth K of the filter; several with commas.", show_default="those searched"
         ),
     ] = None,
-    seeds: Annotated[int, typer.Option("--seeds", help="How many sets of reports.", min=1)] = 3,
+    seeds: Seeds = None,
     seed: Annotated[int | None, typer.Option("--seed", help="The root of all randomness.", min=0)] = None,
     settings: Settings = None,
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="Write all figures here, as CSV.", dir_okay=False)
+        Path | None,
+        typer.Option(
+            "--output",
+            "-o",
+            help="Write all figures here: CSV or JSON, by its ending.",
+            dir_okay=False,
+            callback=file_ending(".csv", ".json"),
+        ),
     ] = None,
     params: ParamsFile = Path("params.yaml"),
     data: Data = DATA,
@@ -69,8 +76,8 @@ def calibration(
     fetch(dataset, data)
     with console.progress(f"calibration {dataset}", None, "sets of reports") as bar:
         rows = stage.measure_calibration(
-            dataset, names, mechanism, budgets, data=data, params=chosen, steps=steps or (), options=options,
-            changes=changes, progress=bar,
+            dataset, names, mechanism, budgets, data=data, params=chosen,
+            steps=depths("--steps", steps or ()), options=options, changes=changes, progress=bar,
         )  # fmt: skip
     path = None if output is None else stage.write_measured(rows, output)
     if as_json:

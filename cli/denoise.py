@@ -9,6 +9,7 @@ import typer
 
 from graphldp.cli import console
 from graphldp.cli.grid import Grid, alone, grid_of, show
+from graphldp.cli.lists import depths
 from graphldp.cli.options import (
     DATA,
     AsJson,
@@ -40,7 +41,8 @@ def denoise(
         str | None, typer.Option("--mechanism", "-m", help="What was reported; the method's own if left out.")
     ] = None,
     steps: Annotated[
-        list[int] | None, typer.Option("--steps", "-k", help="Depth K of the filter, or several for a search.", min=0)
+        list[str] | None,
+        typer.Option("--steps", "-k", help="Depth K of the filter; several with commas, for a search."),
     ] = None,
     reports: Annotated[
         Path | None, typer.Option("--reports", help="What `ldp perturb` wrote, where it is not in its usual place.")
@@ -94,19 +96,19 @@ def denoise(
             f"--set takes parts of the method here, as method.KEY=VALUE; got {', '.join(mechanism_options)}, "
             "which `ldp perturb` takes"
         )
-    steps = steps or list(choose_params(params, dataset).search.steps)
-    depths = methods.method(method).but(changes).steps(tuple(steps))
-    if materialize is not None and len(depths) != 1:
-        raise OptionError(f"--materialize needs one depth: choose with --steps, from {list(depths)}")
+    asked = depths("--steps", steps or ()) or list(choose_params(params, dataset).search.steps)
+    found = methods.method(method).but(changes).steps(tuple(asked))
+    if materialize is not None and len(found) != 1:
+        raise OptionError(f"--materialize needs one depth: choose with --steps, from {list(found)}")
     with console.progress("denoise", None, "seeds") as bar:
         path = stage.denoise(
-            dataset, method, mechanism, epsilon, data=data, steps=steps, changes=changes, reports=reports,
+            dataset, method, mechanism, epsilon, data=data, steps=asked, changes=changes, reports=reports,
             further=further_of(
                 link_option, labels=labels, epsilon_labels=epsilon_labels, links=links, epsilon_links=epsilon_links
             ), output=output, progress=bar,
         )  # fmt: skip
     if materialize is not None:
-        stage.materialize(path, data=data, steps=depths[0], seed=seed, output=materialize, max_memory=max_memory * 1e9)
+        stage.materialize(path, data=data, steps=found[0], seed=seed, output=materialize, max_memory=max_memory * 1e9)
     _show(path, materialize, as_json=as_json)
 
 

@@ -1,4 +1,4 @@
-"""Options with several values: `--epsilon 1,10` and `--epsilon 1 --epsilon 10` are the same."""
+"""Options with several values: `--epsilon 1,10`, in every command that takes several."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from graphldp.errors import OptionError
 
-__all__ = ["numbers", "words"]
+__all__ = ["depths", "numbers", "words"]
 
 
 def words(option: str, given: Sequence[str]) -> list[str]:
@@ -28,4 +28,14 @@ def numbers(option: str, given: Sequence[str]) -> list[float]:
             found.append(float(word))
         except ValueError:
             raise OptionError(f"{option} takes numbers such as 1,10; got {word!r}") from None
+    return found
+
+
+def depths(option: str, given: Sequence[str]) -> list[int]:
+    """Return whole numbers of at least 0."""
+    found = []
+    for word in words(option, given):
+        if not word.isdecimal():
+            raise OptionError(f"{option} takes whole numbers from 0 on, such as 2,4; got {word!r}")
+        found.append(int(word))
     return found

@@ -6,7 +6,7 @@ Use as annotations: `def perturb(dataset: Dataset, epsilon: Epsilon, seeds: Seed
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Annotated, TypeAlias
 
@@ -30,6 +30,7 @@ __all__ = [
     "Mechanisms",
     "Method",
     "OneEpsilon",
+    "PairedSeeds",
     "ParquetOut",
     "Processes",
     "ProtocolName",
@@ -40,6 +41,8 @@ __all__ = [
     "Split",
     "Strategy",
     "Task",
+    "file_ending",
+    "folder",
     "graph_names",
     "parquet_file",
     "workers",
@@ -74,10 +77,34 @@ def graph_names(ctx: typer.Context, incomplete: str) -> list[str]:
 
 
 def parquet_file(value: Path | None) -> Path | None:
-    """Refuse another format's ending for an artifact, which is Parquet with its facts beside the columns."""
-    if value is not None and value.suffix.lower() in _OTHER_FORMATS:
-        raise typer.BadParameter(f"{value} is an artifact, which is Parquet: name it {value.with_suffix('.parquet')}")
+    """Refuse another ending for an artifact, which is Parquet with its facts beside the columns."""
+    if value is None or value.suffix.lower() == ".parquet":
+        return value
+    known = value.suffix.lower() in _OTHER_FORMATS
+    name = value.with_suffix(".parquet") if known else value.with_name(f"{value.name}.parquet")
+    raise typer.BadParameter(f"{value} is an artifact, which is Parquet: name it {name}")
+
+
+def file_ending(*endings: str) -> Callable[[Path | None], Path | None]:
+    """Return a check that a file's name says one of the formats in which it can be written."""
+
+    def check(value: Path | None) -> Path | None:
+        if value is not None and value.suffix.lower() not in endings:
+            raise typer.BadParameter(f"{value}: what is written has the format that its name ends in, {_or(endings)}")
+        return value
+
+    return check
+
+
+def folder(value: Path | None) -> Path | None:
+    """Refuse a file's name where a folder is written."""
+    if value is not None and value.suffix.lower() in (".parquet", ".md", ".html", *_OTHER_FORMATS):
+        raise typer.BadParameter(f"{value}: several files are written into a folder: name it {value.with_suffix('')}")
     return value
+
+
+def _or(words: Sequence[str]) -> str:
+    return " or ".join([", ".join(words[:-1]), words[-1]]) if len(words) > 1 else words[0]
 
 
 def _mechanisms() -> Iterable[str]:
@@ -141,7 +168,7 @@ Mechanisms: TypeAlias = Annotated[
     typer.Option(
         "--mechanism",
         "-m",
-        help="What perturbs each person's features; several with commas, or given several times.",
+        help="What perturbs each person's features; several with commas.",
         autocompletion=_complete(_mechanisms),
         show_default=False,
     ),
@@ -177,7 +204,7 @@ Epsilons: TypeAlias = Annotated[
     typer.Option(
         "--epsilon",
         "-e",
-        help="The privacy budget of one person's whole row; several with commas, or given several times.",
+        help="The privacy budget of one person's whole row; several with commas.",
         show_default=False,
     ),
 ]
@@ -225,7 +252,9 @@ LinkOption: TypeAlias = Annotated[
         show_default=False,
     ),
 ]
-Seeds: TypeAlias = Annotated[int, typer.Option("--seeds", help="How many independent repetitions.", min=1)]
+_SEEDS = "How many independent repetitions; those of --params, 10 without such a file, if left out."
+Seeds: TypeAlias = Annotated[int | None, typer.Option("--seeds", help=_SEEDS, min=1, show_default=False)]
+PairedSeeds: TypeAlias = Annotated[int | None, typer.Option("--seeds", help=_SEEDS, min=2, show_default=False)]
 Seed: TypeAlias = Annotated[int, typer.Option("--seed", help="The root of all randomness of an experiment.", min=0)]
 ParquetOut: TypeAlias = Annotated[
     Path | None,

@@ -65,7 +65,10 @@ def perturb(
     seeds: Annotated[
         int | None,
         typer.Option(
-            "--seeds", help="How many independent repetitions; 1 if left out, or --params' with --method.", min=1
+            "--seeds",
+            help="How many independent repetitions; 1 if left out, since each is a further report of everybody; "
+            "--params' with --method.",
+            min=1,
         ),
     ] = None,
     search_seeds: Annotated[

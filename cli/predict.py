@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from graphldp.cli import console
-from graphldp.cli.options import DATA, AsJson, Data, Device, graph_names
+from graphldp.cli.options import DATA, AsJson, Data, Device, file_ending, graph_names
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -22,7 +22,11 @@ def predict(
     output: Annotated[
         Path,
         typer.Option(
-            "--output", "-o", help="Where to write the predictions: Parquet, or CSV by its ending.", dir_okay=False
+            "--output",
+            "-o",
+            help="Where to write the predictions: Parquet or CSV, by its ending.",
+            dir_okay=False,
+            callback=file_ending(".parquet", ".csv"),
         ),
     ],
     dataset: Annotated[

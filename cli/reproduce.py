@@ -39,7 +39,10 @@ def reproduce(
         ),
     ] = None,
     profile: Annotated[
-        str, typer.Option("--profile", help="quick: minutes a table, on the small graphs; paper: the papers' own size.")
+        str,
+        typer.Option(
+            "--profile", help="quick: minutes a table, mostly on its first graph; paper: the papers' own size."
+        ),
     ] = "quick",
     datasets: Annotated[
         str | None, typer.Option("--datasets", help="Only these data sets, separated by commas.", show_default=False)
@@ -143,14 +146,16 @@ def _list(every: list, *, as_json: bool) -> None:  # type: ignore[type-arg]
 
 
 def _say(orders: list[Order], data: Path, *, as_json: bool) -> None:
-    """Say what is not at hand, what is there, and what the rest will take."""
-    from graphldp.stages.reproduce import estimate
+    """Say what is not at hand, what is there, and what the rest will take: of each target, and in all."""
+    from graphldp.stages.reproduce import estimate, estimates
 
     if as_json:
         return
-    for one in orders:
+    for one, own in zip(orders, estimates(orders, data), strict=True):
         for name, reason in one.missing.items():
             console.note(f"{one.target.key}: without {name}: {reason}")
+        if one.todo and len(orders) > 1:
+            console.note(f"{one.target.key}: {one.cells} cells, {one.cells - one.todo} there; {own.text}")
     cells, todo = sum(one.cells for one in orders), sum(one.todo for one in orders)
     rest = f"; the others will take {estimate(orders, data).text}" if todo else ""
     console.note(f"{len(orders)} to make again, {cells} cells, {cells - todo} of them there{rest}")

@@ -25,6 +25,7 @@ from graphldp.cli.options import (
     Links,
     MaxMemory,
     Method,
+    PairedSeeds,
     Processes,
     ProtocolName,
     Rungs,
@@ -54,7 +55,7 @@ def run(
     mechanism: Annotated[
         str | None, typer.Option("--mechanism", "-m", help="What is reported; the method's own if left out.")
     ] = None,
-    seeds: Annotated[int | None, typer.Option("--seeds", help="Final runs.", min=2)] = None,
+    seeds: PairedSeeds = None,
     search_points: Annotated[int | None, typer.Option(help="Points of the search.", min=1)] = None,
     search_seeds: Annotated[int | None, typer.Option(help="Seeds that each point is tried on.", min=1)] = None,
     search: Search = None,

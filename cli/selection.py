@@ -9,7 +9,7 @@ import typer
 
 from graphldp.cli import console
 from graphldp.cli.lists import numbers, words
-from graphldp.cli.options import DATA, AsJson, Data, Epsilons, Mechanisms, graph_names
+from graphldp.cli.options import DATA, AsJson, Data, Epsilons, Mechanisms, PairedSeeds, folder, graph_names
 from graphldp.cli.run import fetch
 from graphldp.cli.settings import Settings, parse, parts
 from graphldp.cli.train import ParamsFile, choose_params
@@ -46,16 +46,16 @@ def selection(
             dir_okay=False,
         ),
     ] = None,
-    seeds: Annotated[int, typer.Option("--seeds", help="How many independent repetitions.", min=2)] = 10,
+    seeds: PairedSeeds = None,
     top: Annotated[int, typer.Option("--top", help="How many features count as selected.", min=1)] = 5,
     random: Annotated[
         int, typer.Option("--random", help="How many of the others are measured beside them.", min=1)
     ] = 20,
     seed: Annotated[int | None, typer.Option("--seed", help="The root of all randomness.", min=0)] = None,
     settings: Settings = None,
-    output: Annotated[Path, typer.Option("--output", "-o", help="Folder for the tables.", file_okay=False)] = Path(
-        "results/selection"
-    ),
+    output: Annotated[
+        Path, typer.Option("--output", "-o", help="Folder for the tables.", file_okay=False, callback=folder)
+    ] = Path("results/selection"),
     papers: Annotated[
         Path, typer.Option("--papers", help="Folder of the papers' printed numbers.", file_okay=False)
     ] = Path("papers"),
@@ -63,7 +63,11 @@ def selection(
     data: Data = DATA,
     as_json: AsJson = False,
 ) -> None:
-    """Repeat a selection: is it stable (TOGL's Table 9), is it fair (6), is it useful, and what does it expose (10)?
+    """Repeat the choice of features, and measure whether the same ones are chosen, for whom, and what it exposes.
+
+    Four questions, three of them asked by the TOGL paper: do repetitions choose the same features (its Table 9), do
+    these fit people with many and with few links alike (Table 6), do they help the learner, and can they be guessed
+    (Table 10)?
 
     A budget is that of both rounds. Options of the rounds are given as `ldp run` takes them: --set method.rho=0.5,
     --set m_rule=2/5. Where the paper prints a number, it stands beside ours.

@@ -75,7 +75,7 @@ def judge(papers: Path, results: Path) -> list[Judged]:
     numbers = [int(rule["claim"]) for rule in rules]
     if numbers != [one.number for one in claims]:
         raise DataError(
-            f"{papers / 'claims.yaml'} judges {len(numbers)} claims, {path} has {len(claims)}, in their order"
+            f"{papers / 'claims' / 'rules.yaml'} judges {len(numbers)} claims, {path} has {len(claims)}, in their order"
         )
     return [_judged(claim, rule, results) for claim, rule in zip(claims, rules, strict=True)]
 
@@ -185,10 +185,11 @@ def _score(claim: Claimed, rule: Mapping[str, Any], rows: Any, column: str) -> t
 
 
 def _deviation(claim: Claimed, rule: Mapping[str, Any], rows: Any, column: str) -> tuple[str, str]:
+    from scipy.special import stdtrit
+
     found = _one(rows, column, rule["row"], rule["epsilon"])
-    # The interval of a mean over runs is about 3.92 standard deviations over the root of their number wide.
-    runs = 10 if rows and rows[0].get("profile") == "paper" else 5
-    deviation = (found.high - found.low) / 3.92 * math.sqrt(runs)
+    # Half of Student's interval is the deviation over the root of the number of runs, times a quantile.
+    deviation = (found.high - found.low) / 2 * math.sqrt(found.runs) / float(stdtrit(found.runs - 1, 0.975))
     verdict = HOLDS if abs(deviation - claim.value) <= rule["tolerance"] else FAILS
     return verdict, f"a standard deviation over runs of about {deviation:.1f}; claimed {claim.value:g}"
 
@@ -203,9 +204,18 @@ def _along(rule: Mapping[str, Any], rows: Any, column: str, epsilon: float) -> d
     return {float(place.split()[-1]): _one(rows, column, rule["row"], epsilon, place) for place in own}
 
 
+def _ran(rule: Mapping[str, Any], rows: Any) -> list[float]:
+    """Return those of a rule's budgets that were run: a small profile has fewer."""
+    there = {float(one["epsilon"]) for one in rows if one["row"] == rule["row"]}
+    found = [epsilon for epsilon in rule["epsilons"] if any(math.isclose(epsilon, one) for one in there)]
+    if not found:
+        raise LookupError(rule["row"])
+    return found
+
+
 def _best(claim: Claimed, rule: Mapping[str, Any], rows: Any, column: str) -> tuple[str, str]:
     verdicts, words = [], []
-    for epsilon in rule["epsilons"]:
+    for epsilon in _ran(rule, rows):
         found = _along(rule, rows, column, epsilon)
         top = max(found, key=lambda value: found[value].mean)
         claimed = {value for value in found if (value <= claim.value if rule.get("at_most") else value == claim.value)}
@@ -229,7 +239,7 @@ def _within(claim: Claimed, rule: Mapping[str, Any], rows: Any, column: str) -> 
 
 def _spread(claim: Claimed, rule: Mapping[str, Any], rows: Any, column: str) -> tuple[str, str]:
     verdicts, words = [], []
-    for epsilon in rule["epsilons"]:
+    for epsilon in _ran(rule, rows):
         found = _along(rule, rows, column, epsilon)
         top, bottom = (pick(found.values(), key=lambda one: one.mean) for pick in (max, min))
         spread = _less(top, bottom)

@@ -25,6 +25,7 @@ from graphldp.ledger import epsilon_text, ledger_from_meta
 from graphldp.measures import DEFAULT_TASK, TaskMeasures, measures_of
 from graphldp.stages.answers import further_in
 from graphldp.stages.artifacts import read_meta, read_table, write_json, write_text
+from graphldp.stages.commit import code_commit
 from graphldp.stages.figures import budget_figure
 from graphldp.stages.maps import drawn, map_figure, maps
 from graphldp.stages.paper_numbers import PaperNumber, PaperNumbers, changes_of, load_papers
@@ -137,6 +138,7 @@ def measure(
         notes=tuple(notes),
         version=__version__,
         made=made,
+        commit=code_commit(),
     )
 
 
@@ -151,7 +153,7 @@ def write(result: Result, results: Path) -> list[Path]:
         }
     texts |= {
         f"plots/{result.measures.headline.name}.csv": plots_text(result.tables["main"]),
-        **{f"figures/{one.file}": budget_figure(one, width=760) for one in drawn(result)},
+        **{f"figures/{one.file}": budget_figure(one) for one in drawn(result)},
         **{f"figures/{one.file}": map_figure(one, width=760) for one in maps(result)},
         "report.html": report_page(result),
     }

@@ -42,6 +42,7 @@ __all__ = [
     "Sources",
     "Spent",
     "cell_title",
+    "check",
     "choose",
     "home",
     "plan",
@@ -175,7 +176,7 @@ def plan(
     work = _Work(experiment, data, sources, device)
     paths = [cell_path(folder, cell) for cell in cells]
     done = [
-        graph_dir(data, cell.graph).exists() and _is_there(path, work.mark(cell))
+        graph_dir(data, cell.graph).exists() and path.exists() and _is_there(path, work.mark(cell))
         for cell, path in zip(cells, paths, strict=True)
     ]
     return Plan(experiment=experiment, cells=cells, paths=tuple(paths), done=tuple(done), sources=sources)
@@ -261,14 +262,20 @@ class _Work:
         write_json(path.with_suffix(".time.json"), facts | {"cpu_seconds": round(time.process_time() - cpu, 3)})
 
 
+def check(what: Plan, data: Path, device: str = "auto") -> None:
+    """Raise what is wrong with any cell that is not there, without computing it."""
+    work = _Work(what.experiment, data, what.sources, device)
+    for cell in what.todo:
+        work.points(cell)
+
+
 def run_cells(what: Plan, data: Path, device: str = "auto", progress: Progress | None = None, *, jobs: int = 1) -> None:
     """Compute every cell that is not there, on `jobs` processes. Stopped, they go on with the cells that they were in.
 
     Progress is counted in runs' epochs, weighted by the size of the graph, so that the time left is a fair guess.
     """
+    check(what, data, device)  # whatever is wrong with a cell shows before the first one is trained
     work = _Work(what.experiment, data, what.sources, device)
-    for cell in what.todo:  # whatever is wrong with a cell shows before the first one is trained
-        work.points(cell)
     if jobs < 1:
         raise OptionError(f"jobs must be at least 1, got {jobs}")
     others = [

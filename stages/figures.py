@@ -1,9 +1,8 @@
 """A figure of a table as SVG, written directly: same bytes everywhere, light and dark, legible at phone width.
 
-Methods are points with their intervals, joined over the budget and moved a little sideways so that they do not hide
-each other. The floor (`structure`) and the ceiling (`nonpriv`) are level lines in a band of their interval. An
-experiment with an axis of its own has that axis in place of the budget; where floor and ceiling move along it, they
-are lines too.
+Every private row has a panel of its own: its gain over the floor along the budget, with intervals, and the other rows
+in grey behind it. The floor is the line at zero and the ceiling a dashed one, so that twenty rows within a point of
+each other can still be read. An experiment with an axis of its own has that axis in place of the budget.
 """
 
 from __future__ import annotations
@@ -15,32 +14,41 @@ from html import escape
 
 from graphldp.evaluation import Interval
 from graphldp.measures import Measure
-from graphldp.stages.tables import Result, Row, Section, number, short
+from graphldp.stages.tables import Result, Row, Section, number, short, signed
 
-__all__ = ["FIGURE_CSS", "Picture", "budget_figure", "gain_bar", "nice_ticks", "pictures"]
+__all__ = [
+    "FIGURE_CSS",
+    "Panel",
+    "Picture",
+    "budget_figure",
+    "gain_bar",
+    "nice_ticks",
+    "panels",
+    "pictures",
+    "reach_text",
+]
 
-# Okabe and Ito's colours, which people with colour-blindness can tell apart, darkened for white and lightened for
-# black paper. Markers differ too, so nothing rests on colour alone.
+# Colours that people with colour-blindness can tell apart (Okabe and Ito's), darkened for white and lightened for
+# black paper. What is above the floor also points up, and what is below it down, so nothing rests on colour alone.
 FIGURE_CSS = """\
-.figure{--ink:#1c2024;--muted:#5b636c;--grid:#e3e6e9;--band:#5b636c;--s0:#0066a8;--s1:#c24e00;--s2:#007d5a;\
---s3:#a8487f;--s4:#8a6a00;--s5:#3d8fc4;--s6:#444a52;font-family:system-ui,-apple-system,"Segoe UI",Roboto,\
+.figure{--ink:#1c2024;--muted:#5b636c;--grid:#e3e6e9;--s0:#0066a8;--s1:#c24e00;--same:#5b636c;--above:#006b4d;\
+--below:#b8420a;--behind:#c9ced3;font-family:system-ui,-apple-system,"Segoe UI",Roboto,\
 "Helvetica Neue",Arial,sans-serif;font-variant-numeric:tabular-nums}
 .figure text{fill:var(--ink)}.figure .muted{fill:var(--muted)}.figure .grid{stroke:var(--grid)}
-.figure .strong{font-weight:600}
-@media(prefers-color-scheme:dark){.figure{--ink:#e8eaed;--muted:#a3abb4;--grid:#32373d;--band:#a3abb4;--s0:#6cb6f0;\
---s1:#f59056;--s2:#3fc79a;--s3:#e592c2;--s4:#dcb63c;--s5:#a5d8f7;--s6:#c4c9cf}}
+.figure .strong{font-weight:600}.figure .behind{stroke:var(--behind);fill:none}
+@media(prefers-color-scheme:dark){.figure{--ink:#e8eaed;--muted:#a3abb4;--grid:#32373d;--s0:#6cb6f0;--s1:#f59056;\
+--same:#a3abb4;--above:#52d0a5;--below:#f79a6b;--behind:#4a5158}}
 """
-_SERIES = 7
-_LABEL_GAP = 16.0
-_MARKERS = (
-    "M0-4.6A4.6 4.6 0 1 1 0 4.6A4.6 4.6 0 1 1 0-4.6Z",
-    "M-4-4H4V4H-4Z",
-    "M0-5.4L5 4H-5Z",
-    "M0-5.6L5.6 0L0 5.6L-5.6 0Z",
-    "M0 5.4L5-4H-5Z",
-    "M-5-2H-2V-5H2V-2H5V2H2V5H-2V2H-5Z",
-)
-_DASHES = {"structure": "", "nonpriv": "7 4", "majority": "2 4"}
+_MARKERS = {
+    "above": "M0-5.4L5 4H-5Z",
+    "below": "M0 5.4L5-4H-5Z",
+    "same": "M0-3.6A3.6 3.6 0 1 1 0 3.6A3.6 3.6 0 1 1 0-3.6Z",
+    "unknown": "M-3.5-3.5H3.5V3.5H-3.5Z",
+}
+_WIDE, _HIGH, _LINE, _GAP = 206, 152, 16, 14  # a panel, a line of its name, what lies between panels
+_LEFT, _RIGHT, _FOOT = 34, 8, 38
+_LETTERS = 21  # of a name in one line of a panel
+_FAR, _CEILING_FAR = 0.65, 0.6  # what must be left of the axis to the others, for a row or the ceiling to lie on it
 
 
 _EPSILON = "epsilon"
@@ -69,6 +77,13 @@ class Picture:
     def file(self) -> str:
         """The name of its file."""
         return f"{self.measure.name}-{self.slug}.svg"
+
+    @property
+    def title(self) -> str:
+        """What it shows, in words."""
+        one = self.measure
+        units = f"{one.difference} of test {one.label}" if one.difference else f"test {one.label}"
+        return f"Gain over the floor in {units}, against {short(self.axis)}"
 
     @property
     def rows(self) -> list[Row]:
@@ -132,97 +147,132 @@ def pictures(result: Result) -> list[Picture]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Frame:
-    """The plot's rectangle and its two scales."""
+class _Scale:
+    """What all panels of a picture share.
 
-    left: float
-    right: float
-    top: float
-    bottom: float
-    low: float
-    high: float
+    Attributes:
+        axis, values: what runs along the foot.
+        low, high: the ends of the gain that are drawn.
+        lines: how many lines the longest name takes.
+        measure: of what the gain is.
+    """
+
     axis: str
     values: tuple[str, ...]
+    low: float
+    high: float
+    lines: int
     measure: Measure
 
+    @property
+    def top(self) -> float:
+        return _LINE * self.lines + 8
+
+    @property
+    def bottom(self) -> float:
+        return self.top + _HIGH - _FOOT
+
+    @property
+    def height(self) -> float:
+        return self.top + _HIGH
+
     def x(self, value: str) -> float:
-        inset = 0.09 * (self.right - self.left)
+        inset = 14
         if len(self.values) == 1:
-            return (self.left + self.right) / 2
+            return (_LEFT + _WIDE - _RIGHT) / 2
         if self.axis == _EPSILON:
             first, last = math.log10(float(self.values[0])), math.log10(float(self.values[-1]))
             share = (math.log10(float(value)) - first) / (last - first)
         else:
             share = self.values.index(value) / (len(self.values) - 1)
-        return self.left + inset + share * (self.right - self.left - 2 * inset)
+        return _LEFT + inset + share * (_WIDE - _LEFT - _RIGHT - 2 * inset)
+
+    def y(self, value: float) -> float:
+        share = (min(max(value, self.low), self.high) - self.low) / (self.high - self.low)
+        return self.bottom - share * (self.bottom - self.top)
 
     @property
     def foot(self) -> str:
         """What stands under the axis."""
         if self.axis == _EPSILON:
-            return f"epsilon of one user{' (log scale)' if len(self.values) > 1 else ''}"
-        return f"{short(self.axis)}{' (values evenly spaced)' if len(self.values) > 2 else ''}"
-
-    def y(self, value: float) -> float:
-        return self.bottom - (value - self.low) / (self.high - self.low) * (self.bottom - self.top)
+            return f"epsilon{', log scale' if len(self.values) > 1 else ''}"
+        return f"{short(self.axis)}{', evenly spaced' if len(self.values) > 2 else ''}"
 
 
-@dataclass(slots=True, kw_only=True)
-class _Label:
-    """A name in the right margin: where its line ends, and where the name may stand without hiding another."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Panel:
+    """One row of a table along the foot of a picture.
 
-    text: str
-    value: str
-    colour: str
-    from_x: float
-    from_y: float
-    y: float
-    strong: bool
-    marker: str = ""
+    Attributes:
+        name: what the row is called, with its dagger.
+        place: its number among the panels.
+        points: where it was measured.
+        parts: its drawing, from its own corner on.
+        height: of the drawing.
+    """
+
+    name: str
+    place: int
+    points: tuple[tuple[str, Row], ...]
+    parts: tuple[str, ...]
+    height: float
+
+    @property
+    def svg(self) -> str:
+        """The drawing by itself; its style is that of the page."""
+        return (
+            f'<svg xmlns="http://www.w3.org/2000/svg" class="figure" viewBox="0 0 {_WIDE} {self.height:g}" '
+            f'aria-hidden="true">{"".join(self.parts)}</svg>'
+        )
+
+    @property
+    def exact(self) -> list[tuple[str, str, str]]:
+        """What it shows in digits: the place, the score and the gain, each with its interval."""
+        return [(place, row.shown(row.score), row.shown(row.gain, sign=True)) for place, row in self.points]
 
 
-def budget_figure(shown: Section | Picture, *, width: int, standalone: bool = True) -> str:
-    """Return the headline against epsilon for one table, or what a picture asks for; `standalone` brings the style."""
-    picture = shown if isinstance(shown, Picture) else Picture(slug=shown.slug, sections=(shown,))
-    section, series = picture.sections[0], picture.series()
-    low, high, hidden = _range(picture)
-    height = 420 if width >= 600 else 380
-    wide = width >= 600
-    longest = max(len(name) for name in (*series, "structure"))
-    margin = 34 + 7.6 * (longest + (5 if wide else 0))
-    frame = _Frame(
-        left=38,
-        right=width - margin,
-        top=34,
-        bottom=height - 50,
-        low=low,
-        high=high,
-        axis=picture.axis,
-        values=picture.values,
-        measure=picture.measure,
-    )
-    parts = _axes(frame, section.reference("majority") if hidden else None)
-    labels = []
-    for method in ("nonpriv", "structure", "majority"):
-        if method not in hidden:
-            points = picture.reference(method)
-            drawn, label = _moving(points, frame) if picture.shared else _level(points[0][1], frame)
-            parts += drawn
-            labels.append(label)
+def panels(picture: Picture) -> list[Panel]:
+    """Return a picture's panels, in the order of the table."""
+    series, ceiling = picture.series(), picture.reference("nonpriv")
+    low, high = _range(picture)
+    names = {name: _lines(name) for name in series}
+    lines = max((len(found) for found in names.values()), default=1)
+    scale = _Scale(
+        axis=picture.axis, values=picture.values, low=low, high=high, lines=lines, measure=picture.measure
+    )  # fmt: skip
+    behind = [_trail(points, scale) for points in series.values()]
+    out = []
     for place, (name, points) in enumerate(series.items()):
-        drawn, label = _line(name, points, place, len(series), frame)
-        parts += drawn
-        labels.append(label)
-    parts += _margin(_spread(labels, frame.top, frame.bottom), frame, values=wide)
-    name = f"figure-{escape(picture.slug)}-{width}"
-    against, what = short(picture.axis), picture.measure.label
-    what = what[:1].upper() + what[1:]
-    style = f"<style>{FIGURE_CSS}</style>" if standalone else ""
+        others = [
+            f'<path class="behind" data-row="{other}" d="{path}"/>'
+            for other, path in enumerate(behind)
+            if other != place and path
+        ]
+        parts = [*_frame(names[name], scale), *others, *_ceiling(ceiling, scale), *_row(points, scale)]
+        out.append(Panel(name=name, place=place, points=tuple(points), parts=tuple(parts), height=scale.height))
+    return out
+
+
+def budget_figure(shown: Section | Picture, *, width: int = 760) -> str:
+    """Return all panels of one table, or of what a picture asks for, as one file with its style."""
+    picture = shown if isinstance(shown, Picture) else Picture(slug=shown.slug, sections=(shown,))
+    found, section = panels(picture), picture.sections[0]
+    columns = max(1, min(len(found), (width + _GAP) // (_WIDE + _GAP)))
+    step = (found[0].height if found else 0) + _GAP
+    height = 30 + step * math.ceil(len(found) / columns)
+    parts = [
+        f'<g transform="translate({(one.place % columns) * (_WIDE + _GAP)} {30 + one.place // columns * step:g})">'
+        f"{''.join(one.parts)}</g>"
+        for one in found
+    ]
+    name = f"figure-{escape(picture.slug)}"
+    title = f"{picture.title} on {section.where}"
     return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" class="figure" viewBox="0 0 {width} {height}" width="{width}" '
-        f'height="{height}" role="img" aria-labelledby="{name}-title {name}-text">{style}'
-        f'<title id="{name}-title">{escape(what)} against {escape(against)} on {escape(section.place)}</title>'
-        f'<desc id="{name}-text">{escape(_description(picture))}</desc>\n' + "\n".join(parts) + "\n</svg>\n"
+        f'<svg xmlns="http://www.w3.org/2000/svg" class="figure" viewBox="0 0 {width} {height:g}" width="{width}" '
+        f'height="{height:g}" role="img" aria-labelledby="{name}-title {name}-text"><style>{FIGURE_CSS}</style>'
+        f'<title id="{name}-title">{escape(title)}</title>'
+        f'<desc id="{name}-text">{escape(_description(picture))}</desc>\n'
+        f'<text class="muted" font-size="12.5" x="4" y="16">{escape(title)}</text>\n' + "\n".join(parts) + "\n</svg>\n"
     )
 
 
@@ -259,170 +309,146 @@ def nice_ticks(low: float, high: float, count: int = 6) -> list[float]:
     return [round(place * step, 10) for place in range(first, math.floor(high / step + 1e-9) + 1)]
 
 
-def _range(picture: Picture) -> tuple[float, float, set[str]]:
-    """Return the axis and what it leaves out: a majority far off would flatten everything that matters."""
+def reach_text(picture: Picture) -> str:
+    """Return what a picture leaves out because it lies beyond its axis, in words; empty where nothing does."""
+    low, high = _range(picture)
+    ceiling = [row.gain for _, row in picture.reference("nonpriv") if row.gain is not None]
+    digits = picture.measure.digits
+    out = []
+    if ceiling and not all(low <= gain.mean <= high for gain in ceiling):
+        means = sorted({signed(gain.mean, digits) for gain in ceiling}, key=lambda text: float(text.replace("−", "-")))
+        ends = means[0] if len(means) == 1 else f"{means[0]} to {means[-1]}"
+        out.append(f"The ceiling, {ends}, lies beyond the panels.")
+    far = [name for name, points in picture.series().items() if any(_beyond(row, low, high) for _, row in points)]
+    if far:
+        out.append(f"An arrow at the edge, with its number, is a gain beyond it: {', '.join(far)}.")
+    return " ".join(out)
+
+
+def _beyond(row: Row, low: float, high: float) -> bool:
+    return row.gain is not None and not low <= row.gain.mean <= high
+
+
+def _range(picture: Picture) -> tuple[float, float]:
+    """Return the ends of the axis: zero and nearly all rows lie within; what is far off would flatten all others."""
     one = picture.measure
-    drawn = [row for section in picture.sections for row in section.rows if row.role != "majority"]
-    low = min(_reach(row)[0] for row in drawn)
-    high = max(_reach(row)[1] for row in drawn)
-    pad = max(0.08 * (high - low), 0.005 * one.factor)
-    ends = [_reach(row) for _, row in picture.reference("majority")]
-    majority = min(end for end, _ in ends), max(end for _, end in ends)
-    room = 0.5 * (high - low) + pad
-    hidden = majority[0] < low - room or majority[1] > high + room
-    if not hidden:
-        low, high = min(low, majority[0]), max(high, majority[1])
-    least, most = one.factor * one.low, one.factor * one.high
-    return max(least, low - pad), min(most, high + pad), {"majority"} if hidden else set()
+    reach = [(min(low), max(high)) for low, high in (_ends(points) for points in picture.series().values()) if low]
+    least = 0.005 * one.factor
+    ends = sorted(reach, key=lambda pair: pair[0])
+    low = min([0.0, *(pair[0] for pair in reach)])
+    high = max([0.0, *(pair[1] for pair in reach)])
+    for _ in range(len(reach) // 4):  # at most a quarter of the rows may be told by an arrow
+        rest = ends[1:]
+        without = min([0.0, *(pair[0] for pair in rest)])
+        if high - without >= _FAR * (high - low):
+            break
+        ends, low = rest, without
+    ceiling = [row.gain.mean for _, row in picture.reference("nonpriv") if row.gain is not None]
+    top = max([high, *ceiling])
+    if high - low >= _CEILING_FAR * (top - low):
+        high = top
+    pad = max(0.06 * (high - low), least)
+    return low - pad, high + pad
 
 
-def _reach(row: Row) -> tuple[float, float]:
-    interval = row.score
-    return (interval.low, interval.high) if interval.known else (interval.mean, interval.mean)
+def _ends(points: Sequence[tuple[str, Row]]) -> tuple[list[float], list[float]]:
+    gains = [row.gain for _, row in points if row.gain is not None]
+    lows = [gain.low if gain.known else gain.mean for gain in gains]
+    return lows, [gain.high if gain.known else gain.mean for gain in gains]
 
 
-def _axes(frame: _Frame, below: Row | None) -> list[str]:
-    one, left_out = frame.measure, ""
-    if below is not None:
-        side = "below" if below.score.mean < frame.low else "above"
-        left_out = f"; majority ({below.mean_text}) lies {side}"
-    parts = [f'<text class="muted" font-size="12.5" x="4" y="16">test {one.axis}{left_out}</text>']
-    for tick in nice_ticks(frame.low, frame.high):
-        y = _n(frame.y(tick))
-        parts.append(f'<path class="grid" d="M{_n(frame.left)} {y}H{_n(frame.right)}"/>')
+def _lines(name: str) -> list[str]:
+    """Return a name in lines that fit a panel, broken behind commas."""
+    out = [""]
+    for part in name.split(", "):
+        longer = f"{out[-1]}, {part}" if out[-1] else part
+        if out[-1] and len(longer) > _LETTERS:
+            out.append(part)
+        else:
+            out[-1] = longer
+    return out
+
+
+def _frame(name: Sequence[str], scale: _Scale) -> list[str]:
+    """Return a panel's name, its grid and its foot."""
+    start = scale.top - 10 - _LINE * (len(name) - 1)
+    squeezed = f' textLength="{_WIDE - _LEFT - 2}" lengthAdjust="spacingAndGlyphs"'
+    parts = [
+        f'<text class="strong" font-size="13.5" x="{_LEFT}" y="{_n(start + _LINE * place)}"'
+        f"{squeezed if len(line) > _LETTERS else ''}>{escape(line)}</text>"
+        for place, line in enumerate(name)
+    ]
+    for tick in nice_ticks(scale.low, scale.high, 4):
+        y = _n(scale.y(tick))
+        kind = 'stroke="var(--ink)" stroke-width="1.2"' if tick == 0 else 'class="grid"'
+        parts.append(f'<path {kind} d="M{_LEFT} {y}H{_WIDE - _RIGHT}"/>')
+        words = number(abs(tick)) if tick == 0 else f"{'+' if tick > 0 else '−'}{number(abs(tick))}"
         parts.append(
-            f'<text class="muted" font-size="12" text-anchor="end" x="{_n(frame.left - 7)}" y="{y}" '
-            f'dy="4">{number(tick)}</text>'
+            f'<text class="muted" font-size="13" text-anchor="end" x="{_LEFT - 5}" y="{y}" dy="4">{words}</text>'
         )
     room = -math.inf
-    for value in frame.values:
-        x, need = frame.x(value), max(30.0, 7.2 * len(value))
-        parts.append(f'<path stroke="var(--muted)" d="M{_n(x)} {_n(frame.bottom)}v5"/>')
+    for value in scale.values:
+        x, need = scale.x(value), max(26.0, 7.4 * len(value))
+        parts.append(f'<path stroke="var(--muted)" d="M{_n(x)} {_n(scale.bottom)}v4"/>')
         if x - room >= need:  # a label that would touch its neighbour is left out, its tick stays
             room = x
             parts.append(
-                f'<text font-size="12.5" text-anchor="middle" x="{_n(x)}" y="{_n(frame.bottom + 20)}">'
+                f'<text class="muted" font-size="13" text-anchor="middle" x="{_n(x)}" y="{_n(scale.bottom + 17)}">'
                 f"{escape(value)}</text>"
             )
-    parts.append(f'<path stroke="var(--muted)" d="M{_n(frame.left)} {_n(frame.bottom)}H{_n(frame.right)}"/>')
+    middle = (_LEFT + _WIDE - _RIGHT) / 2
     parts.append(
-        f'<text class="muted" font-size="12.5" text-anchor="middle" x="{_n((frame.left + frame.right) / 2)}" '
-        f'y="{_n(frame.bottom + 41)}">{escape(frame.foot)}</text>'
+        f'<text class="muted" font-size="12.5" text-anchor="middle" x="{_n(middle)}" y="{_n(scale.bottom + 33)}">'
+        f"{escape(scale.foot)}</text>"
     )
     return parts
 
 
-def _level(row: Row, frame: _Frame) -> tuple[list[str], _Label]:
-    y = frame.y(row.score.mean)
-    low, high = _reach(row)
-    dashes = f' stroke-dasharray="{_DASHES[row.role]}"' if _DASHES[row.role] else ""
-    parts = [
-        f'<rect fill="var(--band)" opacity="0.16" x="{_n(frame.left)}" y="{_n(frame.y(high))}" '
-        f'width="{_n(frame.right - frame.left)}" height="{_n(frame.y(low) - frame.y(high))}"/>',
-        f'<path stroke="var(--ink)" stroke-width="1.6"{dashes} d="M{_n(frame.left)} {_n(y)}H{_n(frame.right)}"/>',
-    ]
-    return parts, _Label(
-        text=row.name,
-        value=row.mean_text,
-        colour="var(--ink)",
-        from_x=frame.right,
-        from_y=y,
-        y=y,
-        strong=True,
-    )
+def _trail(points: Sequence[tuple[str, Row]], scale: _Scale) -> str:
+    """Return a row's line; of one place, a short stroke."""
+    spots = [(scale.x(place), scale.y(row.gain.mean)) for place, row in points if row.gain is not None]
+    if len(spots) == 1:
+        return f"M{_n(spots[0][0] - 14)} {_n(spots[0][1])}h28"
+    return f"M{'L'.join(f'{_n(x)} {_n(y)}' for x, y in spots)}" if spots else ""
 
 
-def _moving(points: Sequence[tuple[str, Row]], frame: _Frame) -> tuple[list[str], _Label]:
-    """Draw a reference that is measured anew at every place: a line in the band of its intervals."""
-    spots = [(frame.x(place), row) for place, row in points]
-    last = spots[-1][1]
-    dashes = f' stroke-dasharray="{_DASHES[last.role]}"' if _DASHES[last.role] else ""
-    highs = [f"{_n(x)} {_n(frame.y(_reach(row)[1]))}" for x, row in spots]
-    lows = [f"{_n(x)} {_n(frame.y(_reach(row)[0]))}" for x, row in reversed(spots)]
-    trail = "L".join(f"{_n(x)} {_n(frame.y(row.score.mean))}" for x, row in spots)
-    parts = [
-        f'<path fill="var(--band)" opacity="0.16" d="M{"L".join([*highs, *lows])}Z"/>',
-        f'<path fill="none" stroke="var(--ink)" stroke-width="1.6"{dashes} d="M{trail}"/>',
-    ]
-    y = frame.y(last.score.mean)
-    return parts, _Label(
-        text=last.name,
-        value=last.mean_text,
-        colour="var(--ink)",
-        from_x=spots[-1][0],
-        from_y=y,
-        y=y,
-        strong=True,
-    )
+def _ceiling(points: Sequence[tuple[str, Row]], scale: _Scale) -> list[str]:
+    """Return the ceiling's line, where all of it lies within."""
+    gains = [(place, row.gain.mean) for place, row in points if row.gain is not None]
+    if not gains or not all(scale.low <= gain <= scale.high for _, gain in gains):
+        return []
+    style = 'fill="none" stroke="var(--ink)" stroke-width="1.2" stroke-dasharray="5 4"'
+    if len({gain for _, gain in gains}) == 1:
+        return [f'<path {style} d="M{_LEFT} {_n(scale.y(gains[0][1]))}H{_WIDE - _RIGHT}"/>']
+    return [f'<path {style} d="M{"L".join(f"{_n(scale.x(place))} {_n(scale.y(gain))}" for place, gain in gains)}"/>']
 
 
-def _line(
-    name: str, spots: Sequence[tuple[str, Row]], place: int, count: int, frame: _Frame
-) -> tuple[list[str], _Label]:
-    colour = f"var(--s{place % _SERIES})"
-    marker = _MARKERS[place % len(_MARKERS)]
-    gaps = [frame.x(b) - frame.x(a) for a, b in zip(frame.values, frame.values[1:], strict=False)]
-    room = min([8.0 * max(count - 1, 1), *(0.6 * gap for gap in gaps)])
-    shift = (place - (count - 1) / 2) * room / max(count - 1, 1)
-    points = [(frame.x(value) + shift, frame.y(row.score.mean), row) for value, row in spots]
-    parts = [f'<g fill="{colour}" stroke="{colour}">']
-    trail = "L".join(f"{_n(x)} {_n(y)}" for x, y, _ in points)
-    parts.append(f'<path fill="none" stroke-width="1.4" opacity="0.75" d="M{trail}"/>')
-    for x, y, row in points:
-        if row.score.known:
-            top, bottom = frame.y(row.score.high), frame.y(row.score.low)
-            parts.append(
-                f'<path fill="none" stroke-width="1.8" d="M{_n(x)} {_n(top)}V{_n(bottom)}M{_n(x - 3)} {_n(top)}h6'
-                f'M{_n(x - 3)} {_n(bottom)}h6"/>'
-            )
-        parts.append(f'<path stroke="none" transform="translate({_n(x)} {_n(y)})" d="{marker}"/>')
-    parts.append("</g>")
-    x, y, last = points[-1]
-    return parts, _Label(
-        text=name,
-        value=last.mean_text,
-        colour=colour,
-        from_x=x + 6,
-        from_y=y,
-        y=y,
-        strong=False,
-        marker=marker,
-    )
-
-
-def _spread(labels: list[_Label], top: float, bottom: float) -> list[_Label]:
-    """Move names apart until none hides another, keeping their order."""
-    labels = sorted(labels, key=lambda label: label.from_y)
-    floor = top - 8
-    for label in labels:
-        label.y = max(label.y, floor)
-        floor = label.y + _LABEL_GAP
-    ceiling = bottom + 8
-    for label in reversed(labels):
-        label.y = min(label.y, ceiling)
-        ceiling = label.y - _LABEL_GAP
-    return labels
-
-
-def _margin(labels: Sequence[_Label], frame: _Frame, *, values: bool) -> list[str]:
-    parts = []
-    start = frame.right + 16
-    for label in labels:
+def _row(points: Sequence[tuple[str, Row]], scale: _Scale) -> list[str]:
+    """Return a row's own line, and its points with their intervals: each by the side of the floor on which it is."""
+    path = _trail(points, scale) if len(points) > 1 else ""
+    parts = [f'<path fill="none" stroke="var(--same)" stroke-width="1.4" d="{path}"/>'] if path else []
+    far: dict[int, list[float]] = {}
+    for place, row in points:
+        gain = row.gain
+        if gain is None:
+            continue
+        x, y, side = scale.x(place), scale.y(gain.mean), gain.against(0.0)
+        colour = f"var(--{side})" if side in ("above", "below") else "var(--same)"
+        if not scale.low <= gain.mean <= scale.high:
+            sign = 1 if gain.mean < scale.low else -1
+            parts.append(f'<path fill="{colour}" d="M{_n(x)} {_n(y)}l-5 {-8 * sign}h10Z"/>')
+            far.setdefault(sign, []).append(gain.mean)
+            continue
+        if gain.known:
+            top, bottom = scale.y(gain.high), scale.y(gain.low)
+            parts.append(f'<path fill="none" stroke="{colour}" stroke-width="2" d="M{_n(x)} {_n(top)}V{_n(bottom)}"/>')
+        parts.append(f'<path fill="{colour}" transform="translate({_n(x)} {_n(y)})" d="{_MARKERS[side]}"/>')
+    for sign, gains in far.items():
+        texts = dict.fromkeys(signed(gain, scale.measure.digits) for gain in (min(gains), max(gains)))
+        y = scale.bottom - 14 if sign == 1 else scale.top + 22
         parts.append(
-            f'<path fill="none" stroke="{label.colour}" stroke-width="0.8" opacity="0.55" '
-            f'd="M{_n(label.from_x)} {_n(label.from_y)}L{_n(frame.right + 2)} {_n(label.from_y)}'
-            f'L{_n(start - 4)} {_n(label.y)}"/>'
-        )
-        x = start
-        if label.marker:
-            parts.append(
-                f'<path fill="{label.colour}" transform="translate({_n(start + 4)} {_n(label.y)})" d="{label.marker}"/>'
-            )
-            x += 13
-        weight = ' class="strong"' if label.strong else ""
-        value = f' <tspan class="muted" font-weight="400">{label.value}</tspan>' if values else ""
-        parts.append(
-            f'<text{weight} font-size="12.5" x="{_n(x)}" y="{_n(label.y)}" dy="4.3">{escape(label.text)}{value}</text>'
+            f'<text font-size="13" text-anchor="middle" x="{_n((_LEFT + _WIDE - _RIGHT) / 2)}" y="{_n(y)}">'
+            f"{' to '.join(texts)}</text>"
         )
     return parts
 

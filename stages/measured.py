@@ -29,6 +29,7 @@ from graphldp.server import (
     estimation_error,
     hoa,
 )
+from graphldp.stages.artifacts import write_json
 from graphldp.stages.attack import write_rows
 from graphldp.stages.graphs import read_graph
 from graphldp.stages.params import Params
@@ -229,6 +230,10 @@ def legend(rows: Sequence[MeasuredRow]) -> tuple[str, ...]:
 
 
 def write_measured(rows: Sequence[MeasuredRow], path: Path) -> Path:
-    """Write all rows as CSV."""
-    write_rows(path, [asdict(row) for row in rows])
+    """Write all rows, as JSON where the name ends so, and as CSV elsewhere."""
+    facts = [asdict(row) for row in rows]
+    if path.suffix.lower() == ".json":
+        write_json(path, facts)
+    else:
+        write_rows(path, facts)
     return path

@@ -67,6 +67,8 @@ def paper_page(path: Path, every: Sequence[Target], judged: Sequence[Judged], re
         "interval under the paper's own protocol. Distance: in points, the mean over these rows. A figure prints no",
         "numbers.", "",
     ]  # fmt: skip
+    left = [f"- Figure {one['figure']}: {one['why']}" for one in paper["figures"] if "why" in one]
+    lines += ["Not made again:", "", *left, ""] if left else []
     if name in protocol_names(path.parent):
         lines += [
             "## Its protocol", "", f"`--protocol {name}` on `ldp run`, `ldp search` and `ldp experiment`; "

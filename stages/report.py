@@ -1,6 +1,7 @@
 """The report page: one HTML file that opens from disk, on a phone and on paper, in light and dark.
 
-It needs no script and no network. Its words come from the rules of `findings`, its numbers from the table.
+It needs no network, and all of it is there without the script, which lets a reader leave rows out of the figures. Its
+words come from the rules of `findings`, its numbers from the table.
 """
 
 from __future__ import annotations
@@ -14,7 +15,8 @@ from pathlib import Path
 from string import Template
 
 from graphldp.evaluation import FEW, Interval
-from graphldp.stages.figures import FIGURE_CSS, Picture, budget_figure, gain_bar
+from graphldp.stages.explained import mechanism_sentence, method_page, method_sentence
+from graphldp.stages.figures import FIGURE_CSS, Panel, Picture, gain_bar, panels, reach_text
 from graphldp.stages.findings import Finding, find, title
 from graphldp.stages.maps import Map, drawn, map_figure, maps
 from graphldp.stages.tables import (
@@ -39,6 +41,7 @@ _OPEN = (  # a table that scrolls in its own frame, by keyboard too, where it do
 )
 _ALIGNED = {"num": "num", "num gain-cell": "num", "bars": "bars"}  # whose headings are set as their cells are
 _VERDICTS = {"above": "above the floor", "below": "below the floor", "same": "within noise", "unknown": ""}
+_MANY = 6  # links side by side
 _WIDTHS = {"wide": 1040, "middle": 640, "narrow": 356}  # one drawing each for a desk, a tablet and a phone
 
 
@@ -59,37 +62,61 @@ def report_page(result: Result) -> str:
         title=escape(result.title) if result.experiment else f"What private features add on {_listed(names)}",
         lead=escape(result.about) or lead,
         css=css.strip(),
+        pages=_pages(result),
         jump=_jump(result) if len(result.sections) > 1 else "",
         sections="".join(map(_map, maps(result)))
         + "\n".join(
             _section(section, finding, result, pictures.get(section.slug))
             for section, finding in zip(result.sections, findings, strict=True)
         ),
+        rows=_rows(result),
         measured=_measured(result),
         privacy=_privacy(result),
         papers=_papers(result),
         again=_again(result),
+        code=escape(_code(result)),
     )
+
+
+def _up(result: Result) -> str:
+    """Return the way from the page to the folder of all results: an experiment's page lies in a folder below it."""
+    return "../" if result.experiment else ""
+
+
+def _docs(result: Result) -> str:
+    return f"{_up(result)}../docs/"
+
+
+def _pages(result: Result) -> str:
+    """Return the way to the other pages: all results, the papers', the docs."""
+    up, docs = _up(result), _docs(result)
+    links = [
+        (f"{up}index.html", "All results"),
+        (f"{up}index.html#table-{result.experiment or 'results'}", "This table, to sort and filter"),
+        (f"{up}index.html#papers", "The papers made again"),
+        *([(f"{up}report.html", "The default table")] if result.experiment else []),
+        ("#rows", "What the rows are"),
+        (f"{docs}tables.md", "How to read a table"),
+    ]
+    listed = "".join(f'<li><a href="{escape(where)}">{escape(words)}</a></li>' for where, words in links)
+    return f'<nav aria-label="Pages"><ul>{listed}</ul></nav>'
 
 
 def _jump(result: Result) -> str:
+    """Return the way to each table; of many, folded."""
     links = "".join(
         f'<li><a href="#{escape(section.slug)}">{escape(title(section.title))}</a></li>' for section in result.sections
     )
-    return f'<nav aria-label="Datasets"><ul>{links}</ul></nav>'
+    listed = f"<ul>{links}</ul>"
+    if len(result.sections) > _MANY:
+        listed = f"<details><summary>{len(result.sections)} tables</summary>{listed}</details>"
+    return f'<nav aria-label="Tables">{listed}</nav>'
 
 
 def _section(section: Section, finding: Finding, result: Result, picture: Picture | None) -> str:
     """Return a table's section; the picture of several tables stands in the first one's."""
     sentences = "".join(f"<p>{escape(sentence)}</p>" for sentence in finding.sentences)
-    figure = ""
-    if picture is not None:
-        drawings = "".join(
-            f'<div class="{kind}">{budget_figure(picture, width=width, standalone=False)}</div>'
-            for kind, width in _WIDTHS.items()
-        )
-        caption = f"<figcaption>{_caption(result)}{_idle(picture)}</figcaption>"
-        figure = f'<div class="framed"><figure>{drawings}{caption}</figure></div>\n'
+    figure = _figure(picture, result) if picture is not None else ""
     return (
         f'<section class="finding" id="{escape(section.slug)}">\n<h2>{escape(finding.headline)}</h2>\n'
         f"{_tiles(section, finding)}\n{sentences}\n{figure}"
@@ -120,14 +147,41 @@ def _map(shown: Map) -> str:
     )
 
 
-def _caption(result: Result) -> str:
-    confidence = f"{100 * result.confidence.level:g} %"
+def _figure(picture: Picture, result: Result) -> str:
+    """Return a panel for each row, with its exact values for whoever points at it or reaches it by keyboard."""
+    found = panels(picture)
+    drawn = "".join(_panel(one, picture) for one in found)
     return (
-        f"Points are means with {confidence} intervals, set a little apart so that none hides another. Solid line: "
-        "structure, the floor. Dashed line: nonpriv, the ceiling. Grey bands are their intervals. The axis does not "
-        "start at zero. Whether a point is above the floor is judged by paired differences (in the table), not by "
-        "whether two intervals in this picture overlap."
+        f'<div class="framed"><figure class="plot"><div class="panels" role="group" '
+        f'aria-label="{escape(picture.title)}; each row can be focused">{drawn}</div>'
+        f"<figcaption>{_caption(picture, result)}{_idle(picture)}</figcaption></figure></div>\n"
     )
+
+
+def _panel(one: Panel, picture: Picture) -> str:
+    measure, axis = picture.measure, short(picture.axis)
+    heads = (axis, measure.axis, f"gain, {measure.step}")
+    said = "; ".join(f"at {axis} {place} {score}, gain {gain}" for place, score, gain in one.exact)
+    lines = [heads, *one.exact]
+    cells = "".join(
+        "<span>" + "</span><span>".join(escape(text) for text in line) + "</span>" for line in lines
+    )  # not a table: what it says stands in the table below, and in the label
+    return (
+        f'<div class="panel" tabindex="0" role="img" data-row="{one.place}" data-name="{escape(one.name)}" '
+        f'aria-label="{escape(one.name)}: {escape(said)}">{one.svg}'
+        f'<div class="exact" aria-hidden="true"><b>{escape(one.name)}</b><div class="values">{cells}</div></div></div>'
+    )
+
+
+def _caption(picture: Picture, result: Result) -> str:
+    confidence = f"{100 * result.confidence.level:g} %"
+    text = (
+        f"{picture.title}: a panel for each row, the others in grey behind it. Means of differences within the same "
+        f"split, with {confidence} intervals. The line at 0 is structure, the floor; the dashed one is nonpriv, the "
+        "ceiling. A triangle that points up is measurably above the floor, one that points down measurably below it, a "
+        "dot is neither. Exact values: point at a panel, or reach it with the tab key."
+    )
+    return " ".join(filter(None, [escape(text), escape(reach_text(picture))]))
 
 
 def _idle(picture: Picture) -> str:
@@ -197,12 +251,18 @@ def _limit(section: Section) -> float:
 
 
 def _group(row: Row) -> str:
-    """Return the heading under which a row stands: what one user spends, and on what."""
+    """Return the heading under which a row stands: what one user spends."""
     if row.role == "private":
-        return f"<b>epsilon {number(row.epsilon)}</b> per user, spent on {escape(row.spent)}"
+        return f"<b>epsilon {number(row.epsilon)}</b> per user"
     if row.role == "nonpriv":
         return "<b>epsilon inf</b>: features as they are, unprotected"
     return "<b>epsilon 0</b>: no features, nothing spent"
+
+
+def _plainly(row: Row) -> bool:
+    """Whether all of a row's budget is spent once and on features, as its heading lets one think."""
+    spends = row.ledger.spends
+    return row.role != "private" or (len(spends) == 1 and row.spent == f"features {row.epsilon}")
 
 
 def page_columns(section: Section) -> tuple[Column, ...]:
@@ -222,7 +282,7 @@ def page_columns(section: Section) -> tuple[Column, ...]:
         return Column(key=heading, heading=heading, text=text, where=("html",), kind=kind, label=label)
 
     return (
-        column("Method", lambda row: f"{escape(row.label)}{_about(row, section)}"),
+        column("Method", lambda row: f"{_named(row)}{_about(row, section)}"),
         column(head, lambda row: _number(row, row.score), "num"),
         column(f"Gain over floor, {one.step}", lambda row: _number(row, row.gain, sign=True), "num gain-cell"),
         column("worse · better", bar, "bars"),
@@ -230,6 +290,11 @@ def page_columns(section: Section) -> tuple[Column, ...]:
         column(f"Gap to ceiling, {one.step}", lambda row: _number(row, row.gap, sign=True), "num", "gap to ceiling"),
         column("In a paper", paper, "num", "in a paper"),
     )
+
+
+def _named(row: Row) -> str:
+    """Return a row's name, as a link to what its method is."""
+    return f'<a href="#method-{escape(row.method)}">{escape(row.name)}</a>{escape(row.mark)}'
 
 
 def _attribute(name: str, value: str) -> str:
@@ -262,6 +327,7 @@ def _about(row: Row, section: Section) -> str:
     parts = [] if row.role == "majority" else [row.mechanism]
     parts += [f"{short(name)} {value}" for name, value in row.axes if name in section.own_axes]
     parts += [f"K {row.steps_text}"] if row.steps else []
+    parts += [] if _plainly(row) else [f"spent on {row.spent}"]
     parts += [row.remark] if row.remark else []
     return f'<span class="about">{escape(", ".join(parts))}</span>' if parts else ""
 
@@ -282,12 +348,39 @@ def _notes(section: Section) -> str:
     return f'<div class="notes">{"".join(f"<p>{line}</p>" for line in lines)}</div>' if lines else ""
 
 
+def _rows(result: Result) -> str:
+    """Say of each method and mechanism of the page what it is, with the page of the docs about it."""
+    docs, rows = _docs(result), list(result.rows)
+    methods = dict.fromkeys(row.method for row in rows)
+    mechanisms = dict.fromkeys(row.mechanism for row in rows if row.role == "private")
+    lines = [
+        f'<dt id="method-{escape(name)}"><a href="{docs}{method_page(name)}">{escape(name)}</a></dt>'
+        f"<dd>{escape(method_sentence(name))}</dd>"
+        for name in methods
+    ]
+    noise = [
+        f'<dt><a href="{docs}mechanisms/{escape(name)}.md">{escape(name)}</a></dt>'
+        f"<dd>{escape(mechanism_sentence(name))}</dd>"
+        for name in mechanisms
+    ]
+    own = f'<h3>What perturbs the features</h3><dl class="what">{"".join(noise)}</dl>' if noise else ""
+    return f'<dl class="what">{"".join(lines)}</dl>{own}'
+
+
+def _code(result: Result) -> str:
+    """Return which code made the runs, and which the page: from the runs' files, and from git where it knows."""
+    made = [f"{str(code).removeprefix('sha256:')[:12]}" for code in result.made.get("code", []) if code]
+    parts = [f"runs by code {', '.join(made)}"] if made else []
+    parts += [f"page by commit {result.commit}"] if result.commit else []
+    return " · ".join(parts)
+
+
 def _measured(result: Result) -> str:
     models = sorted({row.model for row in result.rows if row.role != "majority"})
     items = [section.protocol for section in result.sections]
     items += [
         f"Model: {_listed(models)}. Validation loss alone chooses hyper-parameters and the best epoch; the labels of "
-        "test nodes steer nothing and are looked at once, at the end.",
+        "test nodes choose nothing and are looked at once, at the end.",
         "Each learner of the floor was searched as hard as every method, and the best of them is the floor: one that "
         "was not tuned would be easy to beat.",
         f"Intervals: {100 * result.confidence.level:g} %, Student's, of the mean over runs. Gains and gaps are "
@@ -376,10 +469,17 @@ def _papers(result: Result) -> str:
 
 
 def _again(result: Result) -> str:
-    files = [f"tables/{name}.{form}" for name in result.tables for form in ("csv", "md", "tex")]
-    files += ["metrics.json", f"plots/{result.measures.headline.name}.csv"]
-    files += [f"figures/{name}" for name in (*(one.file for one in drawn(result)), *(one.file for one in maps(result)))]
-    links = ", ".join(f'<a href="{escape(name)}">{escape(name)}</a>' for name in files)
+    tables = [
+        f"{escape(name)} ({', '.join(_link(f'tables/{name}.{form}', form) for form in ('csv', 'md', 'tex'))})"
+        for name in result.tables
+    ]
+    figures = [*(one.file for one in drawn(result)), *(one.file for one in maps(result))]
+    shown = [_link(f"figures/{name}", name.removesuffix(".svg")) for name in figures]
+    if len(shown) > _MANY:
+        pictures = f"</p><details><summary>{len(shown)} figures</summary><p>{', '.join(shown)}</p></details><p>"
+    else:
+        pictures = f"Figures: {', '.join(shown)}. " if shown else ""
+    beside = f"{_link('metrics.json')}, {_link(f'plots/{result.measures.headline.name}.csv')}"
     if result.experiment:
         name = escape(result.experiment)
         commands = (
@@ -396,9 +496,13 @@ def _again(result: Result) -> str:
         grid = "params.yaml"
     return (
         f"<pre>{commands}</pre>"
-        f"<p>The grid is <code>{grid}</code>. The same runs give the same bytes, this page included. "
-        f"Beside it: {links}.</p>"
+        f"<p>The grid is <code>{grid}</code>. The same runs and the same code give the same bytes, this page included. "
+        f"Tables: {', '.join(tables)}. {pictures}Also {beside}.</p>"
     )
+
+
+def _link(where: str, words: str = "") -> str:
+    return f'<a href="{escape(where)}">{escape(words or where)}</a>'
 
 
 def _listed(parts: Iterable[str]) -> str:

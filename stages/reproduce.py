@@ -20,22 +20,22 @@ import numpy as np
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from graphldp import __version__
+from graphldp import __version__, methods
+from graphldp.client import option_names
 from graphldp.errors import ArtifactError, DataError, GraphLDPError, OptionError
 from graphldp.evaluation import MANY, Confidence, Interval, mean_interval, paired_difference
 from graphldp.ledger import ledger_from_meta
 from graphldp.measures import Measure, measures_of
 from graphldp.stages.artifacts import read_meta, read_table, write_json, write_text
-from graphldp.stages.code import code_hash
 from graphldp.stages.download import obtain
 from graphldp.stages.evaluate import degenerate
 from graphldp.stages.experiment import Plan, plan, run_cells, spent
 from graphldp.stages.graphs import read_graph_meta
-from graphldp.stages.params import value_text
+from graphldp.stages.params import Cell, Params, value_text
 from graphldp.stages.paths import graph_dir
 from graphldp.stages.protocols import Protocol
 from graphldp.stages.tables import number, span
-from graphldp.stages.targets import Made, Printed, Profile, Target, belongs, protocol_of
+from graphldp.stages.targets import Made, Printed, Profile, Target, protocol_of, stands
 
 __all__ = [
     "COLUMNS",
@@ -44,20 +44,33 @@ __all__ = [
     "Order",
     "Outcome",
     "Reproduction",
+    "axes_text",
+    "cell_seconds",
     "compare",
     "csv_text",
     "estimate",
+    "estimates",
     "filled",
+    "is_of",
     "latex_text",
     "markdown_text",
     "order",
     "outcome",
+    "read_outcome",
+    "reason",
     "reproduce",
     "write",
 ]
 
 Progress = Callable[[int, int, str], None]
-_SECONDS = 4e-7  # of one epoch of one run, for each node and edge: where no cell was measured on this machine
+# Seconds of an epoch: of any; for each unit of width of a node or link, and of a feature where inputs are dense.
+_EPOCH, _NODE, _FEATURE = 2e-3, 2.5e-9, 2.5e-11
+_DEARER = {
+    "gat": 3.0,
+    "sage": 1.4,
+    "structure": 16.0,
+    "nonpriv": 18.0,
+}  # times a GCN's: backbones, and all of a floor's
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -183,7 +196,7 @@ def order(
         if name not in graphs:
             raise OptionError(f"{target.key} is not about {name!r}; it has {', '.join(graphs) or 'no data set'}")
     missing: dict[str, str] = {}
-    here = []
+    here: list[str] = []
     given = protocol_of(target, papers) if target.trains else None
     plans: dict[str, Plan] = {}
     made: dict[str, Sequence[Made]] = {}
@@ -198,19 +211,29 @@ def order(
         if reason := _absent(name, data, fetch=fetch and (not datasets or name in datasets), progress=progress):
             missing[name] = reason
             continue
-        wanted = name in datasets if datasets else _nodes(data, name) <= profile.largest
-        if not wanted:  # what is there already is shown, too
+        if name not in datasets:
             look([name])
-            wanted = all(not one.todo for one in plans.values())
-            size = f"{_nodes(data, name):,} nodes"
-            missing |= {} if wanted else {name: f"not run: {size}; `--profile paper`, or `--datasets {name}`"}
-        if wanted:
-            here.append(name)
+            if any(one.todo for one in plans.values()):  # what is there already is shown, too
+                why = "not asked for" if datasets else _left(target, profile, plans, data, here)
+                if why:
+                    missing[name] = f"not run: {why}; `--datasets {name}`"
+                    continue
+        here.append(name)
     plans.clear()
     made.clear()
     if here:
         look(here)
     return Order(target=target, profile=profile, protocol=given, plans=plans, made=made, missing=missing)
+
+
+def _left(target: Target, profile: Profile, plans: Mapping[str, Plan], data: Path, here: Sequence[str]) -> str:
+    """Return why a profile leaves a data set out; empty where it does not."""
+    if not here or profile.minutes == math.inf:
+        return ""
+    if not target.printed:
+        return "a figure's first data set alone"
+    minutes = _spend(plans.values(), data).seconds / 60
+    return f"about {minutes:.0f} minutes on one core" if minutes > profile.minutes else ""
 
 
 def _absent(name: str, data: Path, *, fetch: bool, progress: Progress | None) -> str:
@@ -226,31 +249,53 @@ def _absent(name: str, data: Path, *, fetch: bool, progress: Progress | None) ->
     return ""
 
 
-def _nodes(data: Path, name: str) -> int:
-    return int(read_graph_meta(graph_dir(data, name))["n"])
-
-
 def estimate(orders: Iterable[Order], data: Path) -> Estimate:
-    """Return what the cells of some targets are going to take: a guess, from the sizes and what was measured before."""
+    """Return what the cells of some targets will take: a guess, from the sizes. Cells that they share count once."""
+    return _spend([what for one in orders for what in one.plans.values()], data)
+
+
+def estimates(orders: Iterable[Order], data: Path) -> list[Estimate]:
+    """Return what each target is going to take after the ones before it: cells that they share are of the first."""
+    seen: set[str] = set()
+    return [_spend(one.plans.values(), data, seen) for one in orders]
+
+
+def cell_seconds(params: Params, cell: Cell, data: Path) -> float:
+    """Return how long a cell takes on one idle core: a guess, from its sizes."""
+    own = params.of(cell)
+    meta = read_graph_meta(graph_dir(data, cell.graph))
+    nodes, links = int(meta["n"]), int(meta["edges"])
+    dearer = _DEARER.get(cell.method, _DEARER.get(own.train.model, float(cell.method != "majority")))
+    # The whole grid counts as 48 points: what most papers' have.
+    points = 48 if own.search.strategy == "grid" else own.search.points
+    runs = dearer * (points * own.search.seeds + own.seeds)
+    dense = cell.method == "nonpriv" or methods.method(cell.method).propagates or not _samples(cell)
+    features = nodes * int(meta["d"]) * _FEATURE if dense else 0.0
+    epoch = _EPOCH + ((nodes + links) * _NODE + features) * (own.train.hidden + 16)
+    return runs * min(own.train.epochs, 3 * own.train.patience) * epoch
+
+
+def _samples(cell: Cell) -> bool:
+    """Whether few of a row's inputs are anything but the fill."""
+    return cell.mechanism in ("none", "null", "identity") or bool({"m", "m_rule"} & set(option_names(cell.mechanism)))
+
+
+def _spend(plans: Iterable[Plan], data: Path, seen: set[str] | None = None) -> Estimate:
     seconds = memory = 0.0
-    cells = 0
-    for one in orders:
-        for what in one.plans.values():
-            params = what.experiment
-            # The whole grid counts as 48 points: what most papers' have.
-            points = 48 if params.search.strategy == "grid" else params.search.points
-            runs = points * params.search.seeds + params.seeds
-            for cell in what.todo:
-                meta = read_graph_meta(graph_dir(data, cell.dataset))
-                size = int(meta["n"]) + int(meta["edges"])
-                learners = {"structure": 8, "nonpriv": 9, "majority": 0}.get(cell.method, 1)
-                hidden = params.train.hidden / 16
-                seconds += (
-                    learners * runs * min(params.train.epochs, 3 * params.train.patience) * size * hidden * _SECONDS
-                )
-                memory = max(memory, 4.0 * int(meta["n"]) * int(meta["d"]))
-                cells += 1
-    return Estimate(seconds=seconds, memory=memory + 6e8, disk=3e4 * cells)
+    cells, seen = 0, set() if seen is None else seen
+    for what in plans:
+        for cell in what.todo:
+            params = what.experiment.of(cell)
+            own = (cell.graph, cell.method, cell.mechanism, cell.epsilon, cell.options, cell.changes)
+            key = repr((*own, params.train, params.search, params.seed, params.seeds, params.further))
+            if key in seen:
+                continue
+            seen.add(key)
+            seconds += cell_seconds(what.experiment, cell, data)
+            meta = read_graph_meta(graph_dir(data, cell.graph))
+            memory = max(memory, 4.0 * int(meta["n"]) * int(meta["d"]))
+            cells += 1
+    return Estimate(seconds=seconds, memory=memory + 6e8 if cells else 0.0, disk=3e4 * cells)
 
 
 def reproduce(
@@ -268,23 +313,32 @@ def _first_ours(plans: Mapping[str, Plan]) -> list[str]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """What a cell has become: its scores by measure, what people spent, and what is to be said of it."""
+    """What a cell has become: its scores by measure, what people spent, what is to be said of it, and by which code."""
 
     made: Made
     scores: Mapping[str, NDArray[np.float64]]
     mean_epsilon: float
     remark: str
     steps: str
+    code: str
+
+    def measure(self, name: str) -> Measure:
+        """Return one of its measures."""
+        found = [one for one in _ALL if one.name == name and name in self.scores]
+        if not found:
+            raise DataError(f"{self.made.cell.name}: {name} is nothing that a run measures")
+        return found[0]
 
 
 def _outcomes(what: Order) -> dict[str, list[Outcome]]:
     return {
-        column: [_read(made, path) for made, path in zip(what.made[column], plan_.paths, strict=True)]
+        column: [read_outcome(made, path) for made, path in zip(what.made[column], plan_.paths, strict=True)]
         for column, plan_ in what.plans.items()
     }
 
 
-def _read(made: Made, path: Path) -> Outcome:
+def read_outcome(made: Made, path: Path) -> Outcome:
+    """Return what a cell that is there has become."""
     meta, table = read_meta(path, "ldp reproduce"), read_table(path, "ldp reproduce")
     final = table.filter(pc.equal(table["role"], "final")).sort_by("seed")
     measures = measures_of(str(meta["task"]))
@@ -294,14 +348,15 @@ def _read(made: Made, path: Path) -> Outcome:
     remark = degenerate(float(rounds["rho"]), int(meta["m"])) if rounds and "rho" in rounds else ""
     return Outcome(
         made=made, scores=scores, mean_epsilon=total.epsilon if total.mean is None else total.mean, remark=remark,
-        steps=str((meta.get("chosen_point") or {}).get("steps", "")),
+        steps=str((meta.get("chosen_point") or {}).get("steps", "")), code=str(meta.get("code", "")),
     )  # fmt: skip
 
 
 def outcome(what: Order, results: Path) -> Reproduction:
     """Return what a target's cells say together; every one of them must be there."""
     target = what.target
-    lines = _lines(what) if target.trains else _measured(target, results)
+    found = _outcomes(what)
+    lines = _lines(what, found, results)
     notes = [f"{name} is left out: {reason}." for name, reason in what.missing.items()]
     if target.note:
         notes.insert(0, target.note)
@@ -313,7 +368,7 @@ def outcome(what: Order, results: Path) -> Reproduction:
         "seconds": {column: one.seconds for column, one in zip(what.plans, took, strict=True)},
         "cells": {column: len(one.cells) for column, one in what.plans.items()},
         "machine": {"processor": platform.machine(), "system": platform.system(), "python": platform.python_version()},
-        "code": code_hash("train"),
+        "code": ", ".join(sorted({one.code for several in found.values() for one in several if one.code})),
         "library": __version__,
         "missing": dict(what.missing),
     }
@@ -332,8 +387,7 @@ def _said(value: Any) -> str:
     return value_text(value)
 
 
-def _lines(what: Order) -> list[Line]:
-    found = _outcomes(what)
+def _lines(what: Order, found: Mapping[str, Sequence[Outcome]], results: Path) -> list[Line]:
     if what.target.steps:
         return _steps(what, found)
     confidence = Confidence()
@@ -342,7 +396,9 @@ def _lines(what: Order) -> list[Line]:
     for one in found.get("theirs", []):
         readings.setdefault(_key(one.made), []).append(one)
     references = {
-        (one.made.cell.dataset, one.made.cell.method): one for one in found.get("ours", []) if one.made.asked is None
+        (one.made.cell.dataset, one.made.cell.setting, one.made.cell.method): one
+        for one in found.get("ours", [])
+        if one.made.asked is None
     }
     target, lines, used = what.target, [], set()
     nearest = _nearest(what, readings)
@@ -351,13 +407,7 @@ def _lines(what: Order) -> list[Line]:
         assert asked is not None
         chosen = next((one for one in several if one.made.reading == nearest), several[0])
         mine = ours[key]
-        numbers: list[Printed | None] = [
-            one for one in target.printed
-            if one.dataset == cell.dataset and belongs(one, asked) and not one.metric.endswith("_gain")
-            and (one.epsilon is None or _same(one.epsilon, cell.epsilon))
-        ]  # fmt: skip
-        # The number without privacy is printed once for each mechanism; its row stands once.
-        numbers = numbers if cell.epsilon < math.inf or asked.row.mechanism == "identity" else []
+        numbers: list[Printed | None] = [one for one in target.printed if stands(one, several[0].made)]
         for printed in numbers or [None]:
             measure = _measure(several[0], printed)
             if printed is not None:
@@ -366,12 +416,12 @@ def _lines(what: Order) -> list[Line]:
             value = None if printed is None else _float(printed.value)
             lines.append(
                 Line(
-                    dataset=cell.dataset, row=asked.label, place=_axes(cell.axes), epsilon=cell.epsilon,
+                    dataset=cell.dataset, row=asked.label, place=axes_text(cell.axes), epsilon=cell.epsilon,
                     metric=measure.name, printed="" if printed is None else printed.value,
                     spread="" if printed is None else printed.spread, theirs=theirs,
                     ours=_interval(mine, measure, confidence),
-                    floor=_reference(references, cell.dataset, "structure", measure, confidence),
-                    ceiling=_reference(references, cell.dataset, "nonpriv", measure, confidence),
+                    floor=_reference(references, cell, "structure", measure, confidence),
+                    ceiling=_reference(references, cell, "nonpriv", measure, confidence),
                     to_printed=None if value is None else theirs.less(value),
                     apart=paired_difference(
                         chosen.scores[measure.name], mine.scores[measure.name], confidence
@@ -389,6 +439,7 @@ def _lines(what: Order) -> list[Line]:
                 )
             )  # fmt: skip
     lines += _gains(what, readings, ours, nearest, used, confidence)
+    lines += _measured(target, results, used)
     lines += [_without(one, what) for one in target.printed if (one.file, one.row) not in used]
     return _told(lines)
 
@@ -402,14 +453,9 @@ def _nearest(what: Order, readings: Mapping[tuple[Any, ...], Sequence[Outcome]])
     distances: dict[str, list[float]] = {}
     for several in readings.values():
         for one in several:
-            asked, cell = one.made.asked, one.made.cell
             for printed in what.target.printed:
                 value = _float(printed.value)
-                if asked is None or value is None or printed.dataset != cell.dataset or not belongs(printed, asked):
-                    continue
-                if printed.metric.endswith("_gain") or not (
-                    printed.epsilon is None or _same(printed.epsilon, cell.epsilon)
-                ):
+                if value is None or not stands(printed, one.made):
                     continue
                 measure = _measure(one, printed)
                 mean = measure.factor * float(one.scores[measure.name].mean())
@@ -456,7 +502,7 @@ def _gains(
             value = None if found is None else _float(found.value)
             lines.append(
                 Line(
-                    dataset=cell.dataset, row=f"{label} less {other}", place=_axes(cell.axes), epsilon=cell.epsilon,
+                    dataset=cell.dataset, row=f"{label} less {other}", place=axes_text(cell.axes), epsilon=cell.epsilon,
                     metric=f"{measure.name} gain", printed="" if found is None else found.value, spread="",
                     theirs=theirs, ours=mine, floor=None, ceiling=None,
                     to_printed=None if value is None else theirs.less(value), apart=None,
@@ -468,13 +514,17 @@ def _gains(
 
 def _without(one: Printed, what: Order) -> Line:
     """Return the line of a printed number that has no row, with the reason."""
-    why = what.missing.get(one.dataset or "", "") or one.why or "a mean over the other numbers of the table"
-    return Line(
-        dataset=one.dataset or "all", row=one.label, place="", epsilon=one.epsilon, metric=one.metric,
-        printed=one.value, spread=one.spread, theirs=None, ours=None, floor=None, ceiling=None, to_printed=None,
-        apart=None,
-        mean_epsilon=None, why=why, number=one.row,
-    )  # fmt: skip
+    return dataclasses.replace(_bare(one), why=reason(one, what.target, what.missing))
+
+
+def reason(one: Printed, target: Target, missing: Mapping[str, str]) -> str:
+    """Return why a printed number has no row of ours here; empty where nothing says so."""
+    found = missing.get(one.dataset or "", "") or one.why
+    if not found and any(is_of(where, one) for where in target.source):
+        found = f"not measured here; `{target.measured['command']}`"
+    if not found and one.metric.endswith("_gain") and one.epsilon is None:
+        found = "a mean over the other gains of the table"
+    return found
 
 
 def _steps(what: Order, found: Mapping[str, Sequence[Outcome]]) -> list[Line]:
@@ -502,34 +552,33 @@ def _steps(what: Order, found: Mapping[str, Sequence[Outcome]]) -> list[Line]:
     return lines
 
 
-def _measured(target: Target, results: Path) -> list[Line]:
-    """Return the lines of a target that is measured without training, from the file that its command wrote."""
-    lines, used = [], set()
+def _measured(target: Target, results: Path, used: set[Any]) -> list[Line]:
+    """Return the lines of what is measured without training, from the file that its command wrote."""
+    lines = []
     rows = _rows(results / str(target.measured["file"])) if target.measured.get("file") else []
     for one in target.source:
         where = {"dataset": one["dataset"], **one["where"]}
         fits = [row for row in rows if all(row.get(key) == value for key, value in where.items())]
-        printed = [
-            p for p in target.printed
-            if (p.label, p.metric, p.dataset) == (one["printed"], one["metric"], one["dataset"])
-        ]  # fmt: skip
-        for number_ in printed[:1]:
-            if not fits:
-                continue
-            used.add((number_.file, number_.row))
-            mean = float(one.get("factor", 1)) * float(fits[0][one["column"]])
-            error = fits[0].get(f"{one['column']}_error")
-            ours = Interval.of_error(mean, float(one.get("factor", 1)) * float(error) if error else math.nan)
-            lines.append(
-                dataclasses.replace(
-                    _bare(number_), ours=ours, why="", digits=3 if abs(mean) < 1 else 1,
-                    to_printed=ours.less(float(number_.value)), remark=f"column {one['column']}",
-                )
-            )  # fmt: skip
-    command = f"`{target.measured['command']}` measures it"
-    return lines + [
-        dataclasses.replace(_bare(p), why=p.why or command) for p in target.printed if (p.file, p.row) not in used
-    ]
+        number_ = next(printed for printed in target.printed if is_of(one, printed))
+        if not fits:
+            continue
+        used.add((number_.file, number_.row))
+        mean = float(one.get("factor", 1)) * float(fits[0][one["column"]])
+        error = fits[0].get(f"{one['column']}_error")
+        ours = Interval.of_error(mean, float(one.get("factor", 1)) * float(error) if error else math.nan)
+        lines.append(
+            dataclasses.replace(
+                _bare(number_), ours=ours, why="", digits=3 if abs(mean) < 1 else 1,
+                to_printed=ours.less(float(number_.value)), remark=f"column {one['column']}",
+            )
+        )  # fmt: skip
+    return lines
+
+
+def is_of(source: Mapping[str, Any], one: Printed) -> bool:
+    """Return whether an entry of `from` is about a printed number."""
+    named = source["printed"], source["metric"], source["dataset"], source.get("csv", one.row)
+    return (one.label, one.metric, one.dataset, one.row) == named
 
 
 def _bare(one: Printed) -> Line:
@@ -550,10 +599,11 @@ def _rows(path: Path) -> list[dict[str, str]]:
 
 def _key(made: Made) -> tuple[Any, ...]:
     assert made.asked is not None
-    return made.cell.dataset, made.asked.label, made.cell.epsilon, _axes(made.cell.axes)
+    return made.cell.dataset, made.asked.label, made.cell.epsilon, axes_text(made.cell.axes)
 
 
-def _axes(axes: Sequence[tuple[str, Any]]) -> str:
+def axes_text(axes: Sequence[tuple[str, Any]]) -> str:
+    """Return a row's place on its target's axes in words."""
     return ", ".join(f"{name.rpartition('.')[2]} {value_text(value)}" for name, value in axes)
 
 
@@ -591,9 +641,9 @@ def _interval(one: Outcome, measure: Measure, confidence: Confidence) -> Interva
 
 
 def _reference(
-    references: Mapping[tuple[str, str], Outcome], dataset: str, method: str, measure: Measure, confidence: Confidence
+    references: Mapping[tuple[Any, ...], Outcome], cell: Cell, method: str, measure: Measure, confidence: Confidence
 ) -> Interval | None:
-    found = references.get((dataset, method))
+    found = references.get((cell.dataset, cell.setting, method))
     return None if found is None else _interval(found, measure, confidence)
 
 

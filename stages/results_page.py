@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import csv
 import json
+import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -16,14 +17,20 @@ from string import Template
 from typing import Any
 
 from graphldp import __version__
+from graphldp.evaluation import MANY, Interval
 from graphldp.stages.artifacts import write_text
+from graphldp.stages.commit import code_commit
 from graphldp.stages.errata import ERRATA, FAULTS
+from graphldp.stages.tables import span
+from graphldp.stages.traces import FILE
 
 __all__ = ["Shown", "results_page", "write_page"]
 
 _HERE = Path(__file__).parent
 _PROTOCOL = "Their protocol: "
 _VERDICT = ("theirs", "theirs_why", "ours", "ours_why")
+_DIGITS = 12  # of a hash
+_DIFFERENCES = ("gain", "gap", "to_printed", "apart")
 _PROFILES = ("paper", "quick")  # the larger one first
 
 
@@ -38,6 +45,8 @@ class Shown:
         notes: in front of it.
         points: what its curves draw; empty where there are none.
         file: where it stands as CSV, from the page on.
+        pages: what else is written about it, as places from the page on and words.
+        code: which code made it, where its files say.
     """
 
     anchor: str
@@ -48,6 +57,8 @@ class Shown:
     notes: Sequence[str] = ()
     points: Sequence[Mapping[str, Any]] = ()
     file: str = ""
+    pages: Sequence[tuple[str, str]] = ()
+    code: str = ""
 
 
 def write_page(results: Path, docs: Path) -> Path:
@@ -60,7 +71,7 @@ def write_page(results: Path, docs: Path) -> Path:
 def results_page(results: Path, docs: Path) -> str:
     """Return the page of what stands in a folder of results; the audit's table is read from the docs."""
     parts = {
-        "papers": ("The papers’ tables and figures", _reproduced(results)),
+        "papers": ("The papers’ tables and figures", _reproduced(results, docs)),
         "claims": ("The papers’ claims", _claims(results)),
         "tables": ("Our own tables", _tables(results)),
         "privacy": ("What mechanisms spend", _privacy(docs / "privacy.md")),
@@ -70,8 +81,11 @@ def results_page(results: Path, docs: Path) -> str:
     css = "".join((_HERE / name).read_text(encoding="utf-8") for name in ("report.css", "results_page.css"))
     return Template((_HERE / "results_page.html").read_text(encoding="utf-8")).substitute(
         version=escape(__version__),
+        code=escape(f"commit {code_commit()}" if code_commit() else ""),
+        docs=escape(Path(os.path.relpath(docs, results)).as_posix()),
         css=css.strip(),
-        nav="".join(f'<li><a href="#{key}">{escape(title)}</a></li>' for key, (title, _) in parts.items()),
+        nav="".join(f'<li><a href="#{key}">{escape(title)}</a></li>' for key, (title, _) in parts.items())
+        + '<li><a href="report.html">The default table’s page</a></li>' * (results / "report.html").is_file(),
         sections="\n".join(_section(key, title, shown) for key, (title, shown) in parts.items()),
         script=_script().strip(),
     )
@@ -88,7 +102,10 @@ def _section(key: str, title: str, shown: Sequence[Shown]) -> str:
 
 def _details(one: Shown) -> str:
     notes = "".join(map(_note, one.notes))
-    where = f'<p class="notes"><a href="{escape(one.file)}">{escape(one.file)}</a></p>' if one.file else ""
+    places = [*([(one.file, one.file)] if one.file else []), *one.pages]
+    links = [f'<a href="{escape(place)}">{escape(words)}</a>' for place, words in places]
+    code = [f"runs by code {escape(one.code)}"] if one.code else []
+    where = f'<p class="notes">{" · ".join([*links, *code])}</p>' if links or code else ""
     data = json.dumps(one.points, ensure_ascii=False).replace("</", "<\\/")
     curve = f'<div class="curve"><script type="application/json">{data}</script></div>' if one.points else ""
     heads = "".join(f'<th scope="col">{escape(head)}</th>' for head in one.heads)
@@ -118,16 +135,14 @@ def _read(path: Path) -> list[dict[str, str]]:
 
 
 def _span(row: Mapping[str, str], name: str, digits: int = 1) -> str:
-    """Return a mean with its ends as people read it."""
+    """Return a mean with its ends as people read it; a difference with its sign."""
     if not row.get(name):
         return ""
-    ends = [row.get(f"{name}_{end}", "") for end in ("low", "high")]
-    shown = (f"{round(float(value), digits) + 0.0:.{digits}f}" for value in (row[name], *ends) if value)  # no -0.0
-    mean, *rest = shown
-    return f"{mean} [{', '.join(rest)}]" if len(rest) == 2 else mean
+    mean, low, high = (float(row.get(f"{name}{end}") or "nan") for end in ("", "_low", "_high"))
+    return span(Interval(mean=mean, low=low, high=high, runs=MANY), sign=name in _DIFFERENCES, digits=digits)
 
 
-def _reproduced(results: Path) -> list[Shown]:
+def _reproduced(results: Path, docs: Path) -> list[Shown]:
     out = []
     for folder in sorted((results / "reproduce").glob("*")):
         profile = next((name for name in _PROFILES if (folder / name / "table.csv").is_file()), None)
@@ -150,10 +165,19 @@ def _reproduced(results: Path) -> list[Shown]:
                 about=f"{profile}, {ran} of {len(rows)} rows" if ran < len(rows) else profile,
                 heads=[heads[place] for place in kept], rows=[[row[place] for place in kept] for row in cells],
                 notes=[*made["notes"], *_protocol(made)], points=_points(rows) if shares and not bridge else (),
-                file=f"reproduce/{folder.name}/{profile}/table.csv",
+                file=f"reproduce/{folder.name}/{profile}/table.csv", pages=_paper_page(folder.name, results, docs),
+                code=str(made.get("code", ""))[:_DIGITS],
             )
         )  # fmt: skip
     return out
+
+
+def _paper_page(name: str, results: Path, docs: Path) -> list[tuple[str, str]]:
+    """Return where the docs have a page about a table's paper, whose name the table's own begins with."""
+    paper = name.partition("-")[0]
+    if not (docs / "papers" / f"{paper}.md").is_file():
+        return []
+    return [(f"{Path(os.path.relpath(docs, results)).as_posix()}/papers/{paper}.md", "what of this paper is here")]
 
 
 def _protocol(made: Mapping[str, Any]) -> list[str]:
@@ -226,10 +250,23 @@ def _tables(results: Path) -> list[Shown]:
         out.append(
             Shown(
                 anchor=f"table-{folder.name}", title=name, about=f"{len(rows)} rows", heads=heads, rows=cells,
-                file=place,
+                file=place, code=_made_by(folder), pages=_pages(folder, results),
             )
         )  # fmt: skip
     return out
+
+
+def _pages(folder: Path, results: Path) -> list[tuple[str, str]]:
+    """Return where the report page of a folder of results stands."""
+    path = folder / "report.html"
+    return [(path.relative_to(results).as_posix(), "its page: figures, verdicts, how it was measured")] * path.is_file()
+
+
+def _made_by(folder: Path) -> str:
+    """Return the hash of the code that made a table's runs; empty where its folder does not say."""
+    path = folder / FILE
+    found = json.loads(path.read_bytes()).get("code", []) if path.is_file() else []
+    return ", ".join(str(code)[:_DIGITS] for code in found)
 
 
 def _privacy(path: Path) -> list[Shown]:

@@ -303,7 +303,10 @@ class Background:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Result:
-    """Everything that an evaluation says: one section per dataset and task, notes, and how sure it is."""
+    """Everything that an evaluation says: one section per dataset and task, notes, and how sure it is.
+
+    `made` is what the runs came from, `commit` the code that says it, where git knows.
+    """
 
     sections: tuple[Section, ...]
     confidence: Confidence
@@ -314,6 +317,7 @@ class Result:
     about: str = ""
     experiment: str = ""
     made: Mapping[str, Any] = field(default_factory=dict)
+    commit: str = ""
     backgrounds: tuple[Background, ...] = ()
 
     @property
@@ -548,7 +552,7 @@ def read_csv(text: str) -> list[dict[str, str]]:
 
 
 def plots_text(result: Result) -> str:
-    """Return the headline against epsilon for `dvc plots`: references appear at every epsilon, as level lines."""
+    """Return the headline against epsilon, to be plotted: references appear at every epsilon, as level lines."""
     head = result.measures.headline
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")

@@ -7,6 +7,7 @@ the same rows, which differ in nothing but what the protocol sets (`graphldp.sta
 from __future__ import annotations
 
 import dataclasses
+import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -15,11 +16,23 @@ from typing import Any
 
 from graphldp.errors import DataError, OptionError, unknown_name
 from graphldp.experiment.options import SearchParams
-from graphldp.stages.params import Cell, Params, RowParams
+from graphldp.stages.params import Cell, Params, RowParams, value_text
 from graphldp.stages.protocols import Protocol, protocol, read_paper
 from graphldp.stages.yamls import build, typed
 
-__all__ = ["PROFILES", "Asked", "Made", "Printed", "Profile", "Target", "belongs", "find", "protocol_of", "targets"]
+__all__ = [
+    "PROFILES",
+    "Asked",
+    "Made",
+    "Printed",
+    "Profile",
+    "Target",
+    "belongs",
+    "find",
+    "protocol_of",
+    "stands",
+    "targets",
+]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,7 +44,10 @@ class Profile:
         seeds: final runs; 0 leaves the protocol's own.
         points, search_seeds: of the search.
         strategy: how a column under a protocol spends them; empty leaves the protocol's own.
-        largest: graphs of more nodes than this are left out unless they are asked for.
+        minutes: what a table's further data sets may take on one core each, beside its first; a figure has no further
+            one then. Data sets that are asked for are run whatever they take.
+        budgets, places: of a figure's budgets and of each of its axes, how many are run: the first, the last, and those
+            halfway; 0 is all.
     """
 
     name: str
@@ -39,21 +55,34 @@ class Profile:
     points: int
     search_seeds: int
     strategy: str
-    largest: float
+    minutes: float = math.inf
+    budgets: int = 0
+    places: int = 0
 
     @property
     def text(self) -> str:
         """One line for people."""
         if self.name == "paper":
             return "the papers' protocols whole; ours with 8 points on 2 seeds and 10 runs"
-        return f"{self.seeds} runs, {self.points} points of each search on {self.search_seeds} seed"
+        search = f"{self.seeds} runs, {self.points} points of each search on {self.search_seeds} seed"
+        return (
+            f"{search}; of a figure the first and the last budget and {self.places} places of each axis, on its first "
+            f"data set; of a table further data sets that take at most {self.minutes:g} minutes on one core"
+        )
+
+    def thinned(self, values: Sequence[Any], count: int) -> tuple[Any, ...]:
+        """Return that many of a figure's budgets, or of the places on its axis."""
+        if not 1 < count < len(values):
+            return tuple(values)
+        last = len(values) - 1
+        return tuple(values[-(-place * last // (count - 1))] for place in range(count))
 
 
 PROFILES = {
     one.name: one
     for one in (
-        Profile(name="quick", seeds=5, points=8, search_seeds=1, strategy="random", largest=10_000),
-        Profile(name="paper", seeds=10, points=8, search_seeds=2, strategy="", largest=float("inf")),
+        Profile(name="quick", seeds=5, points=8, search_seeds=1, strategy="random", minutes=5, budgets=2, places=3),
+        Profile(name="paper", seeds=10, points=8, search_seeds=2, strategy=""),
     )
 }
 
@@ -65,6 +94,7 @@ class Printed:
     Attributes:
         row: the data row of the table's CSV, counted from 1.
         label: the paper's own row label.
+        at: what the row is at on the target's axes (`epsilon_labels`), each as a text.
         why: why it stands beside no row of ours, where that is so.
     """
 
@@ -76,6 +106,7 @@ class Printed:
     spread: str
     dataset: str | None
     epsilon: float | None
+    at: Mapping[str, str] = dataclasses.field(default_factory=dict)
     why: str = ""
 
 
@@ -125,7 +156,7 @@ class Target:
         title: what it shows.
         note: what to know of how it is read.
         asked: its rows.
-        readings: what the paper leaves open, each by name.
+        readings: what the paper leaves open, each by name; one with a `profile` is run in that alone.
         ours: the method of our own reading, where the readings have several.
         printed: a table's numbers.
         measured: where a target that trains nothing is measured: its file or page, and the command.
@@ -133,6 +164,7 @@ class Target:
         gains: which rows are compared: a row less another one.
         steps: of a bridge: what is set back, one after the other.
         settings: of both columns, as a file of parameters has them.
+        few: a figure's budgets where a profile has not all of them; the first and the last if empty.
         vary: axes, by full name.
     """
 
@@ -148,6 +180,7 @@ class Target:
     printed: tuple[Printed, ...] = ()
     datasets: tuple[str, ...] = ()
     epsilons: tuple[float, ...] = ()
+    few: tuple[float, ...] = ()
     vary: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     settings: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     measured: Mapping[str, Any] = dataclasses.field(default_factory=dict)
@@ -198,8 +231,9 @@ class Target:
         if self.steps:
             return self._bridge(base, profile, given, keep)
         theirs = self._under(given, base, profile, keep)
-        out = {"theirs": (theirs, self._cells("theirs", theirs, given, datasets, self.readings or ({},)))}
-        out["ours"] = (base, self._cells("ours", base, None, datasets, (self.ours,), references=True))
+        readings = [one for one in self.readings if one.get("profile", profile.name) == profile.name] or [{}]
+        out = {"theirs": (theirs, self._cells("theirs", theirs, profile, given, datasets, readings))}
+        out["ours"] = (base, self._cells("ours", base, profile, None, datasets, (self.ours,), references=True))
         return {
             column: (dataclasses.replace(params, name=f"reproduce/{self.slug}/{profile.name}/{column}"), made)
             for column, (params, made) in out.items()
@@ -227,7 +261,7 @@ class Target:
                     row = RowParams(name=row.name, method=str(step["method"]), mechanism=row.mechanism, search=search)
                 asked = dataclasses.replace(asked, row=row, model=str(step.get("model", asked.model)))
             params = self._under(given, base, profile, keep)
-            made = self._cells(str(number), params, given, self.datasets, ({"name": name},), one=asked)
+            made = self._cells(str(number), params, profile, given, self.datasets, ({"name": name},), one=asked)
             out[str(number)] = (
                 dataclasses.replace(params, name=f"reproduce/{self.slug}/{profile.name}/{number}"),
                 made,
@@ -238,6 +272,7 @@ class Target:
         self,
         column: str,
         params: Params,
+        profile: Profile,
         given: Protocol | None,
         datasets: Sequence[str],
         readings: Sequence[Mapping[str, Any]],
@@ -254,8 +289,8 @@ class Target:
                     )
                     row = given.row(row) if given is not None else row
                     grid = dataclasses.replace(
-                        params, datasets=(dataset,), epsilons=self._budgets(dataset, asked), rows=(row,),
-                        vary=self._axes(row), overrides={},
+                        params, datasets=(dataset,), epsilons=self._budgets(dataset, asked, profile), rows=(row,),
+                        vary=self._axes(row, profile), overrides={},
                     )  # fmt: skip
                     model = str(reading.get("model", "")) or asked.model
                     for cell in grid.cells():
@@ -269,15 +304,19 @@ class Target:
                         out.append(Made(column=column, asked=asked, reading=str(reading.get("name", "")), cell=cell))
         return out
 
-    def _budgets(self, dataset: str, asked: Asked) -> tuple[float, ...]:
+    def _budgets(self, dataset: str, asked: Asked, profile: Profile) -> tuple[float, ...]:
         if not self.printed or self.steps:
-            return self.epsilons
+            return self.few if self.few and profile.budgets else profile.thinned(self.epsilons, profile.budgets)
         found = [one.epsilon for one in self.printed if one.dataset == dataset and belongs(one, asked)]
         known = {float(one) for one in found if one is not None}
         return tuple(sorted(one for one in known if one < float("inf"))) if known else self.epsilons
 
-    def _axes(self, row: RowParams) -> dict[str, tuple[Any, ...]]:
-        return {name: tuple(values) for name, values in self.vary.items() if row.mechanism != "identity"}
+    def _axes(self, row: RowParams, profile: Profile) -> dict[str, tuple[Any, ...]]:
+        return {
+            name: profile.thinned(values, profile.places)
+            for name, values in self.vary.items()
+            if row.mechanism != "identity"
+        }
 
 
 def belongs(one: Printed, asked: Asked) -> bool:
@@ -285,12 +324,39 @@ def belongs(one: Printed, asked: Asked) -> bool:
     return one.label == asked.printed and (not asked.csv or one.row in asked.csv)
 
 
+def stands(one: Printed, made: Made) -> bool:
+    """Return whether a printed number stands beside a cell: its row, data set, budget, and place on every axis."""
+    if made.asked is None or not belongs(one, made.asked) or one.dataset != made.cell.dataset:
+        return False
+    if one.metric.endswith("_gain") or any(
+        one.at.get(name, value_text(at)) != value_text(at) for name, at in made.cell.axes
+    ):
+        return False
+    if made.cell.epsilon == math.inf and made.asked.row.mechanism != "identity":
+        return False
+    # The number without privacy is printed once for each mechanism; its row stands once.
+    return one.epsilon is None or one.epsilon == made.cell.epsilon or math.isclose(one.epsilon, made.cell.epsilon)
+
+
 def _plain(label: str) -> str:
     return re.sub(r"[^A-Za-z0-9.]+", "-", label.replace("*", " star")).strip("-")
 
 
 _KEYS = {
-    *("target", "table", "figure", "title", "note", "rows", "ours", "readings", "datasets", "epsilons", "epsilon"),
+    *(
+        "target",
+        "table",
+        "figure",
+        "title",
+        "note",
+        "rows",
+        "ours",
+        "readings",
+        "datasets",
+        "epsilons",
+        "epsilon",
+        "few",
+    ),
     *("vary", "settings", "measured", "from", "gains", "steps", "bridge"),
 }
 _ROW = {"printed", "label", "csv", "model"}
@@ -379,6 +445,7 @@ def _target(path: Path, paper: Mapping[str, Any], tables: Mapping[str, Any], raw
         printed=tuple(printed),
         datasets=tuple(raw.get("datasets", [bridge["dataset"]] if bridge else [])),
         epsilons=tuple(map(float, [bridge["epsilon"]] if bridge else epsilons)),
+        few=tuple(map(float, raw.get("few", []))),
         vary=raw.get("vary", {}),
         settings=raw.get("settings", {}),
         measured=raw.get("measured", {}),
@@ -415,10 +482,20 @@ def _numbers(path: Path, table: Mapping[str, Any]) -> list[Printed]:
             Printed(
                 file=str(table["file"]), row=int(cell["row"]), label=cell["printed"], metric=cell["metric"],
                 value=cell["value"], spread=row["spread"], dataset=ours["dataset"],
-                epsilon=None if ours["epsilon"] is None else float(ours["epsilon"]), why=" ".join(reasons),
+                epsilon=None if ours["epsilon"] is None else float(ours["epsilon"]), at=_at(row["setting"]),
+                why=" ".join(reasons),
             )
         )  # fmt: skip
     return out
+
+
+_BUDGETS = {"epsilon_label": "epsilon_labels", "epsilon_link": "epsilon_links"}  # the transcripts' names, and ours
+
+
+def _at(setting: str) -> dict[str, str]:
+    """Return the budgets of labels and links that a row of a transcript names beside its own."""
+    named = dict(part.split("=", 1) for part in setting.split(";") if "=" in part)
+    return {ours: value_text(float(named[name])) for name, ours in _BUDGETS.items() if name in named}
 
 
 def _about(reason: Mapping[str, Any], cell: Mapping[str, Any]) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -13,6 +14,7 @@ import pytest
 import typer
 
 from graphldp.cli.app import build
+from graphldp.stages.params import load
 
 ROOT = Path(__file__).resolve().parents[1]
 TOP = ("README.md", "CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md")
@@ -35,6 +37,30 @@ def command_lines(page: Path) -> list[list[str]]:
     lines = [line for block in blocks(page, "sh") for line in block.replace("\\\n", " ").splitlines()]
     words = [shlex.split(line, comments=True) for line in lines]
     return [line for line in words if line[:1] == ["ldp"]]
+
+
+def test_a_copy_of_the_grid_is_an_experiment_and_nothing_rewrites_it(tmp_path: Path) -> None:
+    """`dvc exp run -S` writes params.yaml anew, and dvc's plots and graph of stages are no help: none is advised."""
+    for page in PAGES:
+        if page.name != "CHANGELOG.md":
+            assert not re.search(r"dvc (exp|plots|dag)\b", page.read_text(encoding="utf-8")), page
+    (line,) = (line for line in blocks(ROOT / "README.md", "sh") if "experiments/mine.yaml" in line)
+    (tmp_path / "experiments").mkdir()
+    shutil.copy(ROOT / "params.yaml", tmp_path)
+    subprocess.run(["bash", "-c", line.partition("\n")[0]], cwd=tmp_path, check=True)
+    experiment, grid = load(tmp_path / "experiments" / "mine.yaml"), load(ROOT / "params.yaml")
+    assert (experiment.name, experiment.seeds, grid.seeds) == ("mine", 10, 5)
+    assert experiment.cells() == grid.cells()
+
+
+def test_the_picture_of_the_page_is_one_and_small() -> None:
+    shown = re.findall(r"\]\((docs/[a-z]+\.png)\)", (ROOT / "README.md").read_text(encoding="utf-8"))
+    assert shown == ["docs/report.png"]
+    picture = (ROOT / "docs/report.png").read_bytes()
+    assert picture.startswith(b"\x89PNG")
+    assert len(picture) < 150_000
+    assert int.from_bytes(picture[16:20], "big") >= 600  # its width
+    assert "--screenshot=docs/report.png" in (ROOT / "docs/tables.md").read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name)

@@ -9,6 +9,7 @@ from typing import Any
 import typer
 
 from graphldp.cli.app import COMMANDS, build
+from graphldp.cli.command import EXAMPLES
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "cli.md"
 HEAD = """# Command line
@@ -17,8 +18,12 @@ Written from the app by `make docs`; `ldp COMMAND --help` says the same.
 
 Results go to standard output, progress and notes to standard error. A mistake is one line on standard error and exit
 code 2, Ctrl-C is 130, a defect of the program is 1, and so is a table that moved (`ldp tables --check`). `NO_COLOR`
-is respected; where the output is no terminal, progress is a few plain lines. `--quiet` and `--debug` may stand before
-or after the command.
+is respected; where the output is no terminal, progress is a few plain lines. `--quiet` (`-q`) and `--debug` may stand
+before or after the command.
+
+An option stands once in a line; several budgets, mechanisms, methods or depths are separated by commas
+(`--epsilon 0.1,1`). Options that take `KEY=VALUE` may stand several times. What is written has the format that its
+name ends in.
 """
 
 
@@ -35,7 +40,12 @@ def page() -> str:
 def _section(name: str, command: Any) -> str:
     arguments = [item.name for item in command.params if item.param_type_name == "argument"]
     usage = " ".join(["ldp", name, *(word.upper() for word in arguments), "[OPTIONS]"])
-    return f"### {name}\n\n`{usage}`\n\n{command.help.strip()}\n\n{_table(command)}"
+    return f"### {name}\n\n`{usage}`\n\n{command.help.strip()}\n\n{_shown(name)}{_table(command)}"
+
+
+def _shown(name: str) -> str:
+    lines = [f"{line}  # {words}" for line, words in EXAMPLES.get(name, ())]
+    return "\n".join(["```sh", *lines, "```", "", ""]) if lines else ""
 
 
 def _table(command: Any) -> str:

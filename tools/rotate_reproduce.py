@@ -1,44 +1,63 @@
-"""Make one table of each paper again at the quick profile, another at each commit, and fail where a number has moved.
+"""Compute a few cells of reproduced tables again, of each paper others at each commit; fail where a number has moved.
 
-`python tools/rotate_reproduce.py [COUNT]` compares what is committed below results/reproduce; COUNT says which share,
-by default the number of commits. A target whose results are not committed has nothing to compare, and is passed over.
+    python tools/rotate_reproduce.py                      # about 90 seconds of a core
+    python tools/rotate_reproduce.py --seconds 600        # more of them
+    python tools/rotate_reproduce.py --commit 5a0c...     # those of another commit
+
+Compared is what stands in results/reproduce at the profile `quick`: a mean outside the interval that is committed
+beside it has moved. Targets that train nothing are left to the commands that measure them. Exit code 1 if any moved.
 """
 
 from __future__ import annotations
 
+import argparse
 import subprocess
 import sys
 from pathlib import Path
 
-__all__ = ["chosen", "main"]
+from graphldp.stages.paths import graph_dir
+from graphldp.stages.reproduce_again import again, candidates, rotated
+from graphldp.stages.targets import PROFILES, targets
 
-_LARGE = {"table3", "figure3"}  # an hour and more: left to whoever changes them
+__all__ = ["main"]
 
-
-def chosen(results: Path, count: int) -> list[str]:
-    """Return one target of each paper whose quick results are committed, as `ldp reproduce` takes them."""
-    papers: dict[str, list[str]] = {}
-    for path in sorted(results.glob("reproduce/*/quick/table.csv")):
-        paper, _, name = path.parent.parent.name.partition("-")
-        if name not in _LARGE:
-            papers.setdefault(paper, []).append(f"{paper}:{name}")
-    return [names[count % len(names)] for names in papers.values()]
+ROTATION = 90.0  # seconds of a core in all, about
+DATASET = "cora"  # which everybody has
 
 
 def main() -> int:
-    """Run them; return how many have moved."""
-    root = Path(__file__).resolve().parents[1]
-    given = sys.argv[1:]
-    text = given[0] if given else subprocess.check_output(["git", "rev-list", "--count", "HEAD"], cwd=root, text=True)
-    failed = 0
-    for target in chosen(root / "results", int(text)):
-        print(f"{target}:", flush=True)
-        table = root / "results" / "reproduce" / target.replace(":", "-") / "quick" / "table.csv"
-        trained = "\ncora," in table.read_text(encoding="utf-8")
-        graphs = ["--datasets", "cora"] if trained else []
-        command = [Path(sys.executable).parent / "ldp", "--quiet", "reproduce", target, "--check", *graphs]
-        failed += subprocess.run(command, cwd=root, check=False).returncode != 0
-    return failed
+    """Compute them; return 1 if any number has moved."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n\n")[0])
+    parser.add_argument("--seconds", type=float, default=ROTATION, help=f"of a core, in all ({ROTATION:g})")
+    parser.add_argument("--commit", help="whose hash says which cells; the present one unless given")
+    parser.add_argument("--root", type=Path, default=Path(__file__).resolve().parents[1], help="of the project")
+    given = parser.parse_args()
+    root, data = given.root, given.root / "data"
+    if not graph_dir(data, DATASET).exists():
+        print(f"{DATASET} is not at hand: ldp download {DATASET}")
+        return 2
+    command = ["git", "rev-parse", "HEAD"]
+    commit = given.commit or subprocess.check_output(command, cwd=root, text=True).strip()
+    every = targets(root / "papers")
+    papers = dict.fromkeys(one.paper for one in every)
+    found = {
+        paper: [
+            cell
+            for one in every
+            if one.paper == paper
+            for cell in candidates(one, PROFILES["quick"], root / "results", root / "papers", DATASET)
+        ]
+        for paper in papers
+    }
+    found = {paper: cells for paper, cells in found.items() if cells}
+    moved = []
+    for paper, cells in found.items():
+        names, wrong = again(rotated(cells, commit), data, given.seconds / len(found))
+        print(f"{paper}: {len(names)} of {len(cells)} cells computed again", *names, sep="\n  ", flush=True)
+        moved += wrong
+    for text in moved:
+        print(f"MOVED {text}")
+    return int(bool(moved))
 
 
 if __name__ == "__main__":

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import re
+import shlex
 import signal
 import subprocess
 import sys
@@ -14,9 +15,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+import typer
 
 import graphldp
 from graphldp.cli import app, console
+from graphldp.cli.command import EXAMPLES, PANELS
 from graphldp.errors import ArtifactError, OptionError
 
 LDP = [sys.executable, "-m", "graphldp.cli"]
@@ -34,7 +37,7 @@ def test_help_names_every_command_in_its_panel(ldp) -> None:
     answer = ldp("--help")
     assert answer.code == 0
     for panel, names in app.COMMANDS.items():
-        assert f"─ {panel} ─" in answer.out
+        assert (f"─ {panel} ─" in answer.out) == (panel != app.HIDDEN)
         for name in names:
             assert bool(re.search(rf"│ {name} +\S", answer.out)) == (name not in ("code", "docs")), name
     assert "ldp run -d cora -e 1" in answer.out
@@ -282,3 +285,44 @@ def test_a_terminal_that_lacks_a_sign_shows_another() -> None:
         timeout=60,
     )
     assert (done.returncode, done.stdout) == (0, b"nobody?s data\n"), done.stderr
+
+
+def _commands() -> dict[str, object]:
+    found = typer.main.get_command(app.build()).commands  # type: ignore[attr-defined]
+    assert isinstance(found, dict)
+    return found
+
+
+def test_every_command_has_examples_that_can_be_typed(ldp) -> None:
+    commands = _commands()
+    assert set(EXAMPLES) == {name for panel, names in app.COMMANDS.items() for name in names if panel != app.HIDDEN}
+    for name, lines in EXAMPLES.items():
+        for line, words in lines:
+            start, own, *rest = shlex.split(line)
+            assert (start, own) == ("ldp", name)
+            command = commands[name]
+            values, left, _ = command.make_parser(typer.Context(command)).parse_args(rest)  # type: ignore[attr-defined]
+            missing = {one.name for one in command.params if one.required} - set(values)  # type: ignore[attr-defined]
+            assert not missing, line
+            assert left == []
+            assert words
+    assert "ldp audit mb pm -e 0.1,1" in ldp("audit", "--help").out
+
+
+def test_every_option_of_a_long_help_stands_in_a_group() -> None:
+    named = {name for names in PANELS.values() for name in names}
+    there: set[str] = set()
+    for name, command in _commands().items():
+        options = [one for one in command.params if one.param_type_name == "option" and one.name != "help"]  # type: ignore[attr-defined]
+        there |= {word.removeprefix("--") for one in options for word in one.opts}
+        loose = [one.name for one in options if one.rich_help_panel is None]
+        assert not loose or len(options) <= 10, (name, loose)
+    assert named <= there
+
+
+def test_quiet_may_stand_anywhere_in_every_command() -> None:
+    for name in EXAMPLES:
+        for flag in ("-q", "--quiet"):
+            assert app._hoist([name, "--data", "x", flag]) == [flag, name, "--data", "x"]
+    for command in _commands().values():  # none takes it for something else
+        assert not any("-q" in one.opts for one in command.params)  # type: ignore[attr-defined]

@@ -26,7 +26,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_it_says_what_was_written(ldp) -> None:
-    answer = ldp(*GIVEN, "--steps", 2, "-k", 4)
+    answer = ldp(*GIVEN, "--steps", "2,4")
     assert (answer.code, answer.out, answer.err) == (0, f"{MADE}: mb rectified, filter depth K in [2, 4]\n", "")
     assert read_meta(MADE, "x")["steps"] == [2, 4]
 
@@ -100,8 +100,8 @@ def test_quiet_is_silent(ldp) -> None:
         ),
         ("denoise --dataset synthetic --epsilon 1 --method lpgn", "unknown method 'lpgn'; did you mean 'lpgnn'?"),
         ("denoise --dataset synthetic --epsilon 1 --method majority", "method 'majority' sends nothing"),
-        ("denoise --dataset synthetic --epsilon 1 --steps -1", "Invalid value for '--steps'"),
-        ("denoise --dataset synthetic --epsilon 1 --steps two", "Invalid value for '--steps'"),
+        ("denoise --dataset synthetic --epsilon 1 --steps -1", "--steps takes whole numbers from 0 on"),
+        ("denoise --dataset synthetic --epsilon 1 --steps two", "--steps takes whole numbers from 0 on"),
         ("denoise --dataset synthetic --epsilon 1 --params none.yaml", "none.yaml does not exist"),
         (
             "denoise --dataset synthetic --epsilon 1 --materialize e.parquet",

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 import shlex
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -94,6 +95,11 @@ perturb -d mine -e inf | to send the data itself 'identity' (epsilon inf)
 perturb -d mine -e 1e-17 | epsilon must be at least 1e-10 for each reported value, got 1e-17
 perturb -d mine -e 1e300 | epsilon must be at most 500, got 1e+300
 perturb -d mine -e x | should be a valid number
+perturb -d mine -e 1 -e 2 | --epsilon is given 2 times; leave all but one out
+perturb -d mine -e 1,2 | --epsilon takes one budget here, got '1,2'; `ldp experiment` runs a grid of several
+perturb -d mine -d cora -e 1 | --dataset is given 2 times; leave all but one out
+perturb -d mine -e 1 --output x | name it x.parquet
+perturb -d mine -e 1 --output x.feather | name it x.parquet
 perturb -d mine -e 1 -m mbb | did you mean 'mb'?
 perturb -d mine -e 1 -m MB | did you mean 'mb'?
 perturb -d minee -e 1 | did you mean 'mine'?
@@ -141,9 +147,11 @@ denoise -d minee -e 1 | did you mean 'mine'?
 denoise -d mine -e 1 --reports gone.parquet | gone.parquet does not exist; name the file
 denoise -d mine -e 1 --reports f.csv | f.csv is not a readable Parquet file
 denoise -d mine -e 1 --reports . | . is a folder, not a file
-denoise -d mine -e 1 --steps -1 | greater than or equal to 0
+denoise -d mine -e 1 --steps -1 | takes whole numbers from 0 on, such as 2,4; got '-1'
+denoise -d mine -e 1 --steps 2 --steps 4 | --steps is given 2 times; several values go with commas: --steps 2,4
+denoise -d mine -e 1 --steps 2,2 | --steps names 2 twice; leave one out
 denoise -d mine -e 1 --steps 100000000 | at most 1,000, got 100,000,000
-denoise -d mine -e 1 --steps two | should be a valid integer
+denoise -d mine -e 1 --steps two | takes whole numbers from 0 on, such as 2,4; got 'two'
 denoise -d mine -e 1 --method lpgn | did you mean 'lpgnn'?
 denoise -d mine -e 1 --method majority | there is nothing to denoise
 denoise -d mine -e 1 --method base -m pm | `ldp perturb --dataset mine --mechanism pm --epsilon 1`
@@ -155,6 +163,7 @@ denoise -d mine -e 1 --output x.csv | name it x.parquet
 denoise -d mine -e 1 --params gone.yaml | gone.yaml does not exist
 denoise -d mine -e 1 --params bad.yaml | is not YAML
 denoise -d mine -e 1 --params people.csv | must be a mapping, and it is not; name a file of parameters
+train -d mine -e 1 -e 1 | --epsilon is given 2 times; leave all but one out
 train -d mine | needs --epsilon
 train -d mine -e 2 | `ldp denoise --dataset mine --method lpgnn --mechanism mb --epsilon 2`
 train -d mine -e 1 | --seeds 10 --search-seeds 2
@@ -188,11 +197,15 @@ run -d mine -e 1 --set foo=3 | mb has no option 'foo'
 run -d mine -e 1 --method majority | choose another to run
 run -d mine -e 1 --seeds 1 | greater than or equal to 2
 run -d nothere -e 1 | unknown dataset 'nothere'
+run -d mine -e 1 -e 2 | --epsilon is given 2 times; leave all but one out
+run -d mine -e 1 --method LPGNN | did you mean 'lpgnn'?
 run -d mine | Missing option '--epsilon'
 run -d mine -e 1 --search-points 5000000 | search.points may be at most 10,000
 search -d mine -e 1 --search foo=1 | search.options has 'foo'
 search -d mine -e 1 --method majority | there is nothing to search
 predict nowhere --reports f.csv --output p.parquet | nowhere/model.json does not exist
+predict nowhere --reports f.csv --output p.json | has the format that its name ends in, .parquet or .csv
+predict nowhere --reports f.csv --output p | has the format that its name ends in, .parquet or .csv
 merge f.csv -d mine | f.csv is not a readable Parquet file
 merge -d mine | Missing argument 'FILE...'
 merge REAL -d mine | merge what `ldp perturb --input` writes on devices
@@ -217,6 +230,17 @@ download synthetic --name a/b | needs letters, digits
 download own | see `ldp import --help`
 audit nope -e 1 | unknown mechanism 'nope'
 audit mb -e nan | got nan
+audit mb -e 1 -e 2 | --epsilon is given 2 times; several values go with commas: --epsilon 1,2
+audit mb -e x | takes numbers such as 1,10; got 'x'
+audit mb -e 1 --output a.csv | several files are written into a folder: name it a;
+attack -d mine -m mb -e 1 -e 2 | --epsilon is given 2 times; several values go with commas: --epsilon 1,2
+attack -d mine -m mb -m pm -e 1 | several values go with commas: --mechanism mb,pm
+attack -d mine -m mb -e 1 --output a.json | several files are written into a folder: name it a;
+calibration -d mine -e 1 --output c.parquet | has the format that its name ends in, .csv or .json
+calibration -d mine -e 1 -k 2 -k 4 | several values go with commas: --steps 2,4
+calibration -d mine -e 1 --method lpgnn --method base | several values go with commas: --method lpgnn,base
+selection -d mine -e 1 --by fda --by sma | several values go with commas: --by fda,sma
+selection -d mine -e 1 --output t.md | several files are written into a folder: name it t;
 attack -d mine -m mb -e 1,1 | names 1 twice; leave one out
 attack -d mine -m mb -e x | takes numbers such as 1,10; got 'x'
 attack -d mine -m mb | name a graph and a budget
@@ -233,6 +257,7 @@ import z --features f.csv --edges e.csv --features-file words.txt --dimensions 2
 import z --features f.csv --edges e.csv --low 0 | Missing option '--high'
 import z --features f.csv --edges e.csv --low nan --high 1 | needs finite low < high
 import z --features f.csv --edges e.csv --low 0 --hihg 1 | Possible options: --high
+Tables | Did you mean 'tables'?
 prturb | Did you mean 'perturb'?
 --nope | No such option: --nope
 """
@@ -395,3 +420,121 @@ def test_lengths_that_differ_are_no_embedding(folder: Path, tmp_path: Path) -> N
         read_own("odd", OwnFiles(features=tmp_path / "f.parquet", edges=folder / "e.csv"), low=0, high=1)
     assert "937" not in str(error.value)
     assert read_graph(folder / "data" / "graphs" / "mine").nodes == 4
+
+
+# How a message's proposal is followed: what it says, and what becomes of the words of the line. `{}` is what was found.
+FOLLOWED: tuple[tuple[str, Callable[[list[str], re.Match[str]], list[str]]], ...] = (
+    (r"got '?([^';]+?)'?; did you mean '([^']+)'", lambda words, found: _swapped(words, found[1], found[2])),
+    (r"unknown [\w. -]+ '([^']+)'; did you mean '([^']+)'", lambda words, found: _swapped(words, found[1], found[2])),
+    (r"No such command '([^']+)'. Did you mean '([^']+)'", lambda words, found: _swapped(words, found[1], found[2])),
+    (
+        r"[Nn]o such option: (--\w+).*Possible options: (--\w+);",
+        lambda words, found: _swapped(words, found[1], found[2]),
+    ),
+    (
+        r"several values go with commas: (--\w+) (\S+?)(?:;|$)",
+        lambda words, found: _once_more(words, found[1], found[2]),
+    ),
+    (r"(--\w+) is given \d times; leave all but one out", lambda words, found: _without_first(words, found[1])),
+    (r"name it (\S+?)(?:;|$)", lambda words, found: _valued(words, ("--output", "-o", "--materialize"), found[1])),
+    (r"for example (--epsilon) (\S+)", lambda words, found: [*words, found[1], found[2]]),
+    (r"say (--epsilon) (\S+)", lambda words, found: _valued(words, ("-e", "--epsilon"), found[2])),
+    (r"(--[\w-]+) goes with --input", lambda words, found: _left_out(words, found[1])),
+    (r"names (\S+) twice; leave one out", lambda words, found: _swapped(words, f"{found[1]},{found[1]}", found[1])),
+    (r"'(--[\w-]+)'.*greater than or equal to (\S+?);", lambda words, found: _valued(words, (found[1],), found[2])),
+    (r"from 1 to the (\d+) dimensions", lambda words, found: _valued(words, ("--m",), found[1])),
+    (r"must be at (?:least|most) (\S+?)(?:,| for)", lambda words, found: _valued(words, ("-e",), found[1])),
+    (r"at most ([\d,]+), got ([\d,]+)", lambda words, found: _swapped(words, _plain(found[2]), _plain(found[1]))),
+    (r"needs letters, digits", lambda words, _: [word.replace("a/b", "ab").replace("../x", "x2") for word in words]),
+    (r"or add (--force)", lambda words, found: [*words, found[1]]),
+    (r"leave (--[\w-]+) out", lambda words, found: _left_out(words, found[1])),
+)
+
+
+def _plain(text: str) -> str:
+    return text.replace(",", "")
+
+
+def _swapped(words: list[str], old: str, new: str) -> list[str]:
+    """Put a word in place of another one, wherever in a word of the line it stands."""
+    return [re.sub(rf"(?<![\w-]){re.escape(old)}(?![\w-])", new, word) for word in words]
+
+
+def _places(words: list[str], names: tuple[str, ...]) -> list[int]:
+    short = {"--epsilon": "-e", "--dataset": "-d", "--mechanism": "-m", "--steps": "-k", "--output": "-o"}
+    known = {*names, *(short[name] for name in names if name in short)}
+    return [place for place, word in enumerate(words) if word in known]
+
+
+def _valued(words: list[str], names: tuple[str, ...], value: str) -> list[str]:
+    (place,) = _places(words, names)
+    return [*words[: place + 1], value, *words[place + 2 :]]
+
+
+def _left_out(words: list[str], name: str) -> list[str]:
+    (place,) = _places(words, (name,))
+    flag = place + 1 == len(words) or words[place + 1].startswith("--")
+    return [*words[:place], *words[place + (1 if flag else 2) :]]
+
+
+def _without_first(words: list[str], name: str) -> list[str]:
+    place = _places(words, (name,))[0]
+    return [*words[:place], *words[place + 2 :]]
+
+
+def _once_more(words: list[str], name: str, value: str) -> list[str]:
+    for place in reversed(_places(words, (name,))):
+        words = [*words[:place], *words[place + 2 :]]
+    return [*words, name, value]
+
+
+def _remedy(words: list[str], said: str) -> list[str] | None:
+    """Return the line as the message proposes it; None where it proposes nothing that can be typed."""
+    for pattern, follow in FOLLOWED:
+        found = re.search(pattern, said)
+        if found:
+            return follow(words, found)
+    return None
+
+
+# What a followed line still lacks through no fault of the remedy: the graph has four nodes and two features, and the
+# reports are of one draw.
+STILL = (
+    "make it with `ldp (download cora|evaluate)`|Missing option '--epsilon'|lacks draws|fewer than the budget"
+    "|nothing to guess|at most the 2 attributes|does not say whose reports"
+)
+ELSEWHERE = ("download", "experiment", "audit")  # these fetch what is not there, or take long
+
+
+@pytest.mark.slow
+def test_every_remedy_that_can_be_typed_is_right_at_once(
+    folder: Path, ldp: Callable[..., object], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Follow what each refusal proposes, word by word: it is accepted, or something else is wrong with the line."""
+    followed, accepted = 0, 0
+    for number, (line, _) in enumerate(LINES):
+        words = shlex.split(line.replace("REAL", REAL))
+        if words[0] in ELSEWHERE:
+            continue
+        place = tmp_path / str(number)
+        shutil.copytree(folder, place)
+        monkeypatch.chdir(place)
+        said = ldp(*words).line  # type: ignore[attr-defined]
+        proposed = re.findall(r"`ldp ((?:perturb|denoise) -[^`]*)`", said)
+        if proposed:  # `make it with`: that, and the same line again
+            assert [ldp(*shlex.split(one), "-q").code for one in proposed] == [0] * len(proposed), said  # type: ignore[attr-defined]
+        again = words if proposed else _remedy(words, said)
+        if again is None or (again == words and not proposed):  # what is wrong stands in a file
+            continue
+        if again[0] in ("train", "run", "search", "attack", "selection") and "mine" in again:
+            again += ["--seeds", "2"] * ("--seeds" not in again)
+            again += [] if again[0] in ("attack", "selection") else ["--epochs", "1"] * ("--epochs" not in again)
+        answer = ldp(*again)
+        followed += 1
+        accepted += answer.code == 0  # type: ignore[attr-defined]
+        assert answer.code in (0, 2), (line, answer.err)  # type: ignore[attr-defined]
+        assert answer.code == 0 or answer.err != said, line  # type: ignore[attr-defined]
+        if answer.code == 2:  # type: ignore[attr-defined]
+            assert re.search(STILL, answer.err), f"{line} -> {shlex.join(again)}: {answer.err}"  # type: ignore[attr-defined]
+        shutil.rmtree(place)
+    assert (followed >= 50, accepted >= 25) == (True, True), (followed, accepted)

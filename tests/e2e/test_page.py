@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import subprocess
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +16,7 @@ import pytest
 from runs_factory import grid, write_grid
 
 from graphldp.stages.evaluate import evaluate
+from graphldp.stages.params import RowParams
 
 PAPERS = Path(__file__).parents[2] / "papers"
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome", "chrome"))), None)
@@ -49,6 +52,27 @@ _LOOK = """
     paper: getComputedStyle(document.body).backgroundColor, ink: getComputedStyle(document.body).color,
     figure: getComputedStyle(document.querySelector('svg.figure text')).fill,
   });
+})()
+"""
+
+_TRY = """
+(() => {
+  const plot = document.querySelector('.plot'), panels = [...plot.querySelectorAll('.panel')], wide = innerWidth;
+  const shown = element => element.getClientRects().length > 0;
+  const boxes = panels.map(panel => { panel.focus(); const box = panel.querySelector('.exact');
+    const place = box.getBoundingClientRect();
+    return {shown: shown(box), inside: place.left >= 0 && place.right <= wide, text: box.innerText}; });
+  const open = panels.filter(panel => shown(panel.querySelector('.exact'))).length;
+  const ticks = [...plot.querySelectorAll('.keys input')], behind = () => [...plot.querySelectorAll('.behind')];
+  const before = behind().filter(line => line.style.display !== 'none').length;
+  ticks[1].click();
+  const left = panels.filter(shown).map(panel => panel.dataset.name);
+  const lines = new Set(behind().filter(line => line.style.display !== 'none').map(line => line.dataset.row));
+  const [all, none] = plot.querySelectorAll('.keys button');
+  none.click(); const nothing = panels.filter(shown).length;
+  all.click(); const everything = panels.filter(shown).length;
+  return JSON.stringify({boxes, open, before, left, lines: [...lines], nothing, everything, labels: ticks.length,
+    wide: document.documentElement.scrollWidth <= document.documentElement.clientWidth});
 })()
 """
 
@@ -119,7 +143,8 @@ class Browser:
 @pytest.fixture(scope="module")
 def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("page")
-    params = grid()
+    long = RowParams(name="a-row-whose-name-no-panel-can-hold", method="lpgnn", mechanism="mb")
+    params = replace(grid(), rows=(*grid().rows, long))
     write_grid(folder / "data", params)
     evaluate(params, folder / "data", folder / "results", PAPERS)
     return folder / "results" / "report.html"
@@ -154,3 +179,35 @@ def test_light_and_dark_are_two_pages(browser: Browser, page: Path) -> None:
     dark = browser.look(page, width=390, scheme="dark")
     for part in ("paper", "ink", "figure"):
         assert light[part] != dark[part]
+
+
+@pytest.mark.parametrize("width", [390, 1280])
+def test_panels_say_their_numbers_and_rows_can_be_left_out(browser: Browser, page: Path, width: int) -> None:
+    browser.look(page, width=width, scheme="light")
+    value = browser.call("Runtime.evaluate", expression=_TRY, returnByValue=True)
+    seen = json.loads(value["result"]["value"])
+    assert len(seen["boxes"]) == seen["labels"] == 5
+    for box in seen["boxes"]:
+        assert box["shown"]
+        assert box["inside"]
+        assert re.search(r"8\d\.\d \[8\d\.\d, 8\d\.\d\]\s+(0\.0|[+−]\d\.\d+) \[", box["text"]), box["text"]
+    assert seen["open"] == 1  # the one that has the focus
+    assert seen["before"] == 5 * 4
+    assert len(seen["left"]) == 4
+    assert "lpgnn" not in seen["left"]
+    assert sorted(seen["lines"]) == ["0", "2", "3", "4"]
+    assert (seen["nothing"], seen["everything"]) == (0, 5)
+    assert seen["wide"]
+
+
+def test_without_scripts_the_page_has_everything_but_the_choice_of_rows(browser: Browser, page: Path) -> None:
+    browser.call("Emulation.setScriptExecutionDisabled", value=True)
+    try:
+        browser.call("Page.navigate", url=page.as_uri())
+        browser._until(lambda answer: answer.get("method") == "Page.loadEventFired")
+        count = "document.querySelectorAll('{}').length"
+        read = f"JSON.stringify([{count.format('.panel svg')}, {count.format('.keys')}])"
+        value = browser.call("Runtime.evaluate", expression=read, returnByValue=True)
+        assert json.loads(value["result"]["value"]) == [5, 0]
+    finally:
+        browser.call("Emulation.setScriptExecutionDisabled", value=False)

@@ -118,3 +118,27 @@ def test_the_pages_tables_are_the_files(tmp_path: Path) -> None:
     empty = tmp_path / "results"
     empty.mkdir()
     assert "Nothing yet." in write_page(empty, tmp_path).read_text(encoding="utf-8")
+
+
+def test_pages_lead_to_each_other_and_name_their_code(tmp_path: Path) -> None:
+    import re
+
+    text = results_page(ROOT / "results", ROOT / "docs")
+    places = set(re.findall(r'<a href="([^"#][^"]*)"', text))
+    for place in places:
+        assert (ROOT / "results" / place).is_file(), place
+    pages = {path.relative_to(ROOT / "results").as_posix() for path in (ROOT / "results").glob("**/report.html")}
+    assert pages <= places
+    assert {f"../docs/papers/{name}.md" for name in ("togl", "upgnet", "ppgnn")} <= places
+    made = json.loads((ROOT / "results/tables/made.json").read_bytes())["code"][0]
+    assert f"runs by code {made[:12]}" in text.partition('id="table-results"')[2].partition("<table")[0]
+    folder = tmp_path / "results" / "tables"
+    folder.mkdir(parents=True)
+    (folder / "main.csv").write_text(
+        "dataset,row,mechanism,epsilon,accuracy,gain,gain_low,gain_high,gap\n"
+        "cora,lpgnn,mb,5,84.20,-0.77,-1.50,-0.03,\n",
+        encoding="utf-8",
+    )
+    small = results_page(tmp_path / "results", tmp_path)
+    assert "<td>−0.77 [−1.50, −0.03]</td>" in small  # one digit would say that it ends at 0.0
+    assert "report.html" not in small

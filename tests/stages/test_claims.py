@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import csv
+import math
 from pathlib import Path
 
+import numpy as np
 import pytest
+from scipy import stats
 
 from graphldp.evaluation import Interval
 from graphldp.stages.claims import VERDICTS, Judged, claims_csv, claims_page, counts, judge
 from graphldp.stages.paper_pages import outdated_papers, tally
 from graphldp.stages.reproduce import COLUMNS
-from graphldp.stages.targets import find
+from graphldp.stages.targets import PROFILES, find, protocol_of
 from graphldp.stages.yamls import read_yaml
 
 ROOT = Path(__file__).parents[2]
@@ -136,3 +139,35 @@ def test_readme_counts_what_came_out() -> None:
     assert f"Of {printed} printed numbers {beside} stand beside a row of `ldp reproduce`, {within} of them" in text
     verdicts = f"{found['holds']} hold, {found['does not hold']} do not, {found['cannot be told here']} cannot be told"
     assert f"Of 63 claims {verdicts}" in text
+
+
+def test_a_deviation_is_taken_back_from_students_interval(tmp_path: Path) -> None:
+    runs = [80.0, 80.4, 81.1, 79.7, 80.3]
+    half = stats.t.ppf(0.975, 4) * np.std(runs, ddof=1) / math.sqrt(5)
+    _write(tmp_path, "togl:table17", _row("SMA", float(np.mean(runs)), 80.0, half=float(half), epsilon="10"))
+    one = _of(tmp_path, 15)
+    assert f"of about {np.std(runs, ddof=1):.1f}; claimed 0.3" in one.theirs_why
+    assert one.theirs == "holds"  # 0.5 is within 0.3 of it
+
+
+def test_budgets_that_a_small_profile_leaves_out_are_left_out(tmp_path: Path) -> None:
+    rows = [
+        _row("HDS", 80 + 0.1 * m, 70, 0.1, epsilon, f"m {m}")
+        for epsilon in ("1", "3") for m in (1, 10, 50)
+    ]  # fmt: skip
+    _write(tmp_path, "ldpge:figure3", *rows)
+    one = _of(tmp_path, 58)
+    assert one.theirs == "does not hold"
+    assert "epsilon 1: 4.9; epsilon 3: 4.9" in one.theirs_why
+
+
+def test_the_quick_profile_has_the_places_that_rules_name() -> None:
+    for rule in read_yaml(PAPERS / "claims" / "rules.yaml", ""):
+        if "target" not in rule:
+            continue
+        (target,) = find(rule["target"], PAPERS)
+        _, made = target.columns(PROFILES["quick"], protocol_of(target, PAPERS), [rule["dataset"]])["theirs"]
+        there = {one.cell.epsilon for one in made}
+        named = {rule[key] for key in ("epsilon", "far", "near") if key in rule}
+        assert named <= there, rule["claim"]
+        assert there & set(rule.get("epsilons", there)), rule["claim"]

@@ -124,21 +124,6 @@ def test_without_leaves_out_a_part_or_a_place() -> None:
     assert [left.place for left in one.without("train.hidden").entries] == ["search.points"]
 
 
-def test_every_figure_and_table_is_a_target_or_says_why_not() -> None:
-    import csv
-
-    with (PAPERS / "figures.csv").open(encoding="utf-8") as handle:
-        figures = {(row["paper"], row["figure"]) for row in csv.DictReader(handle)}
-    assert len(figures) == 35
-    there = {one.key for one in ALL}
-    assert len(there) == len(ALL)
-    # Links under differential privacy, link prediction in two rounds, and graphs that need gigabytes.
-    without = {("heterorr", "11"), ("heterorr", "13"), ("heterorr", "14(a)-(c)"), ("togl", "5"),
-               ("upgnet", "7(a)-(b)"), ("upgnet", "8")}  # fmt: skip
-    assert len(without) + sum(1 for one in ALL if not one.printed) == 35
-    assert without <= figures
-
-
 @pytest.mark.parametrize(("text", "key"), [("togl:17", "togl:table17"), ("upgnet:Fig. 6", "upgnet:figure6")])
 def test_an_address_may_be_written_short(text: str, key: str) -> None:
     assert [one.key for one in find(text, PAPERS)] == [key]

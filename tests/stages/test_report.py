@@ -1,22 +1,26 @@
 from __future__ import annotations
 
-import itertools
 import re
 import xml.etree.ElementTree as ET
+from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
 from runs_factory import grid, write_grid, write_runs
 
+from graphldp import client, methods
 from graphldp.evaluation import Interval
-from graphldp.stages import report
+from graphldp.stages import figures, report
 from graphldp.stages.evaluate import measure
-from graphldp.stages.figures import FIGURE_CSS, budget_figure, gain_bar, nice_ticks
+from graphldp.stages.explained import mechanism_sentence, method_page, method_sentence
+from graphldp.stages.figures import FIGURE_CSS, budget_figure, gain_bar, nice_ticks, panels, pictures, reach_text
+from graphldp.stages.params import RowParams
 from graphldp.stages.report import report_page
-from graphldp.stages.tables import Result
+from graphldp.stages.tables import Result, signed
 
-PAPERS = Path(__file__).parents[2] / "papers"
+ROOT = Path(__file__).parents[2]
+PAPERS, DOCS, RESULTS = ROOT / "papers", ROOT / "docs", ROOT / "results"
 SVG = "{http://www.w3.org/2000/svg}"
 VOID = {"meta", "br", "link", "img"}
 
@@ -66,7 +70,8 @@ def elements(page: str) -> list[tuple[str, dict[str, str | None]]]:
 
 
 def test_the_page_needs_nothing_from_outside(page: str, elements: list[tuple[str, dict[str, str | None]]]) -> None:
-    assert not {"script", "link", "img", "iframe"} & {tag for tag, _ in elements}
+    assert not {"link", "img", "iframe"} & {tag for tag, _ in elements}
+    assert [attributes for tag, attributes in elements if tag == "script"] == [{}]  # one, and none from elsewhere
     links = [attributes["href"] or "" for tag, attributes in elements if tag == "a"]
     assert links
     assert all(not re.match(r"[a-z]+:|//", link) for link in links)
@@ -79,11 +84,11 @@ def test_ids_are_unique_and_links_inside_lead_somewhere(elements: list[tuple[str
     ids = [attributes["id"] for _, attributes in elements if attributes.get("id")]
     assert len(ids) == len(set(ids))
     inside = [attributes["href"][1:] for tag, attributes in elements if tag == "a" and attributes["href"][0] == "#"]
-    assert inside == ["cora", "citeseer"]
+    assert [where for where in inside if not where.startswith("method-")] == ["rows", "cora", "citeseer"]
     assert set(inside) <= set(ids)
-    named = [word for _, attributes in elements for word in (attributes.get("aria-labelledby") or "").split()]
-    assert named
-    assert set(named) <= set(ids)
+    reached = [attributes for _, attributes in elements if attributes.get("tabindex") == "0"]
+    assert reached
+    assert all(attributes.get("aria-label") for attributes in reached)
 
 
 def test_tables_say_what_they_are_to_a_screen_reader(elements: list[tuple[str, dict[str, str | None]]]) -> None:
@@ -165,41 +170,109 @@ def test_text_has_the_contrast_of_aa(scheme: int) -> None:
     figure = _colours(FIGURE_CSS)[scheme]
     for name in ("ink", "muted"):
         assert _contrast(figure[name], colours["card"]) >= 4.5
-    for place in range(7):
-        assert _contrast(figure[f"s{place}"], colours["card"]) >= 3.0, place
+    for name in ("s0", "s1", "same", "above", "below"):
+        assert _contrast(figure[name], colours["card"]) >= 3.0, name
 
 
-@pytest.mark.parametrize("width", [760, 356])
-def test_figure_is_sound_and_nothing_leaves_it(result: Result, width: int) -> None:
-    text = budget_figure(result.sections[0], width=width)
-    root = ET.fromstring(text)
-    assert root.get("viewBox", "").split()[2] == str(width)
-    assert root.find(f"{SVG}title") is not None
+def test_figure_is_sound_and_nothing_leaves_it(result: Result) -> None:
+    root = ET.fromstring(budget_figure(result.sections[0], width=760))
+    high = float(root.get("height", "0"))
+    assert root.get("viewBox") == f"0 0 760 {high:g}"
     description = root.find(f"{SVG}desc")
     assert description is not None
     assert "lpgnn 84." in (description.text or "")
-    labels = [element for element in root.iter(f"{SVG}text") if element.get("dy") == "4.3"]
-    names = ["".join(label.itertext()).split(" ")[0] for label in labels]
-    assert sorted(names) == ["base", "lpgnn", "lpgnn-lp", "lpgnn-pm", "nonpriv", "structure"]
-    for label in labels:  # 7.6 pixels a character is the widest usual interface font at this size
-        assert float(label.get("x", "0")) + 7.6 * len("".join(label.itertext())) <= width + 8
-    heights = sorted(float(label.get("y", "0")) for label in labels)
-    assert min(b - a for a, b in itertools.pairwise(heights)) >= 15.9
-    assert max(heights) <= float(root.get("height", "0"))
+    names = [one.text for one in root.iter(f"{SVG}text") if one.get("class") == "strong"]
+    assert names == ["base", "lpgnn", "lpgnn-pm", "lpgnn-lp"]
+    corners = [re.findall(r"[\d.]+", one.get("transform", "")) for one in root.findall(f"{SVG}g")]
+    assert len({tuple(corner) for corner in corners}) == 4  # no panel hides another
+    (panel, *_) = panels(pictures(result)[0])
+    assert all(float(x) + 206 <= 760 and float(y) + panel.height <= high for x, y in corners)
 
 
-def test_a_far_majority_is_told_not_drawn(result: Result) -> None:
-    section = result.sections[0]
-    text = budget_figure(section, width=760)
-    assert f"majority ({section.reference('majority').score.mean:.1f}) lies below" in text
+def test_every_row_of_a_full_table_has_a_panel_that_says_its_numbers(tmp_path: Path) -> None:
+    rows = tuple(RowParams(name=f"row-{place}", method="lpgnn", mechanism="mb") for place in range(20))
+    params = replace(grid(epsilons=(0.1, 1.0)), rows=rows)
+    write_grid(tmp_path, params, {row.name: 0.84 + 0.0005 * place for place, row in enumerate(rows)})
+    found = measure(params, tmp_path, PAPERS)
+    page = report_page(found)
+    for row in found.sections[0].private:
+        said = re.findall(rf'<div class="panel"[^>]* aria-label="{row.name}: ([^"]*)"', page)
+        assert len(said) == 1
+        assert f"at epsilon {row.epsilon:g} {row.shown(row.score)}, gain {row.shown(row.gain, sign=True)}" in said[0]
+    assert page.count('class="panel" tabindex="0"') == 20
+    drawn = panels(pictures(found)[0])
+    lines = [set(re.findall(r'data-row="(\d+)"', one.svg)) for one in drawn]
+    assert lines == [{str(other) for other in range(20) if other != one.place} for one in drawn]
+    trails = [re.findall(r'stroke="var\(--same\)" stroke-width="1.4" d="([^"]+)"', one.svg) for one in drawn]
+    assert len({tuple(trail) for trail in trails}) == 20  # a twentieth of a point apart, and still told apart
 
 
-def test_a_near_majority_is_drawn(tmp_path: Path) -> None:
+def test_a_row_far_off_flattens_no_other(tmp_path: Path) -> None:
+    params = grid(epsilons=(1.0, 3.0))
+    write_grid(tmp_path, params, {"base": 0.31, "structure": 0.847, "nonpriv": 0.99})
+    (picture,) = pictures(measure(params, tmp_path, PAPERS))
+    base, *others = panels(picture)
+    gains = sorted(row.gain.mean for _, row in base.points if row.gain is not None)
+    assert f">{signed(gains[0])} to {signed(gains[1])}</text>" in base.svg
+    assert base.svg.count("h10Z") == 2
+    for one in others:
+        heights = [float(end) for end in re.findall(r'stroke-width="2" d="M[\d.]+ [\d.]+V([\d.]+)"', one.svg)]
+        tops = [float(end) for end in re.findall(r'stroke-width="2" d="M[\d.]+ ([\d.]+)V[\d.]+"', one.svg)]
+        assert max(low - top for low, top in zip(heights, tops, strict=True)) > 10  # its interval can be seen
+    words = reach_text(picture)
+    assert words.startswith("The ceiling, +1")
+    assert words.endswith("is a gain beyond it: base.")
+
+
+def test_what_is_above_points_up_and_what_is_below_points_down(tmp_path: Path) -> None:
     params = grid(epsilons=(1.0,))
-    write_grid(tmp_path, params, {"majority": 0.78})
-    text = budget_figure(measure(params, tmp_path, PAPERS).sections[0], width=760)
-    assert "lies below" not in text
-    assert "majority <tspan" in text
+    write_grid(tmp_path, params, {"structure": 0.80, "base": 0.79, "lpgnn": 0.83, "nonpriv": 0.84})
+    drawn = {one.name: one.svg for one in panels(pictures(measure(params, tmp_path, PAPERS))[0])}
+    assert "M0-5.4L5 4H-5Z" in drawn["lpgnn"]
+    assert "var(--above)" in drawn["lpgnn"]
+    assert "M0 5.4L5-4H-5Z" in drawn["base"]
+    assert "var(--below)" in drawn["base"]
+
+
+def test_every_method_and_mechanism_is_explained_with_a_page_that_is_there() -> None:
+    for name in methods.names():
+        assert method_sentence(name).endswith(".")
+        assert (DOCS / method_page(name)).is_file()
+    for name in client.names():
+        assert len(mechanism_sentence(name)) > 10
+        assert (DOCS / "mechanisms" / f"{name}.md").is_file()
+
+
+def test_links_to_other_pages_lead_to_files(page: str, result: Result) -> None:
+    for one, folder in ((page, RESULTS), (report_page(replace(result, experiment="links")), RESULTS / "links")):
+        outside = {where.partition("#")[0] for where in re.findall(r'href="([^"#][^"]*)"', one)}
+        others = {where for where in outside if where.startswith("..") or where == "index.html"}
+        assert len(others) >= 7
+        for where in others:
+            assert (folder / where).is_file(), where
+        rows = set(re.findall(r'href="#method-([^"]+)"', one))
+        assert rows == {row.method for row in result.rows}
+    index = (RESULTS / "index.html").read_text(encoding="utf-8")
+    assert re.findall(r'href="index.html#([^"]+)"', page) == ["table-results", "papers"]
+    for anchor in ("table-results", "papers", "table-links"):
+        assert f'id="{anchor}"' in index
+
+
+def test_the_page_names_the_code_and_no_day_of_a_run(page: str, result: Result) -> None:
+    foot = page.partition("<footer")[2]
+    assert "runs by code" not in foot  # these runs do not say
+    said = report_page(replace(result, made={"code": ["ab" * 32]}, commit="0123456789ab of 2026-01-31"))
+    assert "runs by code abababababab · page by commit 0123456789ab of 2026-01-31 ·" in said.partition("<footer")[2]
+    assert said == report_page(replace(result, made={"code": ["ab" * 32]}, commit="0123456789ab of 2026-01-31"))
+
+
+def test_many_tables_are_folded_and_one_heading_stands_over_each_budget(result: Result) -> None:
+    many = tuple(replace(result.sections[0], dataset=f"graph-{place}") for place in range(9))
+    text = report_page(replace(result, sections=many))
+    assert '<nav aria-label="Tables"><details><summary>9 tables</summary>' in text
+    heads = re.findall(r'scope="rowgroup" colspan="\d+">(.*?)</th>', report_page(replace(result, sections=many[:1])))
+    assert len(heads) == 5
+    assert heads[1] == "<b>epsilon 0.1</b> per user"
 
 
 def test_one_budget_and_one_run_still_make_a_figure(tmp_path: Path) -> None:
@@ -226,12 +299,7 @@ def test_ticks_are_round() -> None:
     assert nice_ticks(92.9, 94.9, 5) == [93.0, 93.5, 94.0, 94.5]
 
 
-def test_names_that_crowd_at_the_top_stay_in_the_picture(tmp_path: Path) -> None:
-    params = grid(epsilons=(1.0,))
-    crowd = dict.fromkeys(("structure", "nonpriv", "lpgnn", "lpgnn-pm", "lpgnn-lp"), 0.86)
-    write_grid(tmp_path, params, crowd | {"base": 0.31})
-    root = ET.fromstring(budget_figure(measure(params, tmp_path, PAPERS).sections[0], width=760))
-    heights = sorted(float(e.get("y", "0")) for e in root.iter(f"{SVG}text") if e.get("dy") == "4.3")
-    assert len(heights) == 7
-    assert heights[0] >= 24  # below the title of the axis
-    assert min(b - a for a, b in itertools.pairwise(heights)) >= 15.9
+def test_long_names_take_lines_of_their_own() -> None:
+    name = "togl-fda-with-a-name, score_steps 3, epsilon 0.1"
+    assert figures._lines(name) == ["togl-fda-with-a-name", "score_steps 3", "epsilon 0.1"]
+    assert figures._lines("x" * 40) == ["x" * 40]  # nowhere to break: squeezed

@@ -6,6 +6,8 @@ import csv
 import dataclasses
 import io
 import json
+import shutil
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -14,12 +16,15 @@ from cell_factory import NAME, files, store
 from graphldp.errors import ArtifactError, OptionError
 from graphldp.evaluation import Interval
 from graphldp.stages import reproduce as stage
+from graphldp.stages.code import code_hash
 from graphldp.stages.reproduce import Line, Order, Reproduction, compare, csv_text, latex_text, markdown_text, write
-from graphldp.stages.targets import Profile, find
+from graphldp.stages.reproduce_again import again, candidates, rotated
+from graphldp.stages.targets import Profile, Target, find
 
-PAPERS = Path(__file__).parents[2] / "papers"
+ROOT = Path(__file__).parents[2]
+PAPERS = ROOT / "papers"
 HEADER = "paper,table,dataset,method,mechanism,model,task,epsilon,setting,metric,value,spread,spread_kind"
-SMALL = Profile(name="quick", seeds=3, points=2, search_seeds=1, strategy="random", largest=1e6)
+SMALL = Profile(name="quick", seeds=3, points=2, search_seeds=1, strategy="random")
 OURS = "model: gcn, task: node_classification, epsilon: 1.0"
 PAPER = f"""\
 paper: small
@@ -144,6 +149,7 @@ def test_texts_hold_the_same_rows(place: Path, found: Reproduction) -> None:
     assert latex_text(found).count(r"\\") == 1 + len(found.lines)
     made = json.loads(paths[-1].read_text(encoding="utf-8"))
     assert made["cells"] == {"theirs": 4, "ours": 5}
+    assert made["code"] == code_hash("train")  # of the cells, whenever they were computed
     assert made["missing"] == {"nowhere": "not downloaded; `ldp download nowhere`"}
 
 
@@ -182,18 +188,31 @@ def test_a_data_set_that_is_not_the_tables_is_refused(place: Path) -> None:
         stage.order(target, SMALL, data=place / "data", papers=place / "papers", datasets=["cora"])
 
 
-def test_a_large_graph_is_left_to_the_larger_profile_unless_it_is_there(place: Path) -> None:
+def test_what_takes_long_is_left_to_the_larger_profile_unless_it_is_named_or_there(place: Path) -> None:
     (target,) = find("small:figure2", place / "papers")
-    tiny = dataclasses.replace(SMALL, largest=1, seeds=2)
-    order = stage.order(target, tiny, data=place / "data", papers=place / "papers", fetch=False)
-    assert order.cells == 0
-    assert "not run: " in order.missing[NAME]
-    assert f"--datasets {NAME}" in order.missing[NAME]
-    done = dataclasses.replace(SMALL, largest=1)
+    target = dataclasses.replace(target, datasets=("first", NAME))
+    store(place / "data", "first")
+    short = dataclasses.replace(SMALL, minutes=1e-9, seeds=2)
+
+    def look(what: Target, profile: Profile, *datasets: str) -> Order:
+        papers = place / "papers"
+        return stage.order(what, profile, data=place / "data", papers=papers, datasets=datasets, fetch=False)
+
+    figure = look(target, short)
+    assert figure.missing == {NAME: f"not run: a figure's first data set alone; `--datasets {NAME}`"}
+    assert {one.cell.dataset for one in figure.made["ours"]} == {"first"}
+    (table,) = find("small:table1", place / "papers")
+    printed = (dataclasses.replace(table.printed[0], dataset="first"), *table.printed[1:2])
+    further = look(dataclasses.replace(table, printed=printed), short)
+    assert further.missing == {NAME: f"not run: about 0 minutes on one core; `--datasets {NAME}`"}
+    assert look(target, dataclasses.replace(SMALL, seeds=2)).missing == {}
+    named = look(target, short, NAME)
+    assert named.missing == {"first": "not run: not asked for; `--datasets first`"}
+    assert named.todo == named.cells > 0
     stage.reproduce(_order(place, "figure2"), data=place / "data", results=place / "results", device="cpu")
-    again = stage.order(target, done, data=place / "data", papers=place / "papers", fetch=False)
-    assert (again.missing, again.todo) == ({}, 0)
-    assert again.cells > 0
+    there = look(target, dataclasses.replace(SMALL, minutes=1e-9))
+    assert there.missing == {}
+    assert {one.cell.dataset for one in there.made["ours"]} == {"first", NAME}
 
 
 def test_the_estimate_grows_with_what_is_to_do(place: Path) -> None:
@@ -202,8 +221,14 @@ def test_the_estimate_grows_with_what_is_to_do(place: Path) -> None:
     undone = dataclasses.replace(
         order, plans={key: dataclasses.replace(one, done=(False,) * len(one.done)) for key, one in order.plans.items()}
     )
-    one, two = (stage.estimate([undone] * count, place / "data") for count in (1, 2))
-    assert 0 < one.seconds < two.seconds == pytest.approx(2 * one.seconds)
+    one = stage.estimate([undone], place / "data")
+    assert one.seconds > 0
+    assert stage.estimate([undone, undone], place / "data") == one  # cells that two targets share count once
+    first, second = stage.estimates([undone, undone], place / "data")
+    assert (first, second.seconds) == (one, 0)
+    plans = undone.plans.values()
+    each = [stage.cell_seconds(what.experiment, cell, place / "data") for what in plans for cell in what.cells]
+    assert sum(each) >= one.seconds > max(each) > 0
     assert "GB of memory" in one.text
 
 
@@ -215,3 +240,87 @@ def test_a_printed_number_within_its_interval_is_said() -> None:
     assert Line(printed="75.0", theirs=seen, **bare).within is False
     assert Line(printed="", theirs=seen, **bare).within is None
     assert Line(printed="75.0", theirs=None, **bare).within is None
+
+
+def _again(place: Path, name: str, commit: str = "a" * 40, seconds: float = 60.0) -> tuple[list[str], list[str]]:
+    (target,) = find(f"small:{name}", place / "papers")
+    cells = list(candidates(target, SMALL, place / "results", place / "papers", NAME))
+    return again(rotated(cells, commit), place / "data", seconds)
+
+
+def test_a_planted_moved_cell_is_found_by_computing_it_again(place: Path, found: Reproduction) -> None:
+    path = write(found, place / "results")[0]
+    names, moved = _again(place, "table1")
+    assert (len(names), moved) == (4, [])  # two rows in two columns, of the reading that stands in the table
+    rows = list(csv.DictReader(io.StringIO(path.read_text(encoding="utf-8"))))
+    planted = next(row for row in rows if row["number"] == "2")
+    for column in ("ours", "ours_low", "ours_high"):
+        planted[column] = f"{float(planted[column]) + 40:.3f}"
+    with path.open("w", encoding="utf-8", newline="") as handle:
+        writer = csv.DictWriter(handle, list(rows[0]), lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(rows)
+    _, moved = _again(place, "table1")
+    assert len(moved) == 1
+    assert moved[0].startswith("small:table1: synthetic, MB*, epsilon 1, ours: was ")
+    write(found, place / "results")
+
+
+def test_other_cells_come_first_at_another_commit_and_no_more_than_there_is_time_for(
+    place: Path, found: Reproduction
+) -> None:
+    write(found, place / "results")
+    one, two = (_again(place, "table1", commit)[0] for commit in ("a" * 40, "c" * 40))
+    assert one != two
+    assert sorted(one) == sorted(two)
+    assert _again(place, "table1", seconds=0.0) == ([], [])
+    assert _again(place, "figure2") == ([], [])  # nothing is committed of it
+
+
+def test_a_figure_is_computed_again_place_by_place(place: Path) -> None:
+    made = stage.reproduce(_order(place, "figure2"), data=place / "data", results=place / "results", device="cpu")
+    folder = write(made, place / "results")[0].parent
+    names, moved = _again(place, "figure2")
+    assert moved == []
+    assert len(names) == 4
+    assert {name.split(", ")[2] for name in names} == {"steps 1", "steps 2"}
+    for path in folder.iterdir():
+        path.unlink()
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(shutil.which("pdflatex") is None, reason="pdflatex is not installed")
+def test_latex_compiles(tmp_path: Path, found: Reproduction) -> None:
+    texts = [latex_text(found)]
+    texts += [path.read_text(encoding="utf-8") for path in sorted(ROOT.glob("results/reproduce/*/*/table.tex"))]
+    text = "\n\n".join(texts)
+    (tmp_path / "all.tex").write_text(
+        "\\documentclass{article}\\usepackage[utf8]{inputenc}\\usepackage[T1]{fontenc}\\begin{document}\\tiny\n"
+        f"{text}\n\\end{{document}}\n",
+        encoding="utf-8",
+    )
+    command = ["pdflatex", "-interaction=nonstopmode", "-halt-on-error", "all.tex"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout[-2000:]
+
+
+def test_committed_tables_are_what_their_csv_files_say() -> None:
+    """The Markdown and LaTeX of every committed target hold the numbers of its CSV, row by row."""
+    paths = sorted(ROOT.glob("results/reproduce/*/*/table.csv"))
+    assert paths
+    for path in paths:
+        rows = list(csv.DictReader(io.StringIO(path.read_text(encoding="utf-8"))))
+        page = path.with_name("table.md").read_text(encoding="utf-8").split("\n\n")
+        table = next(part for part in page if part.startswith("| data "))
+        lines = table.strip().splitlines()[2:]
+        latex = path.with_name("table.tex").read_text(encoding="utf-8").splitlines()[3:-1]
+        assert len(lines) == len(latex) == len(rows), path
+        for row, line, tex in zip(rows, lines, latex, strict=True):
+            for text in (line, tex):
+                numbers = text.replace("−", "-").replace("$-$", "-")
+                for column in ("theirs", "ours"):
+                    if row[column]:
+                        digits = 3 if row["metric"] not in ("accuracy", "auc") and abs(float(row[column])) < 1 else 1
+                        shown = f"{abs(float(row[column])):.{digits}f}"
+                        assert shown in numbers or f"{abs(float(row[column])):.1f}" in numbers, (path, line)
+                assert row["printed"] in numbers, (path, line)
