@@ -10,7 +10,7 @@ import pytest
 from cell_factory import NAME, store
 
 CALL = (
-    *("split", "-d", NAME, "--parts", 3, "--seeds", 2, "--search-points", 1, "--search-seeds", 1),
+    *("split", "-d", NAME, "--seeds", 2, "--search-points", 1, "--search-seeds", 1),
     *("--epochs", 6, "--set", "m=4"),
 )
 
@@ -24,7 +24,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_it_prints_and_writes_every_split(ldp) -> None:
-    answer = ldp(*CALL, "-e", "4,9")
+    answer = ldp(*CALL, "--parts", 3, "-e", "4,9")
     assert answer.code == 0, answer.err
     assert answer.out.startswith("Splits of a budget: accuracy in percent")
     names = [
@@ -43,12 +43,12 @@ def test_it_prints_and_writes_every_split(ldp) -> None:
     assert figure.count("<circle") == 2 * 5
     assert figure.count('class="strong" font-size="13"') == 1
     before = [Path(name).read_bytes() for name in names]
-    assert json.loads(ldp(*CALL, "-e", "4,9", "--json").out)["files"] == names
+    assert json.loads(ldp(*CALL, "--parts", 3, "-e", "4,9", "--json").out)["files"] == names
     assert [Path(name).read_bytes() for name in names] == before
 
 
 def test_what_is_public_has_no_share(ldp) -> None:
-    found = json.loads(ldp(*CALL, "-e", 4, "--labels", "public", "--json").out)["splits"]
+    found = json.loads(ldp(*CALL, "--parts", 3, "-e", 4, "--labels", "public", "--json").out)["splits"]
     assert [(row["features"], row["links"], row["labels"]) for row in found] == [
         (0, 3, 0), (1, 2, 0), (2, 1, 0), (3, 0, 0),
     ]  # fmt: skip
