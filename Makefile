@@ -12,6 +12,8 @@ export PATH := $(CURDIR)/$(VENV)/bin:$(PATH)
 export PIP_NO_INPUT := 1
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export DVC_NO_ANALYTICS := 1
+# Some machines forbid Python to keep what it has compiled: each of the many processes would then compile torch anew.
+unexport PYTHONDONTWRITEBYTECODE
 # Tests in one process for each processor; what is left of the longest list goes to whoever is done.
 PARALLEL := -n logical --maxprocesses 8 --dist worksteal
 
