@@ -3,6 +3,7 @@
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 VENV := .venv
 STAMP := $(VENV)/.installed
+RUNS := $(VENV)/.runs
 
 SHELL := bash
 .SHELLFLAGS := -eu -o pipefail -c
@@ -24,15 +25,20 @@ help: ## say what there is
 
 install: $(STAMP) ## create .venv and install everything pinned in constraints.txt
 
-$(STAMP): pyproject.toml constraints.txt
+# The pipeline's part comes first and alone, so that a first look does not wait for what tests need.
+$(RUNS): pyproject.toml constraints.txt
 	@"$(PYTHON)" -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 	  { echo "error: needs Python 3.11 or newer; say which one with make PYTHON=/path/to/python3.11" >&2; exit 2; }
 	@"$(PYTHON)" -m venv $(VENV) || \
 	  { echo "error: $(PYTHON) cannot create an environment; on Debian: apt-get install python3.11-venv" >&2; exit 2; }
+	$(VENV)/bin/python -m pip install --quiet --no-compile --editable '.[pipeline]' --constraint constraints.txt
+	@touch $@
+
+$(STAMP): $(RUNS)
 	$(VENV)/bin/python -m pip install --quiet --no-compile --editable '.[dev]' --constraint constraints.txt
 	@touch $@
 
-demo: $(STAMP) ## run the default pipeline, print its table and the path of the report page
+demo: $(RUNS) ## run the default pipeline, print its table and the path of the report page
 	@echo "a table of Cora and CiteSeer; its page will be $(CURDIR)/results/report.html, and each stage says how far it is"
 	@dvc repro < /dev/null
 	@ldp tables
