@@ -272,7 +272,8 @@ def check(what: Plan, data: Path, device: str = "auto") -> None:
 def run_cells(what: Plan, data: Path, device: str = "auto", progress: Progress | None = None, *, jobs: int = 1) -> None:
     """Compute every cell that is not there, on `jobs` processes. Stopped, they go on with the cells that they were in.
 
-    Progress is counted in runs' epochs, weighted by the size of the graph, so that the time left is a fair guess.
+    Progress is counted in runs' epochs, weighted by the size of the graph and the number of learners, and has what the
+    other processes have finished, so that the time left is a fair guess.
     """
     check(what, data, device)  # whatever is wrong with a cell shows before the first one is trained
     work = _Work(what.experiment, data, what.sources, device)
@@ -323,9 +324,9 @@ def _share(what: Plan, work: _Work, data: Path, progress: Progress | None) -> No
 def _work_through(what: Plan, work: _Work, data: Path, progress: Progress | None) -> None:
     folder, cells = home(data, what.experiment), Cells(data)
     weights = {cell_path(folder, cell): _weight(data, cell) for cell in what.todo}
-    total = sum(weights.values())
+    tally = _Tally(weights)
     left = [(cell, cell_path(folder, cell)) for cell in sorted(what.todo, key=_order(what.todo))]
-    count = done = 0
+    count = 0
     while left:
         claimed = []
         for cell, path in left:
@@ -336,10 +337,10 @@ def _work_through(what: Plan, work: _Work, data: Path, progress: Progress | None
             count += 1
             words = f"{count} of {len(what.todo)}: {cell_title(cell)}"
             if not _is_there(path, work.mark(cell)):
-                work.compute(cell, path, _part(progress, done, weights[path], total, words))
-            done += weights[path]
+                work.compute(cell, path, _part(progress, tally, weights[path], words))
+            tally.finish(path)
             if progress is not None:
-                progress(done, total, words)
+                progress(tally.done(), tally.total, words)
         if len(claimed) == len(left):
             time.sleep(_LOOK_SECONDS)
         left = claimed
@@ -359,9 +360,35 @@ def _order(cells: Sequence[Cell]) -> Callable[[Cell], tuple[int, int]]:
     return key
 
 
+class _Tally:
+    """What of all cells is finished, by this process or, as their files show, by another one."""
+
+    def __init__(self, weights: Mapping[Path, int]) -> None:
+        self.total = sum(weights.values())
+        self._left, self._done = dict(weights), 0
+        self._begun, self._looked = time.time(), time.monotonic()
+
+    def finish(self, path: Path) -> None:
+        """Note a cell that is there."""
+        self._done += self._left.pop(path, 0)
+
+    def done(self) -> int:
+        """Return the weight of all that is finished; files are looked at now and then."""
+        if time.monotonic() - self._looked > _LOOK_SECONDS:
+            self._looked = time.monotonic()
+            for path in [path for path in self._left if path.is_file() and path.stat().st_mtime > self._begun]:
+                self.finish(path)
+        return self._done
+
+
 def _weight(data: Path, cell: Cell) -> int:
+    """Return how much work a cell is, beside others: the floor's learners are there when others need them."""
+    recipe, floor = methods.method(cell.method), methods.method("structure")
+    if not recipe.model:
+        return 1
+    new = [one for one in recipe.learners if one not in floor.learners or recipe == floor]
     meta = read_graph_meta(graph_dir(data, cell.graph))
-    return 1 if cell.method == "majority" else int(meta["n"]) + int(meta["edges"])
+    return (int(meta["n"]) + int(meta["edges"])) * (2 if recipe.follows else max(1, len(new)))
 
 
 def cell_title(cell: Cell) -> str:
@@ -370,10 +397,10 @@ def cell_title(cell: Cell) -> str:
     return ", ".join([cell.dataset, cell.name, *place, f"epsilon {epsilon_text(cell.epsilon)}"])
 
 
-def _part(progress: Progress | None, before: int, weight: int, total: int, words: str) -> Progress | None:
+def _part(progress: Progress | None, tally: _Tally, weight: int, words: str) -> Progress | None:
     if progress is None:
         return None
-    return lambda done, whole, _: progress(before + int(weight * done / max(whole, 1)), total, words)
+    return lambda done, whole, _: progress(tally.done() + int(weight * done / max(whole, 1)), tally.total, words)
 
 
 def results_of(what: Plan, data: Path, papers: Path, progress: Progress | None = None) -> Result:
