@@ -187,11 +187,13 @@ def test_reports_of_other_features_or_range_are_refused_by_hash(
     reported("reports", slice(None), "--name", "mine")
     turned = (here / "words.txt").read_text(encoding="utf-8").splitlines()[::-1]
     (here / "turned.txt").write_text("\n".join(turned), encoding="utf-8")
-    for change, said in (
-        (["--high", "2"], "features in 0..1, and the graph mine has"),
-        (["--features-file", "turned.txt"], "of other features, or of the same in another order"),
+    for option, value, said in (
+        ("--high", "2", "features in 0..1, and the graph mine has"),
+        ("--features-file", "turned.txt", "of other features, or of the same in another order"),
     ):
-        line_of(capsys, *IMPORT, *change, "--nodes", "people.parquet", "--force")
+        changed = [*IMPORT]
+        changed[changed.index(option) + 1] = value
+        line_of(capsys, *changed, "--nodes", "people.parquet", "--force")
         error = line_of(capsys, *shlex.split("denoise --dataset mine --epsilon 1 --reports reports.parquet"), code=2)
         assert said in error
         assert "ldp perturb" not in error

@@ -197,6 +197,8 @@ def test_every_way_that_a_recipe_names_is_there() -> None:
         "togl-sma",
         "votes",
         "frontier",
+        "blocks-votes",
+        "pooled",
     }
     for name, asking in found.items():
         if asking is None:

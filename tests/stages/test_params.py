@@ -95,9 +95,10 @@ def test_cells_are_the_tables_entries(tmp_path: Path) -> None:
 def test_the_projects_own_file_is_sound_and_says_what_it_changes() -> None:
     """Commands take the file where it is, so that little in it may differ from what they do without it."""
     params, default = load(ROOT / "params.yaml"), Params()
-    for name in ("evaluate", "seed", "seeds"):
+    for name in ("evaluate", "seed"):
         assert getattr(params, name) == getattr(default, name), name
-    assert dataclasses.replace(params.search, points=8) == default.search
+    assert (params.seeds, params.search.points, params.search.seeds) == (5, 4, 1)  # a first look
+    assert dataclasses.replace(params.search, points=8, seeds=2) == default.search
     assert dataclasses.replace(params.train, patience=50) == default.train
 
 
