@@ -101,7 +101,9 @@ def test_run_shares_its_runs_too(cell: Path) -> None:
 
 def test_what_is_wrong_is_said_once(cell: Path) -> None:
     before = files(cell)
-    answer = command([*LDP, *TRAIN, "--seeds", "9", "--processes", "2"], cell)
+    more = [*TRAIN]
+    more[more.index("--seeds") + 1] = "9"
+    answer = command([*LDP, *more, "--processes", "2"], cell)
     assert (answer.returncode, answer.stdout) == (2, "")
     assert answer.stderr.count("\n") == 1
     assert "--seeds 9 --search-seeds 2`, then `ldp denoise" in answer.stderr
