@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
 from math import isinf, sqrt
@@ -12,7 +12,7 @@ from typing import Any
 from graphldp.datasets.registry import names as known_datasets
 from graphldp.errors import OptionError
 from graphldp.evaluation import Confidence, Interval
-from graphldp.experiment.resources import Resources
+from graphldp.experiment.resources import Progress, Resources, part_of
 from graphldp.experiment.split import Asked, Shares, Tried, shares_of, try_splits
 from graphldp.graph import Graph
 from graphldp.stages.artifacts import write_text
@@ -24,7 +24,6 @@ from graphldp.stages.paths import graph_dir
 
 __all__ = ["Splits", "measure_splits", "split_figure", "split_rows", "summary_rows", "transfer_rows", "write_splits"]
 
-Progress = Callable[[int, int, str], None]
 _SIDE, _LEFT, _TOP, _FOOT = 420.0, 70.0, 58.0, 50.0  # of the figure's triangle
 _STRONGEST = 0.55  # opacity of the dearest split: dark type stays legible on it
 
@@ -66,7 +65,7 @@ def measure_splits(
     out: list[Tried] = []
     pairs = [(graph, total) for total in totals for graph in graphs]
     for count, (graph, total) in enumerate(pairs):
-        part = None if progress is None else _part(progress, count, len(pairs), f"{graph.name}, total {total:g}")
+        part = part_of(progress, count, len(pairs), f"{graph.name}, total {total:g}")
         out.append(
             try_splits(
                 graph, asked, total, shares, params, device=device, resources=resources, confidence=confidence,
@@ -90,10 +89,6 @@ def _stand_in(data: Path, name: str, public: bool) -> Graph:
             "a public graph or a synthetic one, or say --public if nobody in it is to be protected"
         )
     return graph
-
-
-def _part(progress: Progress, count: int, parts: int, words: str) -> Progress:
-    return lambda done, total, text: progress(count * total + done, parts * total, f"{words}: {text}")
 
 
 # As tables ------------------------------------------------------------------------------------------------------

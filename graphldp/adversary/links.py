@@ -19,6 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 from graphldp.adversary.bounds import advantage_bound, area_bound
 from graphldp.client.links import LinkReports, Neighbours, link_mechanism_of
 from graphldp.client.links_draws import log_discrete_laplace
+from graphldp.client.links_rr import flip_chance
 from graphldp.errors import DataError
 from graphldp.randomness import Source
 
@@ -98,7 +99,7 @@ def link_log_odds(reports: LinkReports, neighbours: Neighbours, pairs: ArrayLike
             zero = np.full(len(own), -device.bit_epsilon)
             if hasattr(device, "keeping"):
                 assert reports.degree is not None
-                keep, flip = device.keeping(reports.degree[own]), 1 / (1 + np.exp(device.bit_epsilon))
+                keep, flip = device.keeping(reports.degree[own]), flip_chance(device.bit_epsilon)
                 zero = np.log((1 - keep) + keep * flip) - np.log1p(-flip * keep)
             law = np.where(one, device.bit_epsilon, zero)
         total += np.where(asked, law, 0.0)

@@ -12,7 +12,7 @@ from graphldp.client.draws import uniform
 from graphldp.client.randomiser import Floats
 from graphldp.randomness import UniformSource
 
-__all__ = ["discrete_laplace", "log_discrete_laplace", "places"]
+__all__ = ["discrete_laplace", "discrete_laplace_variance", "log_discrete_laplace", "places"]
 
 Whole: TypeAlias = NDArray[np.int64]
 
@@ -77,3 +77,8 @@ def log_discrete_laplace(epsilon: float, k: Whole) -> Floats:
     """Return the log probability of these numbers."""
     r = math.exp(-epsilon)
     return np.asarray(math.log(-math.expm1(-epsilon)) - math.log1p(r) - epsilon * np.abs(k))
+
+
+def discrete_laplace_variance(rate: float) -> float:
+    """Return the variance of that noise, 2 r/(1 - r)^2 with r = exp(-rate)."""
+    return 2 * math.exp(-rate) / math.expm1(-rate) ** 2

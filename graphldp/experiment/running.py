@@ -21,7 +21,7 @@ from graphldp.experiment.conversation import conversation_of
 from graphldp.experiment.options import Further, SearchParams, Settings, TrainParams, check_settings
 from graphldp.experiment.parts import given_away
 from graphldp.experiment.plan import Devices, Plan, plan_of
-from graphldp.experiment.resources import InMemory, Resources
+from graphldp.experiment.resources import InMemory, Progress, Resources, part_of
 from graphldp.experiment.result import CellResult
 from graphldp.experiment.scores import Measured, measured
 from graphldp.experiment.space import Row, check_axes, check_grids
@@ -36,8 +36,6 @@ if TYPE_CHECKING:
     import pandas as pd
 
 __all__ = ["RowResult", "RunResult", "run", "run_rows", "settings_of", "spent_by"]
-
-Progress = Callable[[int, int, str], None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -352,7 +350,7 @@ def run_rows(
     if references:
         results.append((None, None, learn_majority(graph, settings)))
     for count, (cell, plan) in enumerate(zip(cells, plans, strict=True)):
-        part = _part(progress, count, len(cells))
+        part = part_of(progress, count, len(cells))
         found = learn_cell(graph, plan, asked[count], device=device, resources=resources, progress=part)
         results.append((cell, plan, found))
     rows = _rows(graph, settings, results, confidence or Confidence())
@@ -415,9 +413,3 @@ def _plan(cell: Devices, settings: Settings, asked: str) -> Plan:
         if cell.recipe.name == asked:
             raise
         raise OptionError(f"{error}; or leave the references, floor and ceiling, out") from error
-
-
-def _part(progress: Progress | None, count: int, parts: int) -> Progress | None:
-    if progress is None:
-        return None
-    return lambda done, total, text: progress(count * total + done, parts * total, text)

@@ -16,7 +16,7 @@ validation people; what another costs is the difference between both on the test
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -32,7 +32,7 @@ from graphldp.experiment.conversation import conversation_of
 from graphldp.experiment.options import Further, Settings, check_settings
 from graphldp.experiment.parts import split_of
 from graphldp.experiment.plan import Devices, plan_of
-from graphldp.experiment.resources import InMemory, Resources
+from graphldp.experiment.resources import InMemory, Progress, Resources, part_of
 from graphldp.experiment.running import spent_by
 from graphldp.graph import Graph
 from graphldp.learn import score_classes
@@ -43,7 +43,6 @@ from graphldp.methods import Method
 __all__ = ["MOST_PARTS", "Asked", "Shares", "Trial", "Tried", "shares_of", "try_splits"]
 
 MOST_PARTS = 20
-Progress = Callable[[int, int, str], None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -230,7 +229,7 @@ def try_splits(
     resources = resources or Resources(memo=InMemory())
     trials = []
     for count, (one, cell) in enumerate(zip(shares, everything, strict=True)):
-        part = None if progress is None else _part(progress, count, len(shares), one.text)
+        part = part_of(progress, count, len(shares), one.text)
         trials.append(_trial(graph, one, cell, device, resources, part))
     means = [trial.validation.mean() for trial in trials]
     return Tried(
@@ -267,7 +266,3 @@ def _trial(
         validation=np.array(validation),
         test=np.array([row["test_accuracy"] for row in final], dtype=np.float64),
     )
-
-
-def _part(progress: Progress, count: int, parts: int, words: str) -> Progress:
-    return lambda done, total, text: progress(count * total + done, parts * total, f"{words}: {text}")

@@ -22,9 +22,11 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from graphldp.client.links import LinkReports, link_mechanism_of
+from graphldp.client.links_draws import discrete_laplace_variance
+from graphldp.client.links_rr import flip_chance
 from graphldp.errors import OptionError
 from graphldp.graph import Graph
-from graphldp.server.links import reported_pairs
+from graphldp.server.links import degrees_of_bits, reported_pairs
 
 __all__ = ["READS", "Seen", "block_evidence", "class_links", "seen_links"]
 
@@ -80,9 +82,9 @@ class Seen:
     @property
     def worth(self) -> tuple[Floats, float]:
         """The unbiased number of links of each reported pair, and of each other one."""
-        flip = 1 / (1 + np.exp(self.odds))
+        flip = flip_chance(self.odds)
         scale = self.each * (1 - 2 * flip)
-        return (self.ones - self.each * flip) / scale, float(-self.each * flip / scale)
+        return np.asarray((self.ones - self.each * flip) / scale), -self.each * flip / scale
 
 
 def seen_links(reports: LinkReports | None, graph: Graph) -> Seen:
@@ -102,13 +104,10 @@ def seen_links(reports: LinkReports | None, graph: Graph) -> Seen:
     pairs, ones = reported_pairs(reports)
     high, low = np.divmod(pairs, nodes)
     each = 2 if device.report == "both" else 1
-    flip = 1 / (1 + np.exp(device.bit_epsilon))
-    total = np.bincount(low, weights=ones, minlength=nodes) + np.bincount(high, weights=ones, minlength=nodes)
-    found = (total / each - (nodes - 1) * flip) / (1 - 2 * flip)
+    flip, found = flip_chance(device.bit_epsilon), degrees_of_bits(pairs, ones, device)
     noise = (nodes - 1) * flip * (1 - flip) / each / (1 - 2 * flip) ** 2
     if reports.degree is not None:
-        r = np.exp(-device.degree_epsilon)
-        told = 2 * r / (1 - r) ** 2
+        told = discrete_laplace_variance(device.degree_epsilon)
         if told < noise:
             found, noise = reports.degree.astype(np.float64), told
     return Seen(low=low, high=high, ones=ones, each=each, odds=device.bit_epsilon, degrees=_shrunk(found, noise))

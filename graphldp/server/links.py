@@ -32,12 +32,14 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from graphldp.client.links import LinkMechanism, LinkReports, link_mechanism_of
+from graphldp.client.links_rr import flip_chance
 from graphldp.errors import DataError, OptionError, unknown_name
 from graphldp.server.links_beta import BetaModel, fit_beta, logistic
 
 __all__ = [
     "MAX_MEMORY",
     "LinkEstimate",
+    "degrees_of_bits",
     "estimate_links",
     "link_estimators",
     "pair_log_odds",
@@ -128,6 +130,14 @@ def reported_pairs(reports: LinkReports) -> tuple[Whole, Whole]:
     return codes[first], np.diff(np.append(first, len(codes)))
 
 
+def degrees_of_bits(pairs: Whole, ones: Whole, mechanism: LinkMechanism) -> Floats:
+    """Return everybody's degree without bias, from the bits on her pairs, whoever sent them."""
+    nodes, flip = mechanism.nodes, flip_chance(mechanism.bit_epsilon)
+    each = 2 if mechanism.report == "both" else 1
+    total = sum(np.bincount(end, weights=ones, minlength=nodes) for end in np.divmod(pairs, nodes))
+    return np.asarray((total / each - (nodes - 1) * flip) / (1 - 2 * flip))
+
+
 def _reported(reports: LinkReports, mechanism: LinkMechanism, max_memory: float) -> LinkEstimate:
     pairs, ones = reported_pairs(reports)
     _fits(len(pairs), reports.nodes, max_memory, "reported")
@@ -172,10 +182,7 @@ class _Posterior:
 def _prior(reports: LinkReports, mechanism: LinkMechanism, pairs: Whole, ones: Whole) -> BetaModel:
     if reports.degree is not None:
         return fit_beta(reports.degree)
-    # Unbiased sums of the bits on a person's pairs, whoever sent them; whole numbers, so that few are distinct.
-    flip, each = 1 / (1 + np.exp(mechanism.bit_epsilon)), 2 if mechanism.report == "both" else 1
-    total = sum(np.bincount(end, weights=ones, minlength=reports.nodes) for end in np.divmod(pairs, reports.nodes))
-    return fit_beta(np.rint((total / each - (reports.nodes - 1) * flip) / (1 - 2 * flip)))
+    return fit_beta(np.rint(degrees_of_bits(pairs, ones, mechanism)))  # whole numbers: few are distinct
 
 
 def pair_log_odds(model: BetaModel, pairs: Whole, ones: Whole, mechanism: LinkMechanism) -> Floats:

@@ -21,7 +21,7 @@ from graphldp.client.links import (
     link_names,
     lookup_link,
 )
-from graphldp.client.links_draws import discrete_laplace, places
+from graphldp.client.links_draws import discrete_laplace, discrete_laplace_variance, log_discrete_laplace, places
 from graphldp.errors import DataError, OptionError
 from graphldp.randomness import SecureSource, generator
 
@@ -237,6 +237,13 @@ def test_rare_coins_are_drawn_at_their_chance_and_not_never() -> None:
     assert stats.poisson(10_000 * coins * chance).interval(1 - 1e-6)[0] <= len(rows)
     assert stats.poisson(10_000 * coins * chance).interval(1 - 1e-6)[1] >= len(rows)
     assert ((where >= 0) & (where < coins)).all()
+
+
+@pytest.mark.parametrize("rate", [0.05, 0.4, 3.0])
+def test_the_variance_of_a_degrees_noise_is_that_of_its_law(rate: float) -> None:
+    values = np.arange(-3000, 3001)
+    law = np.exp(log_discrete_laplace(rate, values))
+    assert discrete_laplace_variance(rate) == pytest.approx(float((law * values**2).sum()), rel=1e-9)
 
 
 @pytest.mark.parametrize("epsilon", [0.05, 1.0, 9.0])

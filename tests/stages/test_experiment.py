@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -325,3 +326,19 @@ def test_what_a_mechanism_does_not_have_shows_before_anything_is_trained(data: P
 def test_the_file_of_a_cell_says_where_it_stands(data: Path) -> None:
     experiment = grid(data, vary={"m": [2]}, rows=[GRID["rows"][0]], epsilons=[0.1])
     assert cell_path(Path("x"), experiment.cells()[-1]) == Path(f"x/runs/{NAME}/lpgnn/mechanism.m=2,eps=0.1.parquet")
+
+
+def test_progress_has_what_another_process_has_finished(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stage, "_LOOK_SECONDS", -1.0)
+    mine, theirs, outdated = (tmp_path / name for name in ("mine", "theirs", "outdated"))
+    outdated.touch()
+    os.utime(outdated, (1, 1))
+    tally = stage._Tally({mine: 1, theirs: 20, outdated: 300})
+    assert (tally.done(), tally.total) == (0, 321)  # a file of before is not of this run
+    theirs.touch()
+    os.utime(theirs, (2**32, 2**32))
+    assert tally.done() == 20
+    for _ in range(2):
+        tally.finish(mine)
+        tally.finish(theirs)
+    assert tally.done() == 21
