@@ -18,7 +18,7 @@ unexport PYTHONDONTWRITEBYTECODE
 # Tests in one process for each processor; what is left of the longest list goes to whoever is done.
 PARALLEL := -n logical --maxprocesses 8 --dist worksteal
 
-.PHONY: help install demo test test-elsewhere mutations spotcheck reproduced check types docs clean
+.PHONY: help install demo test test-elsewhere mutations spotcheck check types docs clean
 
 help: ## say what there is
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/make \1\t\2/' | expand -t 24
@@ -54,11 +54,8 @@ test-elsewhere: $(STAMP) ## run the numerical tests as other machines would: oth
 mutations: $(STAMP) ## plant every fault of tools/mutations/ in a copy, and see that the tests notice it
 	@python tools/mutations.py $(FAULTS)
 
-spotcheck: $(STAMP) ## compute a few cells of the committed experiments again, others at each commit
+spotcheck: $(STAMP) ## compute a few committed cells of experiments and papers again, others at each commit
 	@python tools/spotcheck.py
-
-reproduced: $(STAMP) ## compute a few cells of the papers' reproduced tables again, others at each commit
-	@python tools/rotate_reproduce.py
 
 check: $(STAMP) ## lint, format, types, import arrows, fast tests, and whether the pipeline is well formed
 	@ruff format --check .

@@ -1,45 +1,51 @@
-"""A few cells of the committed experiments, computed again: a number that has left its interval is found.
+"""A few cells of what is committed, computed again: a number that has left its interval is found.
 
-Cells are chosen by a number, such as a commit's, so that each commit looks at others. Rows that choose among learners
-are left out: each of them costs as much as ten others, and the default pipeline makes them at every commit.
+Continuous integration takes other cells at each commit, so that a change that moves a number is found without making
+everything again. Rows of experiments that choose among learners are left out: each of them costs as much as ten others,
+and the default pipeline makes them at every commit.
 """
 
 from __future__ import annotations
 
+import hashlib
 import math
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from random import Random
+
+import numpy as np
 
 from graphldp import methods
-from graphldp.measures import measures_of
-from graphldp.stages.artifacts import read_table
-from graphldp.stages.compare import Difference
+from graphldp.measures import Measure, measures_of
+from graphldp.stages.artifacts import read_meta, read_table
 from graphldp.stages.experiment import cell_title, plan, run_cells
 from graphldp.stages.params import Cell, Params, experiments, find, load, value_text
-from graphldp.stages.tables import read_csv
+from graphldp.stages.reproduce import axes_text, cell_seconds
+from graphldp.stages.tables import number, read_csv
+from graphldp.stages.targets import Made, Profile, Target, protocol_of
 
-__all__ = ["Spot", "choose", "look", "spots"]
+__all__ = ["Spot", "look", "of_experiments", "of_target", "rotated"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spot:
-    """A cell of an experiment, and the row that is committed for it."""
+    """A cell, and the committed numbers that it has to come to.
 
-    experiment: Params
+    Attributes:
+        title: what people call it.
+        params: those that it is computed by.
+        committed: by measure a number and the ends of its interval, as they are committed.
+    """
+
+    title: str
+    params: Params
     cell: Cell
-    row: Mapping[str, str]
-
-    @property
-    def text(self) -> str:
-        """The cell, in words."""
-        return f"{self.experiment.name}: {cell_title(self.cell)}"
+    committed: Mapping[str, tuple[str, str, str]]
 
 
-def spots(results: Path, datasets: Sequence[str], names: Sequence[str] | None = None) -> list[Spot]:
-    """Return the cells that can be looked at: of experiments whose tables say which code made them."""
-    found = []
+def of_experiments(results: Path, datasets: Sequence[str], names: Sequence[str] | None = None) -> Iterator[Spot]:
+    """Yield the cells of the experiments whose tables say which code made them."""
     for name in experiments() if names is None else names:
         grid = load(find(name))
         tables = results / grid.name / "tables"
@@ -48,45 +54,91 @@ def spots(results: Path, datasets: Sequence[str], names: Sequence[str] | None = 
         rows = read_csv((tables / "main.csv").read_text(encoding="utf-8"))
         for cell in grid.cells():
             recipe = methods.method(cell.method)
-            if cell.dataset not in datasets or not recipe.model or recipe.learners:
+            row = next((row for row in rows if _same(cell, row)), None)
+            if row is None or cell.dataset not in datasets or not recipe.model or recipe.learners:
                 continue
-            found += [Spot(experiment=grid, cell=cell, row=row) for row in rows if _same(cell, row)]
-    return found
+            found = {measure.name: _interval(row, measure.name) for measure in _measures(grid, cell)}
+            known = {name: ends for name, ends in found.items() if all(ends)}
+            if known:
+                yield Spot(title=f"{grid.name}: {cell_title(cell)}", params=grid, cell=cell, committed=known)
+
+
+def of_target(target: Target, profile: Profile, results: Path, papers: Path, datasets: Sequence[str]) -> Iterator[Spot]:
+    """Yield the cells of a paper's table or figure that have a committed number with an interval."""
+    path = results / "reproduce" / target.slug / profile.name / "table.csv"
+    if not target.trains or not path.is_file():
+        return
+    rows = [row for row in read_csv(path.read_text(encoding="utf-8")) if row["dataset"] in datasets]
+    there = list(dict.fromkeys(row["dataset"] for row in rows))
+    if not there:
+        return
+    for name, (params, made) in target.columns(profile, protocol_of(target, papers), there).items():
+        column = "theirs" if target.steps else name
+        for one in made:
+            row = next((row for row in rows if _is_of(one, row, column, bool(target.steps))), None)
+            if row is None or not all(_interval(row, column)):
+                continue
+            place = [row["dataset"], row["row"], row["place"], f"epsilon {row['epsilon']}", column]
+            title = f"{target.key}: {', '.join(filter(None, place))}"
+            yield Spot(title=title, params=params, cell=one.cell, committed={row["metric"]: _interval(row, column)})
+
+
+def _measures(grid: Params, cell: Cell) -> Sequence[Measure]:
+    return measures_of(grid.of(cell).train.task).measures
+
+
+def _interval(row: Mapping[str, str], column: str) -> tuple[str, str, str]:
+    return row.get(column, ""), row.get(f"{column}_low", ""), row.get(f"{column}_high", "")
 
 
 def _same(cell: Cell, row: Mapping[str, str]) -> bool:
-    """Whether a committed row is the cell's."""
+    """Whether an experiment's row is the cell's."""
     places = {name: value_text(value) for name, value in cell.axes}
     there = {name: value for name, value in row.items() if "." in name and value}
     named = (row["dataset"], row["row"]) == (cell.dataset, cell.name)
     return named and there == places and math.isclose(float(row["epsilon"]), cell.epsilon)
 
 
-def choose(among: Sequence[Spot], count: int, number: int) -> list[Spot]:
-    """Return so many of them, by a number."""
-    return Random(number).sample(list(among), min(count, len(among)))
+def _is_of(made: Made, row: Mapping[str, str], column: str, steps: bool) -> bool:
+    """Whether a reproduced row is the cell's, in this column."""
+    if made.asked is None or row["metric"].endswith("gain") or not row[column]:
+        return False
+    place = made.reading if steps else axes_text(made.cell.axes)
+    label = made.asked.printed if steps else made.asked.label
+    same = (row["dataset"], row["row"], row["place"], row["epsilon"]) == (
+        made.cell.dataset, label, place, number(made.cell.epsilon)
+    )  # fmt: skip
+    return same and (steps or column == "ours" or row["reading"] in ("", made.reading))
 
 
-def look(spot: Spot, data: Path, device: str = "auto") -> list[Difference]:
-    """Compute a cell and return the measures that have left the interval that is committed for them."""
-    what = plan(spot.experiment, data, cells=[spot.cell], device=device)
-    run_cells(what, data, device)
-    runs = [row for row in read_table(what.paths[0], "ldp experiment").to_pylist() if row["role"] == "final"]
-    found = []
-    for measure in measures_of(spot.experiment.of(spot.cell).train.task).measures:
-        low, high = (spot.row.get(f"{measure.name}{end}", "") for end in ("_low", "_high"))
-        value = measure.factor * sum(row[f"test_{measure.name}"] for row in runs) / len(runs)
-        new = f"{value:.{measure.digits + 1}f}"
-        if low and high and not float(low) <= float(new) <= float(high):
-            found.append(
-                Difference(
-                    table=spot.experiment.name,
-                    cell=cell_title(spot.cell),
-                    column=measure.name,
-                    old=spot.row[measure.name],
-                    new=new,
-                    allowed=f"{low} to {high}",
-                    fails=True,
-                )
-            )
-    return found
+def rotated(spots: Sequence[Spot], commit: str) -> list[Spot]:
+    """Return them in an order that a commit's hash decides."""
+    return sorted(spots, key=lambda one: hashlib.sha256(f"{commit} {one.title}".encode()).hexdigest())
+
+
+def look(spots: Sequence[Spot], data: Path, seconds: float, device: str = "auto") -> tuple[list[str], list[str]]:
+    """Compute what fits in so many seconds of a core; return the titles of what was computed, and what has moved."""
+    names, moved, start = [], [], time.process_time()
+    for one in spots:
+        left = seconds - (time.process_time() - start)
+        if left <= 0:
+            break
+        what = plan(one.params, data, cells=[one.cell], device=device)
+        if cell_seconds(one.params, one.cell, data) > left:
+            continue
+        run_cells(what, data, device)
+        names.append(one.title)
+        moved += [f"{one.title}, {text}" for text in _moved(one, what.paths[0])]
+    return names, moved
+
+
+def _moved(spot: Spot, path: Path) -> Iterator[str]:
+    runs = [row for row in read_table(path, "ldp experiment").to_pylist() if row["role"] == "final"]
+    for measure in measures_of(str(read_meta(path, "ldp experiment")["task"])).measures:
+        if measure.name not in spot.committed:
+            continue
+        text, low, high = spot.committed[measure.name]
+        mean = measure.factor * float(np.mean([row[f"test_{measure.name}"] for row in runs]))
+        found = f"{mean:.{len(text.partition('.')[2])}f}"
+        if not float(low) <= float(found) <= float(high):
+            yield f"{measure.name}: was {text} [{low}, {high}], is {found}"

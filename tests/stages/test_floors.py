@@ -39,13 +39,24 @@ def trained(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 def cell(
-    name: str, epsilon: float, memo: Memo | None, graph: Graph = GRAPH, params: Params = PARAMS, **changes: Any
+    name: str,
+    epsilon: float,
+    memo: Memo | None,
+    graph: Graph = GRAPH,
+    params: Params = PARAMS,
+    planned: Params | None = None,
+    **changes: Any,
 ) -> str:
-    """Return all that a cell's artifact is made of, as bytes would have it."""
-    recipe = methods.method(name)
-    source = Devices(graph=graph, recipe=recipe, mechanism=recipe.mechanism, epsilon=epsilon, options={}, params=params)
+    """Return all that a cell's artifact is made of, as bytes would have it.
+
+    Reports and points are those of `planned` where it is given, as they are where people have already answered.
+    """
+    recipe, planned = methods.method(name), planned or params
+    source = Devices(
+        graph=graph, recipe=recipe, mechanism=recipe.mechanism, epsilon=epsilon, options={}, params=planned
+    )
     resources = Resources(memo=memo, **changes)
-    found = learn_cell(graph, plan_of(source, params), params, device="cpu", resources=resources)
+    found = learn_cell(graph, plan_of(source, planned), params, device="cpu", resources=resources)
     return json.dumps([found.rows, found.records, found.chosen, found.learners])
 
 
@@ -80,6 +91,7 @@ def test_what_is_not_the_same_computation_is_computed(trained: list[str], tmp_pa
         {"graph": small_graph(seed=1)},
         {"params": dataclasses.replace(PARAMS, search=search)},
         {"params": dataclasses.replace(PARAMS, seed=1)},
+        {"params": dataclasses.replace(PARAMS, seed=2), "planned": PARAMS},  # the same reports and points, other splits
         {"params": dataclasses.replace(PARAMS, train=dataclasses.replace(PARAMS.train, epochs=7))},
         {"max_memory": 10**9},
     ]

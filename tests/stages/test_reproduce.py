@@ -18,7 +18,7 @@ from graphldp.evaluation import Interval
 from graphldp.stages import reproduce as stage
 from graphldp.stages.code import code_hash
 from graphldp.stages.reproduce import Line, Order, Reproduction, compare, csv_text, latex_text, markdown_text, write
-from graphldp.stages.reproduce_again import again, candidates, rotated
+from graphldp.stages.spotcheck import look, of_target, rotated
 from graphldp.stages.targets import Profile, Target, find
 
 ROOT = Path(__file__).parents[2]
@@ -244,8 +244,8 @@ def test_a_printed_number_within_its_interval_is_said() -> None:
 
 def _again(place: Path, name: str, commit: str = "a" * 40, seconds: float = 60.0) -> tuple[list[str], list[str]]:
     (target,) = find(f"small:{name}", place / "papers")
-    cells = list(candidates(target, SMALL, place / "results", place / "papers", NAME))
-    return again(rotated(cells, commit), place / "data", seconds)
+    cells = list(of_target(target, SMALL, place / "results", place / "papers", [NAME]))
+    return look(rotated(cells, commit), place / "data", seconds)
 
 
 def test_a_planted_moved_cell_is_found_by_computing_it_again(place: Path, found: Reproduction) -> None:
@@ -262,7 +262,7 @@ def test_a_planted_moved_cell_is_found_by_computing_it_again(place: Path, found:
         writer.writerows(rows)
     _, moved = _again(place, "table1")
     assert len(moved) == 1
-    assert moved[0].startswith("small:table1: synthetic, MB*, epsilon 1, ours: was ")
+    assert moved[0].startswith("small:table1: synthetic, MB*, epsilon 1, ours, accuracy: was ")
     write(found, place / "results")
 
 

@@ -13,7 +13,7 @@ from test_experiment import GRID
 
 from graphldp.stages.experiment import plan, results_of, run_cells, write_results
 from graphldp.stages.params import load
-from graphldp.stages.spotcheck import choose, look, spots
+from graphldp.stages.spotcheck import look, of_experiments, rotated
 
 
 @pytest.fixture(scope="module")
@@ -31,36 +31,36 @@ def committed(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_every_row_that_learns_by_itself_is_there(committed: Path) -> None:
-    among = spots(committed / "results", [NAME], [str(committed / "small.yaml")])
+    names = [str(committed / "small.yaml")]
+    among = list(of_experiments(committed / "results", [NAME], names))
     assert {spot.cell.name for spot in among} == {"lpgnn", "togl"}
-    assert len(among) == len({spot.text for spot in among}) == 8  # two rows, two budgets, two filters
-    assert spots(committed / "results", ["cora"], [str(committed / "small.yaml")]) == []
-    assert {spot.text for number in range(9) for spot in choose(among, 2, number)} > {
-        spot.text for spot in choose(among, 2, 0)
-    }
-    assert choose(among, 2, 5) == choose(among, 2, 5)
+    assert len(among) == len({spot.title for spot in among}) == 8  # two rows, two budgets, two filters
+    assert list(of_experiments(committed / "results", ["cora"], names)) == []
+    one, two = rotated(among, "a" * 40), rotated(among, "c" * 40)
+    assert one == rotated(among, "a" * 40) != two
+    assert {spot.title for spot in one} == {spot.title for spot in two}
 
 
 def test_what_has_no_note_of_its_code_is_passed_over(committed: Path, tmp_path: Path) -> None:
-    assert spots(tmp_path, [NAME], [str(committed / "small.yaml")]) == []
+    assert list(of_experiments(tmp_path, [NAME], [str(committed / "small.yaml")])) == []
 
 
 def test_a_moved_cell_is_noticed_and_others_hold(committed: Path, tmp_path: Path) -> None:
     names = [str(committed / "small.yaml")]
     store(tmp_path)
-    first = next(spot for spot in spots(committed / "results", [NAME], names) if spot.cell.name == "lpgnn")
-    assert look(first, tmp_path, "cpu") == []
+    first = next(of_experiments(committed / "results", [NAME], names))
+    assert look([first], tmp_path, 60.0, "cpu") == ([first.title], [])
+    assert look([first], tmp_path, 0.0, "cpu") == ([], [])
     table = committed / "results" / "small" / "tables" / "main.csv"
     rows = list(csv.DictReader(io.StringIO(table.read_text(encoding="utf-8"))))
     for row in rows:
-        row["accuracy_low"] = row["accuracy_high"] = str(float(row["accuracy"]) + 1)
+        row["accuracy_low"] = row["accuracy_high"] = f"{float(row['accuracy']) + 1:.2f}"
     out = io.StringIO()
     writer = csv.DictWriter(out, list(rows[0]), lineterminator="\n")
     writer.writeheader()
     writer.writerows(rows)
     table.write_text(out.getvalue(), encoding="utf-8")
-    again = next(spot for spot in spots(committed / "results", [NAME], names) if spot.text == first.text)
-    (difference,) = look(again, tmp_path, "cpu")
-    assert difference.fails
-    assert difference.column == "accuracy"
-    assert difference.text.startswith("small: ")
+    again = next(of_experiments(committed / "results", [NAME], names))
+    computed, moved = look([again], tmp_path, 60.0, "cpu")
+    assert (computed, len(moved)) == ([first.title], 1)
+    assert moved[0].startswith(f"{first.title}, accuracy: was ")
