@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -92,6 +92,10 @@ class Graph:
         for name in (*(self.node_ids or ()), *(self.feature_names or ())):
             digest.update(b"\0" + name.encode())
         return "sha256:" + digest.hexdigest()
+
+    def linked(self, edges: NDArray[np.int32], weights: NDArray[np.float32]) -> Graph:
+        """Return the same people with these links between them, of these weights."""
+        return replace(self, edges=edges, weights=None if (weights == 1).all() else weights)
 
     def adjacency(self) -> sp.csr_array:
         """Return the symmetric adjacency matrix without self-loops: 0 or 1, or an estimated graph's weights."""

@@ -62,6 +62,7 @@ class Method:
         follows: of its learners `A+B` only that one is tried whose A is the best of those that nobody tells anything.
         beside: the method whose inputs, before any filter, stand beside this one's own; empty where none do.
         alone: whether links have no part in it, so that nobody is asked for them; its model is then always its own.
+        learns_links: whether private links are learned from their reports, the estimates and the training labels.
         mute: the method that is left of it where nobody is asked for features; itself on a coin's reports if empty.
         model: the backbone; empty where nothing is learned.
         reference: where it was published.
@@ -86,6 +87,7 @@ class Method:
     follows: bool = False
     beside: str = ""
     alone: bool = False
+    learns_links: bool = False
     mute: str = ""
     model: str = "gcn"
     reference: str = ""
@@ -416,10 +418,11 @@ _METHODS = {
         ),
         Method(
             name="solitude",
-            summary="With public links: rectified multi-bit reports, summed over K steps. The same as lpgnn.",
+            summary="As lpgnn; private links are learned together with a model. With public links the same as lpgnn.",
             mechanism="mb",
             mechanisms=("mb",),
-            reference="Lin et al., TIFS 2022, with public links as UPGNet and PPGNN compare it",
+            learns_links=True,
+            reference="Lin et al., TIFS 2022; with public links as UPGNet and PPGNN compare it",
         ),
         Method(
             name="ppgnn",

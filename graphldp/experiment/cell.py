@@ -17,7 +17,15 @@ from numpy.typing import NDArray
 from graphldp.errors import DataError
 from graphldp.experiment.estimates import centred, evidence_inputs, plain_inputs, side_by_side, unit_scale
 from graphldp.experiment.options import Settings
-from graphldp.experiment.parts import Part, final_scores, part_of, problem_of, task_of, weighted_problem_of
+from graphldp.experiment.parts import (
+    Part,
+    final_scores,
+    part_of,
+    problem_of,
+    task_of,
+    weighted_problem_of,
+    with_learned_links,
+)
 from graphldp.experiment.plan import Learner, Plan, Setup
 from graphldp.experiment.resources import Memo, Resources, Rows
 from graphldp.experiment.result import CellResult, Checkpoint
@@ -43,6 +51,7 @@ from graphldp.points import run_epochs, survivors
 from graphldp.randomness import seed_of
 from graphldp.server import Calibration, Estimate, shift
 from graphldp.server.evidence import Setting
+from graphldp.server.links import MAX_MEMORY
 
 __all__ = ["learn_cell", "learn_majority", "search_cell"]
 
@@ -339,8 +348,18 @@ class _Cell:
     def part(self, seed: int) -> Part:
         """Return what a seed's runs are trained on, selected by and tested on; made once."""
         if seed not in self.parts:
-            self.parts[seed] = part_of(self.graph, self.params, seed, self.plan.told)
+            part = part_of(self.graph, self.params, seed, self.plan.told)
+            self.parts[seed] = self._with_learned_links(part, seed)
         return self.parts[seed]
+
+    def _with_learned_links(self, part: Part, seed: int) -> Part:
+        """Return the part over the links that a model finds in the reports, where the method learns private links."""
+        setup = self.plan.setups[0]
+        if not setup.recipe.learns_links or self.plan.told.link_mechanism is None:
+            return part
+        reports = self.plan.told.link_reports(seed)
+        assert reports is not None
+        return with_learned_links(part, reports, self.estimate(setup, seed), self.resources.max_memory or MAX_MEMORY)
 
     @property
     def learners(self) -> tuple[str, ...]:

@@ -11,16 +11,17 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from graphldp.client.links import LinkReports
 from graphldp.errors import DataError, OptionError
 from graphldp.experiment.conversation import check_classes
-from graphldp.experiment.estimates import average_degree, filtered_apart, filtered_inputs
+from graphldp.experiment.estimates import average_degree, centred, filtered_apart, filtered_inputs, unit_scale
 from graphldp.experiment.options import INDUCTIVE, Settings, TrainParams
 from graphldp.graph import Graph
 from graphldp.learn import (
@@ -55,6 +56,7 @@ from graphldp.methods import Method, method
 from graphldp.randomness import generator
 from graphldp.server import Calibration, Estimate
 from graphldp.server.evidence import evidence_class
+from graphldp.server.links_learned import choose_links
 from graphldp.splits import Apart, among, random_split, set_apart
 
 if TYPE_CHECKING:
@@ -76,6 +78,7 @@ __all__ = [
     "split_of",
     "target_of",
     "task_of",
+    "with_learned_links",
 ]
 
 FEW_TESTED = 20  # below it, one node is more than five percent of the accuracy
@@ -331,6 +334,15 @@ def part_of(graph: Graph, params: Settings, seed: int, told: Told | None = None)
     return NodePart(
         task=name, graph=seen, split=split, labels=labels, truth=truth, channel=channel, numbers=numbers, apart=apart
     )
+
+
+def with_learned_links(part: Part, reports: LinkReports, estimate: Estimate, max_memory: float) -> Part:
+    """Return a part of nodes over the links that a model finds in the reports, by estimates and known labels."""
+    assert isinstance(part, NodePart)
+    features = centred(estimate).matrix * unit_scale(estimate)
+    split = part.split
+    found = choose_links(reports, features, part.graph.labels, split.train, split.validation, max_memory=max_memory)
+    return replace(part, graph=part.graph.linked(*found.estimate.edges()))
 
 
 def channel_of(told: Told | None, **options: Any) -> Channel | None:

@@ -13,6 +13,7 @@ from functools import cache
 from typing import Any, Protocol
 
 from graphldp.client import VectorMechanism
+from graphldp.client.links import link_names
 from graphldp.errors import OptionError
 from graphldp.experiment.addresses import addressed
 from graphldp.experiment.conversation import ask, conversation_of, most_of
@@ -25,10 +26,12 @@ from graphldp.graph import Graph
 from graphldp.learn import Backbone, model
 from graphldp.learn.neighbors import missing_sampler
 from graphldp.learn.tasks.private import Channel
+from graphldp.measures import measures_of
 from graphldp.methods import Method
 from graphldp.points import AXES, Point, Rung, run_epochs
 from graphldp.server import Calibration, Estimate
 from graphldp.server.evidence import Evidence, make_evidence
+from graphldp.server.links import link_estimators
 
 __all__ = [
     "Devices",
@@ -210,6 +213,7 @@ def plan_of(source: Source, params: Settings) -> Plan:
     if not row.recipe.learners:
         plan = _plan(source, params, search, *row.plan(search, params.train.epochs, params.seed))
         _check_batches(row.recipe, plan, params)
+        _check_links(row.recipe, plan, params)
         return plan
     names = learners_of(row.recipe, params.train)
     plans = {name: _of_learner(_learning(source, name), params, name) for name in names}
@@ -287,6 +291,29 @@ def _check_batches(recipe: Method, plan: Plan, params: Settings) -> None:
         if missing is not None:
             learner = dict(point.options).get("learner")
             raise OptionError(f"method {recipe.name!r}{f', learner {learner!r}' if learner else ''}: {missing}")
+
+
+def _check_links(recipe: Method, plan: Plan, params: Settings) -> None:
+    """Refuse what a method that learns private links cannot learn them from."""
+    device = plan.told.link_mechanism
+    if not recipe.learns_links or device is None:
+        return
+    if "reported" not in link_estimators(device.name):
+        wanted = ", ".join(name for name in link_names() if "reported" in link_estimators(name))
+        raise OptionError(
+            f"method {recipe.name!r} learns which reported links are true, and {device.name} reports numbers; "
+            f"use one of {wanted}"
+        )
+    if params.train.split == INDUCTIVE or "accuracy" not in measures_of(params.train.task).names:
+        raise OptionError(
+            f"method {recipe.name!r} learns private links from the classes of training nodes in one graph; use task "
+            "node-classification and split random"
+        )
+    if len({setup.key for setup in plan.setups}) > 1:
+        raise OptionError(
+            f"method {recipe.name!r} learns private links once, for all points: give options of the mechanism and of "
+            "what comes before the filter one value each"
+        )
 
 
 def _of_learner(source: Source, params: Settings, name: str) -> Plan:

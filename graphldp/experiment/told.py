@@ -193,8 +193,7 @@ class Told:
                 out = replace(out, labels=self._labels(one))
             if one.name == LINKS and self.linked:
                 found = estimate_links(as_links(one.answers), self._estimator())
-                edges, weights = found.edges()
-                out = replace(out, edges=edges, weights=None if (weights == 1).all() else weights)
+                out = out.linked(*found.edges())
         return out
 
     def _labels(self, answered: Question) -> NDArray[np.int32]:

@@ -7,13 +7,17 @@ Steps: by turns W by gradient steps, and A by a proximal gradient step: the smoo
     of A takes off every weight, then [0, 1]. A step that would raise the objective is halved until it does not.
 Reference: Lin et al., Towards Private Learning on Decentralized Graphs with Local Differential Privacy (Solitude),
     TIFS 2022.
+Choice: the norm is not squared, so that from some lambda_1 on no weight leaves the reported graph, while below that
+    training labels are fitted by links that vanish. `choose_links` tries several and keeps the one whose model has the
+    lowest loss on the validation part's labels, as the server has them.
 Deviations: the model is two steps of propagation and a linear layer, so that objective and gradient are exact; any
     backbone can then be trained on the graph that comes out. A stays on the reported pairs, where the paper's is dense.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -24,10 +28,11 @@ from graphldp.client.links import LinkReports
 from graphldp.errors import DataError, OptionError
 from graphldp.server.links import MAX_MEMORY, LinkEstimate, estimate_links, symmetric
 
-__all__ = ["LearnOptions", "LearnedLinks", "learn_links"]
+__all__ = ["FITS", "LearnOptions", "LearnedLinks", "choose_links", "learn_links"]
 
 Floats: TypeAlias = NDArray[np.float64]
 
+FITS = (1e-3, 2e-3, 4e-3, 8e-3)
 _HALVINGS = 30
 _KEPT = 1e-3  # a weight below this is no link
 
@@ -76,6 +81,12 @@ class LearnedLinks:
     scores: Floats
 
 
+def _loss(scores: Floats, labels: NDArray[Any], people: NDArray[np.int64]) -> float:
+    """Return the mean cross-entropy of these people's labels."""
+    own = scores[people] - scores[people].max(axis=1, keepdims=True)
+    return float((np.log(np.exp(own).sum(axis=1)) - own[np.arange(len(own)), labels[people]]).mean())
+
+
 class _Problem:
     """The objective and its gradients, for pairs (i, j) with weights a."""
 
@@ -102,16 +113,12 @@ class _Problem:
 
     def task(self, scores: Floats) -> tuple[float, Floats]:
         """Return the mean cross-entropy of the training people, and its gradient by the scores."""
-        own = scores[self.train]
-        own = own - own.max(axis=1, keepdims=True)
-        log_sum = np.log(np.exp(own).sum(axis=1))
-        place = (np.arange(len(own)), self.labels[self.train])
-        loss = float((log_sum - own[place]).mean())
-        slope = np.exp(own - log_sum[:, None])
-        slope[place] -= 1
+        own = scores[self.train] - scores[self.train].max(axis=1, keepdims=True)
+        slope = np.exp(own) / np.exp(own).sum(axis=1, keepdims=True)
+        slope[np.arange(len(own)), self.labels[self.train]] -= 1
         out = np.zeros_like(scores)
         out[self.train] = slope / len(own)
-        return loss, out
+        return _loss(scores, self.labels, self.train), out
 
     def value(self, a: Floats, weights: Floats) -> float:
         s, _ = self.normalised(a)
@@ -193,6 +200,36 @@ def learn_links(
         objective=tuple(path),
         scores=np.asarray(s @ (s @ (x @ weights))),
     )
+
+
+def choose_links(
+    reports: LinkReports,
+    features: Any,
+    labels: ArrayLike,
+    train: ArrayLike,
+    validation: ArrayLike,
+    *,
+    fits: Sequence[float] = FITS,
+    options: LearnOptions | None = None,
+    max_memory: float = MAX_MEMORY,
+) -> LearnedLinks:
+    """Return what `learn_links` finds with that one of `fits` whose model is best at the labels of `validation`.
+
+    People of a class that nobody in `train` has are left out of the comparison.
+    """
+    y = np.asarray(labels)
+    people = np.asarray(validation, dtype=np.int64)
+    people = people[(y[people] >= 0) & (y[people] <= y[np.asarray(train, dtype=np.int64)].max(initial=-1))]
+    if not len(people) or not fits:
+        raise DataError("solitude: a choice among links takes validation labels and something to choose from")
+    own = options or LearnOptions()
+    found = [
+        learn_links(reports, features, y, train, options=replace(own, fit=fit), max_memory=max_memory) for fit in fits
+    ]
+    losses = [_loss(one.scores, y, people) for one in found]
+    best = int(np.argmin(losses))
+    chosen = found[best]
+    return replace(chosen, estimate=replace(chosen.estimate, facts={**chosen.estimate.facts, "fit": float(fits[best])}))
 
 
 def _model_step(problem: _Problem, a: Floats, weights: Floats, size: float) -> tuple[Floats, float]:

@@ -46,7 +46,7 @@ def outcomes(rows: list[dict[str, Any]]) -> list[Any]:
 
 
 @pytest.mark.parametrize(
-    "name", ["lpgnn", "upgnet-hn", "togl-fda", "votes", "surroundings", "mlp", "blocks", "blocks-votes"]
+    "name", ["lpgnn", "upgnet-hn", "togl-fda", "votes", "surroundings", "mlp", "blocks", "blocks-votes", "solitude"]
 )
 def test_no_true_link_and_no_feature_moves_a_result_while_reports_are_held(
     name: str, monkeypatch: pytest.MonkeyPatch
@@ -122,7 +122,7 @@ def data(tmp_path: Path) -> Path:
     return tmp_path / "data"
 
 
-@pytest.mark.parametrize("name", ["lpgnn", "upgnet-hn", "mlp"])
+@pytest.mark.parametrize("name", ["lpgnn", "upgnet-hn", "mlp", "solitude"])
 def test_files_and_memory_give_the_same(name: str, data: Path) -> None:
     params = private(BOTH)
     perturb_method(NAME, name, None, 3.0, data=data, settings=params)
@@ -131,6 +131,36 @@ def test_files_and_memory_give_the_same(name: str, data: Path) -> None:
     reached = [row["test_accuracy"] for row in read_table(made, "x").to_pylist() if row["role"] == "final"]
     (row,) = run(NAME, name, None, 3.0, data=data, params=params, references=False)
     assert reached == row.accuracy.tolist()
+
+
+def learned_by(name: str, params: Params, mechanism: str = "mb", options: Any = None) -> Any:
+    graph, recipe = small_graph(), method(name)
+    source = Devices(graph=graph, recipe=recipe, mechanism=mechanism, epsilon=4.0, options=options or {}, params=params)
+    return learn_cell(graph, plan_of(source, params), params).rows
+
+
+def test_solitude_learns_links_where_they_are_private_and_is_lpgnn_where_they_are_public() -> None:
+    assert outcomes(learned_by("solitude", private())) != outcomes(learned_by("lpgnn", private()))
+    public = private(Further())
+    assert outcomes(learned_by("solitude", public)) == outcomes(learned_by("lpgnn", public))
+    # Its links start from what was reported, whatever other rows estimate.
+    by = [private(dataclasses.replace(BLINK, link_options=(("estimator", name),))) for name in ("hard", "hybrid")]
+    assert outcomes(learned_by("solitude", by[0])) == outcomes(learned_by("solitude", by[1]))
+    assert outcomes(learned_by("lpgnn", by[0])) != outcomes(learned_by("lpgnn", by[1]))
+
+
+def test_what_solitude_cannot_learn_links_from_is_one_line_before_anything_is_trained() -> None:
+    inductive = private()
+    inductive = dataclasses.replace(inductive, train=dataclasses.replace(inductive.train, split="inductive"))
+    searched = private(points=8)
+    searched = dataclasses.replace(searched, search=dataclasses.replace(searched.search, options={"m": (1, 2)}))
+    for params, words in (
+        (private(dataclasses.replace(BLINK, links="laplace-bits")), "use one of blink, dprr, rr"),
+        (inductive, "split random"),
+        (searched, "one value each"),
+    ):
+        with pytest.raises(OptionError, match=words):
+            learned_by("solitude", params)
 
 
 def test_every_row_says_what_it_spends(data: Path) -> None:

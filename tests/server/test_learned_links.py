@@ -11,7 +11,7 @@ import scipy.sparse as sp
 from graphldp.client.links import LinkReports, Neighbours, link_mechanism
 from graphldp.errors import DataError, OptionError
 from graphldp.randomness import generator
-from graphldp.server.links_learned import LearnOptions, _Problem, learn_links
+from graphldp.server.links_learned import LearnOptions, _Problem, choose_links, learn_links
 
 NODES = 60
 
@@ -81,6 +81,35 @@ def test_labels_outside_of_training_and_the_form_of_features_change_nothing() ->
     other[np.setdiff1d(np.arange(NODES), train)] = -1
     two = learn_links(sent, sp.csr_array(features), other, train, options=options)
     np.testing.assert_allclose(one.objective, two.objective)
+
+
+def test_of_several_the_one_that_others_labels_speak_for_is_kept() -> None:
+    sent, features, labels, train = clustered()
+    validation = np.arange(1, NODES, 3)
+    options = LearnOptions(rounds=20)
+    fits = (1e-4, 1e-3, 1e-1)
+
+    def loss(scores: np.ndarray) -> float:
+        own = scores[validation]
+        return float(
+            -np.log(np.exp(own) / np.exp(own).sum(axis=1, keepdims=True))[range(20), labels[validation]].mean()
+        )
+
+    each = [learn_links(sent, features, labels, train, options=LearnOptions(rounds=20, fit=fit)) for fit in fits]
+    losses = [loss(one.scores) for one in each]
+    assert len(set(losses)) == 3
+    found = choose_links(sent, features, labels, train, validation, fits=fits, options=options)
+    assert found.estimate.facts["fit"] == fits[int(np.argmin(losses))]
+    np.testing.assert_array_equal(found.scores, each[int(np.argmin(losses))].scores)
+    # The labels of nobody else are read: not those of the test part, and not a class that nobody trains on.
+    other = labels.copy()
+    other[2::3] = -1
+    again = choose_links(sent, features, other, train, validation, fits=fits, options=options)
+    np.testing.assert_array_equal(again.scores, found.scores)
+    other[1] = 5
+    assert choose_links(sent, features, other, train, validation, fits=fits, options=options).scores.shape[1] == 2
+    with pytest.raises(DataError, match="takes validation labels"):
+        choose_links(sent, features, labels, train, [], options=options)
 
 
 def test_weight_that_costs_much_goes_and_an_empty_graph_still_learns() -> None:
