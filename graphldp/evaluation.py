@@ -75,6 +75,12 @@ class Interval:
         """Return the interval of the difference to a known number."""
         return replace(self, mean=self.mean - value, low=self.low - value, high=self.high - value)
 
+    def within(self, low: float, high: float) -> Interval:
+        """Return the part of the interval in which a mean can lie that is between `low` and `high`."""
+        if not self.known:
+            return self
+        return replace(self, low=min(max(self.low, low), high), high=max(min(self.high, high), low))
+
     def scaled(self, factor: float) -> Interval:
         """Return the interval in another unit (100 for percent, -1 to turn a difference round)."""
         ends = sorted((self.low * factor, self.high * factor)) if self.known else [math.nan, math.nan]

@@ -8,7 +8,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from numpy.typing import ArrayLike
+
 from graphldp.errors import unknown_name
+from graphldp.evaluation import Confidence, Interval, mean_interval
 
 __all__ = ["DEFAULT_TASK", "Measure", "TaskMeasures", "canonical_task", "measures_of", "tasks"]
 
@@ -41,6 +44,10 @@ class Measure:
     low: float = float("-inf")
     high: float = float("inf")
     named: bool = True
+
+    def interval(self, values: ArrayLike, confidence: Confidence) -> Interval:
+        """Return the interval of the mean of stored values, as it is shown: no end is where no value can be."""
+        return mean_interval(values, confidence).within(self.low, self.high).scaled(self.factor)
 
     @property
     def sign(self) -> int:

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from graphldp import __version__, methods
 from graphldp.client import option_names
 from graphldp.errors import ArtifactError, DataError, GraphLDPError, OptionError
-from graphldp.evaluation import MANY, Confidence, Interval, mean_interval, paired_difference
+from graphldp.evaluation import MANY, Confidence, Interval, paired_difference
 from graphldp.ledger import ledger_from_meta
 from graphldp.measures import Measure, measures_of
 from graphldp.stages.artifacts import read_meta, read_table, write_json, write_text
@@ -637,7 +637,7 @@ _ALL = {
 
 
 def _interval(one: Outcome, measure: Measure, confidence: Confidence) -> Interval:
-    return mean_interval(one.scores[measure.name], confidence).scaled(measure.factor)
+    return measure.interval(one.scores[measure.name], confidence)
 
 
 def _reference(

@@ -8,6 +8,7 @@ from scipy import stats
 
 from graphldp.errors import DataError, OptionError
 from graphldp.evaluation import FEW, Confidence, Interval, mean_interval, mean_intervals, paired_difference
+from graphldp.measures import measures_of
 from graphldp.randomness import generator
 
 OPTIONS = Confidence()
@@ -93,6 +94,18 @@ def test_one_run_has_no_interval() -> None:
     assert not interval.contains(0.8)
     assert interval.against(0.0) == "unknown"
     assert not interval.scaled(100.0).known
+
+
+def test_no_end_is_where_no_value_can_be() -> None:
+    wide = mean_interval([0.8, 1.0, 1.0], OPTIONS)
+    assert wide.high > 1
+    shown = measures_of("node-classification").headline.interval([0.8, 1.0, 1.0], OPTIONS)
+    assert (shown.mean, shown.high, shown.runs) == (pytest.approx(100 * wide.mean), 100.0, 3)
+    assert shown.low == pytest.approx(100 * wide.low)
+    error = measures_of("regression").headline
+    assert error.interval([0.1, 0.9], OPTIONS).low == 0.0
+    assert error.interval([0.1, 0.9], OPTIONS).high > 1
+    assert not mean_interval([0.8], OPTIONS).within(0.0, 1.0).known
 
 
 def test_sides_and_units() -> None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from graphldp.evaluation import Confidence, Interval, mean_interval, paired_difference
+from graphldp.evaluation import Confidence, Interval, paired_difference
 from graphldp.measures import TaskMeasures
 
 __all__ = ["Measured", "measured"]
@@ -47,8 +47,8 @@ def measured(
         return paired_difference(*pair, confidence).scaled(head.sign * head.factor)
 
     return Measured(
-        score=mean_interval(scores[head.name], confidence).scaled(head.factor),
-        others={other.name: mean_interval(scores[other.name], confidence).scaled(other.factor) for other in others},
+        score=head.interval(scores[head.name], confidence),
+        others={other.name: other.interval(scores[other.name], confidence) for other in others},
         gain=against(floor),
         gap=against(ceiling),
     )

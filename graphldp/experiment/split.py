@@ -181,7 +181,7 @@ class Tried:
 
     def score(self, trial: Trial) -> Interval:
         """Return what a split reaches on the test people."""
-        return mean_interval(trial.test, self.confidence)
+        return mean_interval(trial.test, self.confidence).within(0.0, 1.0)
 
     def cost(self, trial: Trial) -> Interval:
         """Return how much less it is than the best one's, run by run."""
