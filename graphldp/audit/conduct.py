@@ -36,6 +36,7 @@ Whole: TypeAlias = NDArray[np.int64]
 
 _ROWS = 70_000  # of a long call: more than 2^16, the largest block of anything that works in blocks of that size
 _BLOCK = 2**16
+_THOUSAND = 1000  # rows of which one might be treated unlike the rest
 _EQUAL_ROWS = 20_000  # of a call whose rows are all equal
 _DECIMALS = 2001  # ordinary values: round decimals, as people have them
 _MOST_REPEATS = 48  # of a call whose rows are all equal
@@ -45,6 +46,7 @@ _EDGES = np.concatenate([2.0 ** -np.array([20, 17, 14, 11, 8, 6, 4, 3, 2]), [0.3
 _EDGES = np.unique(np.concatenate([_EDGES, 1 - _EDGES]))
 _PAIR_EDGES = 2.0 ** -np.array([17, 14, 10, 6, 3, 2, 1])
 _PAIR_EDGES = np.unique(np.concatenate([_PAIR_EDGES, 1 - _PAIR_EDGES]))
+_DRAWN_BITS = 31  # of a number that is sent beside a report, such as that of a hash function
 _COARSE = 2.0**-16  # a uniform number that is a multiple of this comes from a source without a tail
 
 
@@ -315,6 +317,7 @@ class WholeProbe(Probe):
         perturb: Callable[[Any, Whole, Any], Reports],
         *,
         sparse: bool,
+        beside: Callable[[Reports], Whole] | None = None,
         label: str = "",
     ) -> None:
         order = np.argsort(laws, axis=1, kind="stable")
@@ -323,7 +326,7 @@ class WholeProbe(Probe):
         self._mass = laws
         self._low = np.empty_like(laws)
         np.put_along_axis(self._low, order, np.cumsum(sorted_mass, axis=1) - sorted_mass, axis=1)
-        self.sparse, self.columns = sparse, 1
+        self.sparse, self._beside, self.columns = sparse, beside, 1 if beside is None else 3
         square = (laws**2).sum(axis=1)
         self._best = int(np.argmin(square))
         self.collision = float(square[self._best])
@@ -355,7 +358,13 @@ class WholeProbe(Probe):
         place = np.where(known, place, 0)
         mass = self._mass[ids, place]
         u = self._low[ids, place] + rng.random(len(place)) * mass
-        return np.where(known & (mass > 0), u, np.nan)[:, None]
+        u = np.where(known & (mass > 0), u, np.nan)[:, None]
+        if self._beside is None:
+            return u
+        # Of a number that is drawn evenly the first bits are a uniform number, and the last ones turned round.
+        drawn = self._beside(reports).astype(np.uint64)
+        both = np.stack([drawn, _turned_round(drawn)], axis=1).astype(np.float64)
+        return np.hstack([u, (both + rng.random(both.shape)) * 2.0**-_DRAWN_BITS])
 
     def same(self, reports: Reports) -> NDArray[Any]:
         """Return the number of the report."""
@@ -367,6 +376,14 @@ class WholeProbe(Probe):
 
     def chosen(self, reports: Reports, ids: Whole, found: Conduct, where: str) -> None:
         """Which dimensions are in a report is a part of it."""
+
+
+def _turned_round(drawn: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """Return numbers of 31 bits with these in the opposite order."""
+    out = np.zeros_like(drawn)
+    for place in range(_DRAWN_BITS):
+        out |= ((drawn >> np.uint64(place)) & np.uint64(1)) << np.uint64(_DRAWN_BITS - 1 - place)
+    return out
 
 
 def conduct(probe: Probe, calls: Calls, rng: np.random.Generator) -> Conduct:
@@ -484,8 +501,10 @@ def _ordinary(probe: Probe, calls: Calls, rng: np.random.Generator, found: Condu
         if calls.rows > _BLOCK:
             special["rows beyond 65,536"].append(turned[_BLOCK:])
         which = _which(probe, reports, ids)
-        for name, group in probe.groups(ids):
-            counts, total = _grouped(turned, group[which], int(group.max()) + 1)
+        place = np.arange(len(turned))[:, None] % _THOUSAND
+        groups = [(name, group[which], int(group.max()) + 1) for name, group in probe.groups(ids)]
+        for name, group, count in [*groups, ("row modulo 1,000", place, _THOUSAND)]:
+            counts, total = _grouped(turned, np.broadcast_to(group, turned.shape), count)
             by_group[name] = by_group.get(name, 0) + counts
             totals[name] = totals.get(name, 0) + total
     for name, parts in special.items():

@@ -657,6 +657,10 @@ def _other_problems(
             "allowed"
         )
         found.append(f"the sampler does not follow the law ({why})")
+    for piece in subject.pieces:
+        loss = _sum_of_losses(piece) if piece.label and subject.delta == 0 else 0.0
+        if loss > piece.epsilon + _CROSS_TOLERANCE * (1 + piece.epsilon):
+            found.append(f"users of {piece.label} lose {loss:.6g}, and are promised {piece.epsilon:.6g}")
     promised = subject.pieces[-1].epsilon
     if subject.delta == 0 and bound.convicting > promised + _slack(promised):
         found.append(f"samples alone show at least {bound.convicting:.6g} ({bound.event})")

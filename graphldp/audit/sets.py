@@ -171,6 +171,7 @@ def sets_case(name: str, nominal: float, setting: Setting) -> Case:
         place=lambda reports: _supported(small, reports),
         perturb=lambda features, ids, source: small.perturb(features, source),
         sparse=small.low == 0,
+        beside=_function if name == "olh" else None,
     )
 
 
@@ -216,6 +217,11 @@ def audit_sets(subject: Any, nominal: float, setting: Setting, samples: int, see
         case=case,
         laws_of=(law_of,),
     )
+
+
+def _function(reports: Reports) -> NDArray[np.int64]:
+    """Return the number of the hash function that each report names."""
+    return np.asarray(reports.value)[:, 0].astype(np.int64)
 
 
 def _supported(device: Any, reports: Reports) -> NDArray[np.int64]:

@@ -330,12 +330,12 @@ def _pieces(device: Any) -> tuple[Piece, ...]:
         return tuple(
             Piece(
                 label=f"level {level}",
-                epsilon=budget,
+                epsilon=device.epsilon * 2.0 ** (level - 1),  # by the definition of levels, not as the device has it
                 bases=(part.base,) * d,
                 m=part.m,
                 perturb=partial(_of_level, device, level, part.m),
             )
-            for level, (budget, part) in enumerate(zip(device.budgets, device.parts, strict=True), start=1)
+            for level, part in enumerate(device.parts, start=1)
         )
     if len(device.budgets) > 1 or isinstance(device, SetValued):
         return ()

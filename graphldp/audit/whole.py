@@ -54,6 +54,7 @@ class Case:
         place: the number of the output that each report is; as many as there are outputs for none of them.
         perturb: the shipped sampler, for features and the numbers of their records.
         sparse: whether it takes CSR features.
+        beside: a number of 31 bits that is sent beside and drawn evenly whatever a person has; or None.
     """
 
     device: Any
@@ -64,6 +65,7 @@ class Case:
     place: Callable[[Reports], NDArray[np.int64]]
     perturb: Callable[[Any, NDArray[np.int64], Any], Reports]
     sparse: bool
+    beside: Callable[[Reports], NDArray[np.int64]] | None = None
 
     @property
     def laws(self) -> Floats:
@@ -78,7 +80,9 @@ class Case:
 
     def probe(self, label: str = "") -> WholeProbe:
         """Return the instance for tests of its sampler's calls."""
-        return WholeProbe(self.features, self.laws, self.place, self.perturb, sparse=self.sparse, label=label)
+        return WholeProbe(
+            self.features, self.laws, self.place, self.perturb, sparse=self.sparse, beside=self.beside, label=label
+        )
 
     def fit(
         self,

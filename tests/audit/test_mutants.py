@@ -12,14 +12,14 @@ import pytest
 
 from graphldp import randomness
 from graphldp.audit import AuditOptions, audit_mechanism
-from graphldp.client import directed, draws, featurerr, mlr, vote
+from graphldp.client import directed, draws, featurerr, levels, mlr, olh, vote
 from graphldp.client.density import Density
 from graphldp.client.lp import Laplace
 from graphldp.client.protocol import Sampled
 from graphldp.client.randomiser import Randomiser, uniform
 from graphldp.client.reports import Reports
 from graphldp.client.sampling import gather, is_sparse
-from graphldp.client.sets import support_law
+from graphldp.client.sets import Meeting, support_law
 from graphldp.client.vector import VectorMechanism
 
 protocol = importlib.import_module("graphldp.client.protocol")  # the package exports a function of that name
@@ -208,6 +208,40 @@ def largest(self: Any, features: Any, reports: Reports, rng: Any) -> Reports:
     return replace(reports, index=index, value=self.device.base.sample(gather(features, index), rng))
 
 
+def set_in_a_thousand(patch: Patch) -> None:
+    """One person of 1,000 sends a set with as many of her own features as fit."""
+    right = Meeting.sample
+
+    def sample(self: Any, x: Any, rng: Any) -> Any:
+        met = right(self, x, rng)
+        met[500::1000] = met.max(initial=0)
+        return met
+
+    patch.setattr(Meeting, "sample", sample)
+
+
+def function_by_feature(patch: Patch) -> None:
+    """Which hash function is sent follows from the feature: even numbers for even features."""
+    right = olh.OptimalLocalHashing._send
+
+    class Even:
+        def __init__(self, rng: Any, drawn: Any) -> None:
+            self.rng, self.drawn, self.random, self.first = rng, drawn, rng.random, True
+
+        def integers(self, low: int, high: int, size: Any) -> Any:
+            out, first = self.rng.integers(low, high, size), self.first
+            self.first = False
+            return out - out % 2 + self.drawn % 2 if first else out
+
+    patch.setattr(olh.OptimalLocalHashing, "_send", lambda self, drawn, rng: right(self, drawn, Even(rng, drawn)))
+
+
+def budgets_above(patch: Patch) -> None:
+    """Everybody has the budget of the level above hers, in claim and sampler alike."""
+    above = property(lambda self: tuple(self.epsilon * 2.0 ** (step + 1) for step in range(self.levels)))
+    patch.setattr(levels.Personalised, "budgets", above)
+
+
 class Seeded(randomness.SecureSource):
     """A secure source that is not."""
 
@@ -281,6 +315,9 @@ MUTANTS: dict[str, tuple[Callable[[Patch], None], list[tuple[str, float]], str]]
         "on [0, 5]",
     ),
     "more budget on other ranges": (more_elsewhere, [("mb", 1.0), ("lp", 0.1)], "on [0, 5]"),
+    "sets: one in 1000 always meets": (set_in_a_thousand, [("privset", 1.0)], "row modulo 1,000 500"),
+    "olh: the function follows from the feature": (function_by_feature, [("olh", 1.0)], "does not follow the law"),
+    "levels: the budget of the one above": (budgets_above, [("ppm-public", 1.0)], "users of level 1 lose 2"),
     "mlr: the budget m times": (whole_budget_each, [("mlr", 1.0)], "2 times the claimed"),
     "featurerr: share 0 in clear": (share_0_in_clear, [("featurerr", 1.0)], "with theta"),
     "votes: more in the sampler": (vote_with_more, [("vote", 1.0), ("survey", 1.0)], "does not follow the law"),
