@@ -27,7 +27,7 @@ def run(*command: str, cwd: Path, **environment: str) -> subprocess.CompletedPro
         env={**os.environ, **environment},
         stdin=subprocess.DEVNULL,
         capture_output=True,
-        text=True,
+        encoding="utf-8",
         check=False,
         timeout=300,
     )
