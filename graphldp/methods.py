@@ -62,7 +62,8 @@ class Method:
         follows: of its learners `A+B` only that one is tried whose A is the best of those that nobody tells anything.
         beside: the method whose inputs, before any filter, stand beside this one's own; empty where none do.
         alone: whether links have no part in it, so that nobody is asked for them; its model is then always its own.
-        learns_links: whether private links are learned from their reports, the estimates and the training labels.
+        relinks: how private links are found anew by what else the server has, `learning` with a model or by
+            `homophily`; empty where they are estimated from their own reports.
         mute: the method that is left of it where nobody is asked for features; itself on a coin's reports if empty.
         model: the backbone; empty where nothing is learned.
         reference: where it was published.
@@ -87,7 +88,7 @@ class Method:
     follows: bool = False
     beside: str = ""
     alone: bool = False
-    learns_links: bool = False
+    relinks: str = ""
     mute: str = ""
     model: str = "gcn"
     reference: str = ""
@@ -421,8 +422,16 @@ _METHODS = {
             summary="As lpgnn; private links are learned together with a model. With public links the same as lpgnn.",
             mechanism="mb",
             mechanisms=("mb",),
-            learns_links=True,
+            relinks="learning",
             reference="Lin et al., TIFS 2022; with public links as UPGNet and PPGNN compare it",
+        ),
+        Method(
+            name="hogs",
+            summary="Means over K steps; private links are weighed by how alike the reported features are as well.",
+            mechanism="mb",
+            options=(("normalization", "mean"), ("self_loops", True)),
+            relinks="homophily",
+            reference="HoGS, Xu et al., 2026",
         ),
         Method(
             name="ppgnn",

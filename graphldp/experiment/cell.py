@@ -22,9 +22,9 @@ from graphldp.experiment.parts import (
     final_scores,
     part_of,
     problem_of,
+    relinked,
     task_of,
     weighted_problem_of,
-    with_learned_links,
 )
 from graphldp.experiment.plan import Learner, Plan, Setup
 from graphldp.experiment.resources import Memo, Resources, Rows
@@ -48,7 +48,7 @@ from graphldp.learn.rows import Stores
 from graphldp.measures import measures_of
 from graphldp.methods import method
 from graphldp.points import run_epochs, survivors
-from graphldp.randomness import seed_of
+from graphldp.randomness import generator, seed_of
 from graphldp.server import Calibration, Estimate, shift
 from graphldp.server.evidence import Setting
 from graphldp.server.links import MAX_MEMORY
@@ -349,17 +349,18 @@ class _Cell:
         """Return what a seed's runs are trained on, selected by and tested on; made once."""
         if seed not in self.parts:
             part = part_of(self.graph, self.params, seed, self.plan.told)
-            self.parts[seed] = self._with_learned_links(part, seed)
+            self.parts[seed] = self._relinked(part, seed)
         return self.parts[seed]
 
-    def _with_learned_links(self, part: Part, seed: int) -> Part:
-        """Return the part over the links that a model finds in the reports, where the method learns private links."""
+    def _relinked(self, part: Part, seed: int) -> Part:
+        """Return the part over the links that the method finds anew, where it does so and links are private."""
         setup = self.plan.setups[0]
-        if not setup.recipe.learns_links or self.plan.told.link_mechanism is None:
+        reports = self.plan.told.link_reports(seed) if setup.recipe.relinks else None
+        if reports is None:
             return part
-        reports = self.plan.told.link_reports(seed)
-        assert reports is not None
-        return with_learned_links(part, reports, self.estimate(setup, seed), self.resources.max_memory or MAX_MEMORY)
+        rng = generator(self.params.seed, "links", self.graph.name, seed)
+        limit = self.resources.max_memory or MAX_MEMORY
+        return relinked(part, setup.recipe, reports, self.estimate(setup, seed), rng, limit)
 
     @property
     def learners(self) -> tuple[str, ...]:

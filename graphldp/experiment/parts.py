@@ -18,7 +18,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from graphldp.client.links import LinkReports
+from graphldp.client.links import LinkReports, link_names
 from graphldp.errors import DataError, OptionError
 from graphldp.experiment.conversation import check_classes
 from graphldp.experiment.estimates import average_degree, centred, filtered_apart, filtered_inputs, unit_scale
@@ -56,6 +56,8 @@ from graphldp.methods import Method, method
 from graphldp.randomness import generator
 from graphldp.server import Calibration, Estimate
 from graphldp.server.evidence import evidence_class
+from graphldp.server.links import link_estimators
+from graphldp.server.links_homophily import READS, homophilous_links
 from graphldp.server.links_learned import choose_links
 from graphldp.splits import Apart, among, random_split, set_apart
 
@@ -67,6 +69,7 @@ __all__ = [
     "apart_of",
     "calibration_over",
     "channel_of",
+    "check_relinks",
     "check_task",
     "few_tested",
     "final_scores",
@@ -75,10 +78,10 @@ __all__ = [
     "learners_of",
     "part_of",
     "problem_of",
+    "relinked",
     "split_of",
     "target_of",
     "task_of",
-    "with_learned_links",
 ]
 
 FEW_TESTED = 20  # below it, one node is more than five percent of the accuracy
@@ -336,13 +339,34 @@ def part_of(graph: Graph, params: Settings, seed: int, told: Told | None = None)
     )
 
 
-def with_learned_links(part: Part, reports: LinkReports, estimate: Estimate, max_memory: float) -> Part:
-    """Return a part of nodes over the links that a model finds in the reports, by estimates and known labels."""
+def check_relinks(recipe: Method, mechanism: str) -> None:
+    """Refuse reports on links by which the method cannot find links anew."""
+    reads = READS if recipe.relinks == "homophily" else tuple(name for name in link_names() if _bits(name))
+    if mechanism not in reads:
+        raise OptionError(
+            f"method {recipe.name!r} finds links anew by reported bits, and those of {mechanism} are none that it can "
+            f"read; use {' or '.join(reads)}"
+        )
+
+
+def _bits(mechanism: str) -> bool:
+    return "reported" in link_estimators(mechanism)
+
+
+def relinked(
+    part: Part, recipe: Method, reports: LinkReports, estimate: Estimate, rng: np.random.Generator, max_memory: float
+) -> Part:
+    """Return a part of nodes over the links that the method finds by their reports, the estimates and known labels."""
     assert isinstance(part, NodePart)
     features = centred(estimate).matrix * unit_scale(estimate)
-    split = part.split
-    found = choose_links(reports, features, part.graph.labels, split.train, split.validation, max_memory=max_memory)
-    return replace(part, graph=part.graph.linked(*found.estimate.edges()))
+    if recipe.relinks == "homophily":
+        found = homophilous_links(reports, features, rng, max_memory=max_memory)
+    else:
+        split = part.split
+        found = choose_links(
+            reports, features, part.graph.labels, split.train, split.validation, max_memory=max_memory
+        ).estimate
+    return replace(part, graph=part.graph.linked(*found.edges()))
 
 
 def channel_of(told: Told | None, **options: Any) -> Channel | None:

@@ -13,13 +13,12 @@ from functools import cache
 from typing import Any, Protocol
 
 from graphldp.client import VectorMechanism
-from graphldp.client.links import link_names
 from graphldp.errors import OptionError
 from graphldp.experiment.addresses import addressed
 from graphldp.experiment.conversation import ask, conversation_of, most_of
 from graphldp.experiment.estimates import calibration_of
 from graphldp.experiment.options import DROP, INDUCTIVE, SearchParams, Settings, TrainParams
-from graphldp.experiment.parts import channel_of, check_task, learners_of, task_of
+from graphldp.experiment.parts import channel_of, check_relinks, check_task, learners_of, task_of
 from graphldp.experiment.space import Row, own_search, sorted_out
 from graphldp.experiment.told import Told, told_of
 from graphldp.graph import Graph
@@ -31,7 +30,6 @@ from graphldp.methods import Method
 from graphldp.points import AXES, Point, Rung, run_epochs
 from graphldp.server import Calibration, Estimate
 from graphldp.server.evidence import Evidence, make_evidence
-from graphldp.server.links import link_estimators
 
 __all__ = [
     "Devices",
@@ -294,24 +292,19 @@ def _check_batches(recipe: Method, plan: Plan, params: Settings) -> None:
 
 
 def _check_links(recipe: Method, plan: Plan, params: Settings) -> None:
-    """Refuse what a method that learns private links cannot learn them from."""
+    """Refuse what a method that finds private links anew cannot find them by."""
     device = plan.told.link_mechanism
-    if not recipe.learns_links or device is None:
+    if not recipe.relinks or device is None:
         return
-    if "reported" not in link_estimators(device.name):
-        wanted = ", ".join(name for name in link_names() if "reported" in link_estimators(name))
-        raise OptionError(
-            f"method {recipe.name!r} learns which reported links are true, and {device.name} reports numbers; "
-            f"use one of {wanted}"
-        )
+    check_relinks(recipe, device.name)
     if params.train.split == INDUCTIVE or "accuracy" not in measures_of(params.train.task).names:
         raise OptionError(
-            f"method {recipe.name!r} learns private links from the classes of training nodes in one graph; use task "
+            f"method {recipe.name!r} finds private links in one graph whose nodes have classes to learn; use task "
             "node-classification and split random"
         )
     if len({setup.key for setup in plan.setups}) > 1:
         raise OptionError(
-            f"method {recipe.name!r} learns private links once, for all points: give options of the mechanism and of "
+            f"method {recipe.name!r} finds private links once, for all points: give options of the mechanism and of "
             "what comes before the filter one value each"
         )
 

@@ -43,6 +43,7 @@ __all__ = [
     "estimate_links",
     "link_estimators",
     "pair_log_odds",
+    "prior_of_pairs",
     "reported_pairs",
     "symmetric",
 ]
@@ -191,6 +192,11 @@ def pair_log_odds(model: BetaModel, pairs: Whole, ones: Whole, mechanism: LinkMe
     each = 2 if mechanism.report == "both" else 1
     prior = model.beta[model.level[high]] + model.beta[model.level[low]]
     return np.asarray(prior + mechanism.bit_epsilon * (2 * ones - each))
+
+
+def prior_of_pairs(reports: LinkReports, mechanism: LinkMechanism, pairs: Whole, ones: Whole) -> Floats:
+    """Return the log-odds of pairs of which so many ends reported a link, by the degrees and the reports."""
+    return pair_log_odds(_prior(reports, mechanism, pairs, ones), pairs, ones, mechanism)
 
 
 def _posterior(reports: LinkReports, mechanism: LinkMechanism) -> _Posterior:

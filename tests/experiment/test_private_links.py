@@ -30,6 +30,8 @@ from graphldp.stages.train import train
 BLINK = Further(links="blink", epsilon_links=6.0)
 BOTH = Further(labels="krr", epsilon_labels=2.0, links="blink", epsilon_links=6.0)
 
+SLOW = pytest.param("solitude", marks=pytest.mark.slow)
+
 
 def private(further: Further = BLINK, **changes: Any) -> Params:
     return small_params(further=further, **{"seeds": 2, "search_seeds": 1, "points": 2, **changes})
@@ -46,7 +48,8 @@ def outcomes(rows: list[dict[str, Any]]) -> list[Any]:
 
 
 @pytest.mark.parametrize(
-    "name", ["lpgnn", "upgnet-hn", "togl-fda", "votes", "surroundings", "mlp", "blocks", "blocks-votes", "solitude"]
+    "name",
+    ["lpgnn", "upgnet-hn", "togl-fda", "votes", "surroundings", "mlp", "blocks", "blocks-votes", "hogs", SLOW],
 )
 def test_no_true_link_and_no_feature_moves_a_result_while_reports_are_held(
     name: str, monkeypatch: pytest.MonkeyPatch
@@ -122,7 +125,7 @@ def data(tmp_path: Path) -> Path:
     return tmp_path / "data"
 
 
-@pytest.mark.parametrize("name", ["lpgnn", "upgnet-hn", "mlp", "solitude"])
+@pytest.mark.parametrize("name", ["lpgnn", "upgnet-hn", "mlp", "hogs", SLOW])
 def test_files_and_memory_give_the_same(name: str, data: Path) -> None:
     params = private(BOTH)
     perturb_method(NAME, name, None, 3.0, data=data, settings=params)
@@ -139,6 +142,7 @@ def learned_by(name: str, params: Params, mechanism: str = "mb", options: Any = 
     return learn_cell(graph, plan_of(source, params), params).rows
 
 
+@pytest.mark.slow
 def test_solitude_learns_links_where_they_are_private_and_is_lpgnn_where_they_are_public() -> None:
     assert outcomes(learned_by("solitude", private())) != outcomes(learned_by("lpgnn", private()))
     public = private(Further())
@@ -149,18 +153,27 @@ def test_solitude_learns_links_where_they_are_private_and_is_lpgnn_where_they_ar
     assert outcomes(learned_by("lpgnn", by[0])) != outcomes(learned_by("lpgnn", by[1]))
 
 
-def test_what_solitude_cannot_learn_links_from_is_one_line_before_anything_is_trained() -> None:
+def test_likeness_weighs_private_links_and_over_public_ones_hogs_is_a_mean() -> None:
+    assert outcomes(learned_by("hogs", private())) != outcomes(learned_by("lpgnn", private()))
+    hard = private(dataclasses.replace(BLINK, link_options=(("estimator", "hard"),)))
+    assert outcomes(learned_by("hogs", private())) == outcomes(learned_by("hogs", hard))
+    assert outcomes(learned_by("hogs", private(Further()))) != outcomes(learned_by("lpgnn", private(Further())))
+
+
+def test_what_links_cannot_be_found_by_is_one_line_before_anything_is_trained() -> None:
     inductive = private()
     inductive = dataclasses.replace(inductive, train=dataclasses.replace(inductive.train, split="inductive"))
     searched = private(points=8)
     searched = dataclasses.replace(searched, search=dataclasses.replace(searched.search, options={"m": (1, 2)}))
     for params, words in (
-        (private(dataclasses.replace(BLINK, links="laplace-bits")), "use one of blink, dprr, rr"),
+        (private(dataclasses.replace(BLINK, links="laplace-bits")), "use blink or dprr or rr"),
         (inductive, "split random"),
         (searched, "one value each"),
     ):
         with pytest.raises(OptionError, match=words):
             learned_by("solitude", params)
+    with pytest.raises(OptionError, match="use blink or rr"):
+        learned_by("hogs", private(dataclasses.replace(BLINK, links="dprr")))
 
 
 def test_every_row_says_what_it_spends(data: Path) -> None:
