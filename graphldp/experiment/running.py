@@ -132,7 +132,7 @@ class RunResult:
         assert cell.problem is not None
         assert cell.outcome is not None
         assert cell.setup is not None
-        told = told_of(self.graph, self.settings)
+        told = told_of(self.graph, self.settings, cell.setup.recipe)
         ledger = spent_by(cell, self.graph.content_hash(), self.settings, told)
         return trained(cell.problem, cell.runs[place], cell.outcome, place, cell.setup.backbone, spent=ledger)
 

@@ -187,6 +187,13 @@ def test_every_row_says_what_it_spends(data: Path) -> None:
     }
 
 
+def test_a_model_of_features_alone_has_spent_nothing_on_links() -> None:
+    small = {"seeds": 1, "search_seeds": 1, "points": 1, "epochs": 3, "references": False}
+    for name, per in (("mlp", {"user"}), ("base", {"user", "edge"})):
+        found = graphldp.run(small_graph(), name, epsilon=3.0, links="rr", epsilon_links=9.0, **small)
+        assert {one.per for one in found.model().spent.spends} == per
+
+
 def test_an_empty_estimated_graph_still_trains() -> None:
     graph = dataclasses.replace(small_graph(), edges=np.empty((2, 0), np.int32))
     params = private(Further(links="rr", epsilon_links=40.0))
