@@ -24,6 +24,8 @@ ROWS = (
     ("votes", "privset", True, True),
     ("lpgnn", "mb", True, True),
     ("base", "mb", True, True),
+    ("solitude", "mb", True, True),
+    ("hogs", "mb", True, True),
     ("mlp", "mb", True, False),
     ("mlp", "privset", True, False),
 )

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import inspect
 from collections import Counter
-from typing import Any
+from collections.abc import Callable
+from dataclasses import MISSING, fields, is_dataclass
+from functools import wraps
+from typing import Any, get_type_hints
 
 from typer.core import TyperCommand
 
 from graphldp.errors import OptionError
 
-__all__ = ["EXAMPLES", "PANELS", "Command", "examples"]
+__all__ = ["EXAMPLES", "PANELS", "Command", "classes", "examples"]
 
 # In which group of a command's help an option stands; one that is not here stands under "Options".
 PANELS = {
@@ -130,6 +134,38 @@ def examples(lines: tuple[tuple[str, str], ...]) -> str:
     """Return examples as the end of a help text."""
     told = (f"`{line}`  \n{words}" for line, words in lines)  # two spaces: Markdown's line break
     return "**Examples**\n\n" + "\n\n".join(told) if lines else ""
+
+
+def classes(function: Callable[..., None]) -> Callable[..., None]:
+    """Let a command take classes of options: their fields stand as options in such a parameter's place."""
+    parameters: list[inspect.Parameter] = []
+    packed: dict[str, type[Any]] = {}
+    hints = get_type_hints(function, include_extras=True)
+    for name, one in inspect.signature(function).parameters.items():
+        if not is_dataclass(hints[name]):
+            parameters.append(one.replace(annotation=hints[name], kind=inspect.Parameter.KEYWORD_ONLY))
+            continue
+        packed[name] = hints[name]
+        own = get_type_hints(hints[name], include_extras=True)
+        for field in fields(hints[name]):
+            default = inspect.Parameter.empty if field.default is MISSING else field.default
+            parameters.append(
+                inspect.Parameter(
+                    field.name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=own[field.name]
+                )
+            )
+    parameters.sort(key=lambda one: one.default is not inspect.Parameter.empty)  # what has to be given stands first
+
+    @wraps(function)
+    def command(**given: Any) -> None:
+        whole = {
+            name: cls(**{field.name: given.pop(field.name) for field in fields(cls)}) for name, cls in packed.items()
+        }
+        function(**whole, **given)
+
+    command.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    command.__annotations__ = {one.name: one.annotation for one in parameters}
+    return command
 
 
 class Command(TyperCommand):

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from graphldp.cli import console
+from graphldp.cli.cell import choose_params
 from graphldp.cli.grid import Grid, alone, grid_of, show
 from graphldp.cli.lists import depths
 from graphldp.cli.options import (
@@ -26,7 +27,6 @@ from graphldp.cli.options import (
     parquet_file,
 )
 from graphldp.cli.settings import Settings, further_of, mechanism_of, parse, parts
-from graphldp.cli.train import choose_params
 from graphldp.errors import OptionError
 
 __all__ = ["register"]

@@ -224,7 +224,7 @@ def _settings(
     """Return the seeds, and with parameters whose labels may direct questions; what is given counts before these."""
     from dataclasses import replace
 
-    from graphldp.cli.train import choose_params
+    from graphldp.cli.cell import choose_params
     from graphldp.experiment.options import SearchParams
     from graphldp.experiment.options import Settings as Plain
 

@@ -3,86 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from graphldp.cli import console
-from graphldp.cli.options import (
-    DATA,
-    AsJson,
-    BatchSize,
-    Data,
-    Dataset,
-    Device,
-    Epsilon,
-    EpsilonLabels,
-    EpsilonLinks,
-    Eta,
-    Labels,
-    LinkOption,
-    Links,
-    MaxMemory,
-    Method,
-    PairedSeeds,
-    Processes,
-    ProtocolName,
-    Rungs,
-    Space,
-    Split,
-    Strategy,
-    Task,
-)
+from graphldp.cli.cell import MemoryOptions, fetch
+from graphldp.cli.command import classes
+from graphldp.cli.options import Epsilon, PairedSeeds
 from graphldp.cli.processes import joined, machine
-from graphldp.cli.settings import Search, Settings, axes, further_of, mechanism_of, parse, parts
-from graphldp.cli.train import ParamsFile, asked_under, choose_params
 from graphldp.errors import OptionError
 
 if TYPE_CHECKING:
     from graphldp.experiment.running import RunResult
     from graphldp.stages.params import Params
 
-__all__ = ["fetch", "register"]
+__all__ = ["register"]
 
 
+@classes
 def run(
-    dataset: Dataset,
+    cell: MemoryOptions,
     epsilon: Epsilon,
-    method: Method = "lpgnn",
-    task: Task = None,
-    split: Split = None,
-    mechanism: Annotated[
-        str | None, typer.Option("--mechanism", "-m", help="What is reported; the method's own if left out.")
-    ] = None,
     seeds: PairedSeeds = None,
-    search_points: Annotated[int | None, typer.Option(help="Points of the search.", min=1)] = None,
-    search_seeds: Annotated[int | None, typer.Option(help="Seeds that each point is tried on.", min=1)] = None,
-    search: Search = None,
-    search_strategy: Strategy = None,
-    search_space: Space = None,
-    eta: Eta = None,
-    rungs: Rungs = None,
-    epochs: Annotated[int | None, typer.Option(help="Epochs at most.", min=1)] = None,
-    seed: Annotated[int | None, typer.Option("--seed", help="The root of all randomness.", min=0)] = None,
-    model: Annotated[str | None, typer.Option("--model", help="The backbone; the method's own if left out.")] = None,
-    settings: Settings = None,
-    labels: Labels = None,
-    epsilon_labels: EpsilonLabels = None,
-    protocol: ProtocolName = None,
-    links: Links = None,
-    epsilon_links: EpsilonLinks = None,
-    link_option: LinkOption = None,
     references: Annotated[
         bool, typer.Option("--references/--no-references", help="Also train the floor and the ceiling.")
     ] = True,
-    device: Device = "auto",
-    batch_size: BatchSize = None,
-    max_memory: MaxMemory = None,
-    processes: Processes = None,
-    params: ParamsFile = Path("params.yaml"),
-    data: Data = DATA,
-    as_json: AsJson = False,
 ) -> None:
     """Perturb, denoise, search, train and score one cell in memory, and print it between its floor and its ceiling.
 
@@ -96,50 +42,28 @@ def run(
     from graphldp.stages.graphs import read_graph
     from graphldp.stages.paths import graph_dir
 
-    with joined(processes, device) as team:
-        options, changes = parts(parse(settings))
-        mechanism = mechanism_of(options, mechanism)
-        under, axes_of = asked_under(protocol, method, mechanism, options, changes, axes(search))
-        chosen = choose_params(
-            params, dataset, seeds=seeds, seed=seed, search_points=search_points, search_seeds=search_seeds,
-            search_strategy=search_strategy, search_space=search_space, search_eta=eta, search_rungs=rungs,
-            search=axes_of, protocol=under,
-            epochs=epochs, batch_size=batch_size, model=model, task=task, split=split,
-            further=further_of(
-                link_option, labels=labels, epsilon_labels=epsilon_labels, links=links, epsilon_links=epsilon_links
-            ),
-        )  # fmt: skip
-        resources = machine(max_memory, team, data)
+    with joined(cell.processes, cell.device) as team:
+        chosen, mechanism, options, changes = cell.asked(seeds)
+        resources = machine(cell.max_memory, team, cell.data)
         if resources.leads:
-            fetch(dataset, data)
+            fetch(cell.dataset, cell.data)
         resources.meet()
-        recipe = methods.method(method).but(changes)
+        recipe = methods.method(cell.method).but(changes)
         if recipe.mechanisms == ("null",) and epsilon != 0:
-            raise OptionError(f"method {method!r} asks nobody for anything and spends nothing: say --epsilon 0")
-        graph = read_graph(graph_dir(data, dataset))
-        with console.progress(f"run {dataset} {method}", None, "epochs") as bar:
+            raise OptionError(f"method {cell.method!r} asks nobody for anything and spends nothing: say --epsilon 0")
+        graph = read_graph(graph_dir(cell.data, cell.dataset))
+        with console.progress(f"run {cell.dataset} {cell.method}", None, "epochs") as bar:
             found = run_rows(
-                graph, recipe, recipe.choose(mechanism), epsilon, chosen, device=device,
+                graph, recipe, recipe.choose(mechanism), epsilon, chosen, device=cell.device,
                 resources=resources, options=options, references=references, progress=bar,
                 confidence=Confidence(level=chosen.evaluate.confidence),
                 say=console.note if resources.leads else None,
             )  # fmt: skip
         if resources.leads:
-            _show(found, chosen, as_json=as_json)
+            _show(found, chosen, as_json=cell.as_json)
             estimated = told_of(graph, chosen, recipe).found()
             if estimated:
                 console.note(estimated)
-
-
-def fetch(dataset: str, data: Path) -> None:
-    """Download a data set, unless it is there."""
-    from graphldp.stages.download import download
-    from graphldp.stages.paths import graph_dir
-
-    if graph_dir(data, dataset).exists():
-        return
-    with console.progress(f"download {dataset}", None, "bytes") as bar:
-        download(dataset, data, progress=bar)
 
 
 def _show(found: RunResult, params: Params, *, as_json: bool) -> None:

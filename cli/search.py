@@ -8,82 +8,26 @@ from typing import Annotated, Any
 import typer
 
 from graphldp.cli import console
-from graphldp.cli.options import (
-    DATA,
-    AsJson,
-    BatchSize,
-    Data,
-    Dataset,
-    Device,
-    Epsilon,
-    EpsilonLabels,
-    EpsilonLinks,
-    Eta,
-    Labels,
-    LinkOption,
-    Links,
-    MaxMemory,
-    Method,
-    ParquetOut,
-    Processes,
-    ProtocolName,
-    Rungs,
-    Space,
-    Split,
-    Strategy,
-    Task,
-)
+from graphldp.cli.cell import MemoryOptions, fetch
+from graphldp.cli.command import classes
+from graphldp.cli.options import Epsilon, ParquetOut
 from graphldp.cli.processes import joined, machine
-from graphldp.cli.run import fetch
-from graphldp.cli.settings import Search, Settings, axes, further_of, mechanism_of, parse, parts
-from graphldp.cli.train import ParamsFile, asked_under, choose_params
 
 __all__ = ["register"]
 
 _MOST = 20  # trials that are printed unless more are asked for
 
 
+@classes
 def search(
-    dataset: Dataset,
+    cell: MemoryOptions,
     epsilon: Epsilon,
-    method: Method = "lpgnn",
-    task: Task = None,
-    split: Split = None,
-    mechanism: Annotated[
-        str | None, typer.Option("--mechanism", "-m", help="What is reported; the method's own if left out.")
-    ] = None,
-    search: Search = None,
-    strategy: Strategy = None,
-    space: Space = None,
-    points: Annotated[int | None, typer.Option("--search-points", help="Points of the search.", min=1)] = None,
     seeds: Annotated[
-        int | None, typer.Option("--search-seeds", help="Seeds that each point is tried on.", min=1)
-    ] = None,
-    eta: Eta = None,
-    rungs: Rungs = None,
-    finals: Annotated[
         int | None,
         typer.Option("--seeds", help="Final runs, where a method chooses among learners by them.", min=1),
     ] = None,
-    epochs: Annotated[int | None, typer.Option(help="Epochs at most.", min=1)] = None,
-    seed: Annotated[int | None, typer.Option("--seed", help="The root of all randomness.", min=0)] = None,
-    model: Annotated[str | None, typer.Option("--model", help="The backbone; the method's own if left out.")] = None,
-    settings: Settings = None,
-    labels: Labels = None,
-    epsilon_labels: EpsilonLabels = None,
-    protocol: ProtocolName = None,
-    links: Links = None,
-    epsilon_links: EpsilonLinks = None,
-    link_option: LinkOption = None,
-    device: Device = "auto",
-    batch_size: BatchSize = None,
-    max_memory: MaxMemory = None,
-    processes: Processes = None,
     show: Annotated[int, typer.Option("--show", help="How many trials are printed; 0 prints all.", min=0)] = _MOST,
-    params: ParamsFile = Path("params.yaml"),
-    data: Data = DATA,
     output: ParquetOut = None,
-    as_json: AsJson = False,
 ) -> None:
     """Perturb, denoise and search one cell in memory, write every trial, and print them, the best first.
 
@@ -93,29 +37,19 @@ def search(
     """
     from graphldp.stages import trials as stage
 
-    with joined(processes, device) as team:
-        options, changes = parts(parse(settings))
-        mechanism = mechanism_of(options, mechanism)
-        under, axes_of = asked_under(protocol, method, mechanism, options, changes, axes(search))
-        chosen = choose_params(
-            params, dataset, seed=seed, search_points=points, search_seeds=seeds, search_strategy=strategy,
-            search_space=space, search_eta=eta, search_rungs=rungs, search=axes_of, protocol=under, epochs=epochs,
-            model=model, task=task, split=split, seeds=finals, batch_size=batch_size,
-            further=further_of(
-                link_option, labels=labels, epsilon_labels=epsilon_labels, links=links, epsilon_links=epsilon_links
-            ),
-        )  # fmt: skip
-        resources = machine(max_memory, team, data)
+    with joined(cell.processes, cell.device) as team:
+        chosen, mechanism, options, changes = cell.asked(seeds)
+        resources = machine(cell.max_memory, team, cell.data)
         if resources.leads:
-            fetch(dataset, data)
+            fetch(cell.dataset, cell.data)
         resources.meet()
-        with console.progress(f"search {dataset} {method}", None, "epochs") as bar:
+        with console.progress(f"search {cell.dataset} {cell.method}", None, "epochs") as bar:
             path = stage.search(
-                dataset, method, mechanism, epsilon, data=data, params=chosen, device=device, resources=resources,
-                options=options, changes=changes, output=output, progress=bar,
+                cell.dataset, cell.method, mechanism, epsilon, data=cell.data, params=chosen, device=cell.device,
+                resources=resources, options=options, changes=changes, output=output, progress=bar,
             )  # fmt: skip
         if resources.leads:
-            _show(path, show, as_json=as_json)
+            _show(path, show, as_json=cell.as_json)
 
 
 def _show(path: Path, most: int, *, as_json: bool) -> None:

@@ -8,8 +8,8 @@ from typing import Annotated
 import typer
 
 from graphldp.cli import console
+from graphldp.cli.cell import ParamsFile, choose_params
 from graphldp.cli.options import DATA, AsJson, Data, graph_names, parquet_file
-from graphldp.cli.train import ParamsFile, choose_params
 from graphldp.errors import OptionError
 
 __all__ = ["register"]

@@ -8,12 +8,11 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from graphldp.cli import console
+from graphldp.cli.cell import ParamsFile, choose_params, fetch
 from graphldp.cli.lists import numbers, words
 from graphldp.cli.options import DATA, AsJson, Data, Device, LinkOption, Method, graph_names
 from graphldp.cli.processes import machine
-from graphldp.cli.run import fetch
 from graphldp.cli.settings import Search, Settings, axes, parse, parts
-from graphldp.cli.train import ParamsFile, choose_params
 from graphldp.errors import OptionError
 
 if TYPE_CHECKING:

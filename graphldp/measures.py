@@ -6,12 +6,14 @@ Training computes the measures (`graphldp.learn.tasks`), tables and pages say th
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
-
-from numpy.typing import ArrayLike
+from typing import TYPE_CHECKING, Literal
 
 from graphldp.errors import unknown_name
-from graphldp.evaluation import Confidence, Interval, mean_interval
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
+    from graphldp.evaluation import Confidence, Interval
 
 __all__ = ["DEFAULT_TASK", "Measure", "TaskMeasures", "canonical_task", "measures_of", "tasks"]
 
@@ -47,6 +49,8 @@ class Measure:
 
     def interval(self, values: ArrayLike, confidence: Confidence) -> Interval:
         """Return the interval of the mean of stored values, as it is shown: no end is where no value can be."""
+        from graphldp.evaluation import mean_interval  # numpy, which `--help` does without
+
         return mean_interval(values, confidence).within(self.low, self.high).scaled(self.factor)
 
     @property

@@ -10,7 +10,7 @@ import pytest
 import torch
 from cell_factory import NAME, accuracies, calibrate, files, small_params, store
 
-from graphldp.cli.train import choose_params
+from graphldp.cli.cell import choose_params
 from graphldp.errors import OptionError
 from graphldp.learn import neighbors
 from graphldp.stages.artifacts import read_meta
