@@ -72,6 +72,7 @@ def one_of_two(x: float, epsilon: float, rng: Any) -> dict[str, Any]:
     return {"place": int(rng.integers(2)), "sign": response(x, epsilon, rng)}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", FAULTS, ids=lambda path: path.stem)
 def test_every_published_fault_is_convicted(path: Path) -> None:
     options = BlackBoxOptions(samples=12_000, search=300) if path.stem in LARGE else QUICK
@@ -327,6 +328,7 @@ def test_a_leak_between_the_ends_is_convicted(where: Callable[[float], bool]) ->
     assert "0.123" in (finding.first, finding.second)
 
 
+@pytest.mark.slow
 def test_noise_that_two_people_share_is_convicted() -> None:
     def together(x: np.ndarray, epsilon: float, rng: Any, size: Any = None) -> np.ndarray:
         return np.round(x + rng.laplace(0, 2 / epsilon, size), 3)

@@ -41,6 +41,7 @@ def test_every_mechanism_keeps_its_claim_or_says_that_it_does_not(name: str) -> 
         assert row.bits > 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", names("scalar"))
 def test_variance_and_bias_agree_with_the_mechanisms_own_formulas(name: str) -> None:
     for epsilon in budgets(name, [1.0]):

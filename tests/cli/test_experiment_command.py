@@ -33,6 +33,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
+@pytest.mark.slow
 def test_the_whole_grid_is_written_and_printed(ldp, here: Path) -> None:
     answer = ldp("experiment", "small", "--jobs", 1)
     assert answer.code == 0, answer.err
@@ -46,6 +47,7 @@ def test_the_whole_grid_is_written_and_printed(ldp, here: Path) -> None:
     assert {name: (here / name).read_bytes() for name in files(here)} == before
 
 
+@pytest.mark.slow
 def test_a_part_is_printed_and_leaves_the_results_alone(ldp, here: Path) -> None:
     answer = ldp("experiment", "small", "--jobs", 1, "--only", "row=base", "--only", "epsilon=3")
     assert answer.code == 0

@@ -182,6 +182,7 @@ def test_one_part_of_a_method_is_changed_by_its_name(ldp) -> None:
     assert "the mechanism is given twice, as --mechanism pm and with --set" in answer.line
 
 
+@pytest.mark.slow
 def test_another_task_has_its_own_headline(ldp) -> None:
     answer = ldp(*GIVEN, "--task", "regression", "--quiet")
     lines = answer.out.splitlines()

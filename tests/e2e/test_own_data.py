@@ -110,6 +110,7 @@ def chain(run: Any, suffix: str = "parquet", perturb: str = "--dataset mine --se
     done(run("train --dataset mine --mechanism pm --epsilon 2 --save-model kept"))
 
 
+@pytest.mark.slow
 def test_csv_files_give_what_parquet_files_give(here: Path, run: Any) -> None:
     chain(run)
     runs = Path("data/runs/mine/lpgnn-pm/eps=2.parquet")

@@ -88,6 +88,7 @@ def test_groups_repeat_to_the_last_bit(groups: None) -> None:
         same(first, fit(problem, runs, Options(epochs=20, patience=8), device="cpu"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", ["raise", "signal"])
 @pytest.mark.parametrize("memory", [None, 110_000])
 def test_interrupted_groups_resume(groups: None, how: str, memory: int | None) -> None:

@@ -86,6 +86,7 @@ def test_splits_are_reproducible_and_differ_by_seed() -> None:
     assert again.visible().digest() == one.visible().digest()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("edges", [12, 30])
 def test_non_edges_are_uniform(edges: int) -> None:
     """Both ways of drawing: a sparse graph's by chance, a dense graph's from the list."""

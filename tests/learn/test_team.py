@@ -125,6 +125,7 @@ def test_more_processes_than_runs() -> None:
         same(whole, outcome)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("who", [0, 1])
 @pytest.mark.parametrize("memory", [None, 110_000])
 def test_one_interrupt_stops_all_and_any_number_goes_on(who: int, memory: int | None) -> None:

@@ -61,6 +61,7 @@ def test_a_marked_mechanism_carries_its_mark_and_reason(audit, tmp_path: Path) -
     assert not audit.fails
 
 
+@pytest.mark.slow
 def test_budgets_of_each_row_and_what_it_would_take(tmp_path: Path) -> None:
     found = audit_mechanisms(["mb"], [1e-6, 0.1, 1.0], OPTIONS)
     assert proven(table_json(found, OPTIONS)["rows"]) == {"mb": "no power at 1e-06; keeps from 0.1 to 1"}
@@ -71,6 +72,7 @@ def test_budgets_of_each_row_and_what_it_would_take(tmp_path: Path) -> None:
     assert problem_lines(found)[0].startswith("mb at epsilon 1e-06: no power")
 
 
+@pytest.mark.slow
 def test_two_processes_give_the_same_rows() -> None:
     one, two = (audit_rows(["mb", "null"], [1.0], OPTIONS, processes=n) for n in (1, 2))
     assert one == two

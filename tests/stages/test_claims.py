@@ -43,6 +43,7 @@ def _of(results: Path, number: int) -> Judged:
     return judge(PAPERS, results)[number - 1]
 
 
+@pytest.mark.slow
 def test_without_any_results_every_claim_has_a_reason(tmp_path: Path) -> None:
     judged = judge(PAPERS, tmp_path)
     assert [one.claim.number for one in judged] == list(range(1, 64))
@@ -161,6 +162,7 @@ def test_budgets_that_a_small_profile_leaves_out_are_left_out(tmp_path: Path) ->
     assert "epsilon 1: 4.9; epsilon 3: 4.9" in one.theirs_why
 
 
+@pytest.mark.slow
 def test_the_quick_profile_has_the_places_that_rules_name() -> None:
     for rule in read_yaml(PAPERS / "claims" / "rules.yaml", ""):
         if "target" not in rule:

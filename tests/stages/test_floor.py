@@ -154,6 +154,7 @@ def test_loss_decides_within_a_learner_and_accuracy_between_learners() -> None:
     assert failed not in cell.contenders()  # a learner that failed is none
 
 
+@pytest.mark.slow
 def test_halving_is_within_each_learner() -> None:
     params = small_params(points=4, epochs=27)
     search = dataclasses.replace(params.search, strategy="halving", eta=3, rungs=2)

@@ -86,6 +86,7 @@ def stop(done: int, total: int, text: str) -> None:
     raise KeyboardInterrupt
 
 
+@pytest.mark.slow
 def test_progress_goes_once_from_nothing_to_all(data: Path) -> None:
     calls: list[tuple[int, int]] = []
     run(NAME, "lpgnn", None, 1.0, data=data, params=PARAMS, progress=lambda done, total, _: calls.append((done, total)))
@@ -95,6 +96,7 @@ def test_progress_goes_once_from_nothing_to_all(data: Path) -> None:
     assert counts[-1] == calls[-1][1]
 
 
+@pytest.mark.slow
 def test_the_mechanisms_options_are_its_own(data: Path) -> None:
     rows = by_name(run(NAME, "lpgnn", None, 4.0, data=data, params=PARAMS, options={"m": 3}))
     assert rows["lpgnn"].m == 3

@@ -185,6 +185,7 @@ def test_a_value_that_cannot_be_shows_before_anything_is_trained(
     assert not trainings
 
 
+@pytest.mark.slow
 def test_a_search_is_resumed_between_and_within_batches() -> None:
     graph, params = small_graph(), params_of({"train.hidden": [3, 5], "method.after": [0.0, 0.3]}, points=12)
     tried = plan(graph, params)
@@ -502,6 +503,7 @@ def test_a_grid_tries_every_point() -> None:
     assert len({row["point"] for row in searched(result)}) == 8
 
 
+@pytest.mark.slow
 def test_grids_of_different_sizes_are_refused(tmp_path: Path) -> None:
     store(tmp_path)
     assert len(run(NAME, "lpgnn", None, 1.0, data=tmp_path, params=params_of(strategy="grid"))) == 4

@@ -35,6 +35,7 @@ def _beside(target: Target) -> Counter[tuple[str, int]]:
     return out
 
 
+@pytest.mark.slow
 def test_every_printed_number_stands_beside_one_row_or_says_why_not() -> None:
     printed = {
         (f"tables/{path.name}", row)

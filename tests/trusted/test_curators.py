@@ -76,6 +76,7 @@ def test_the_shortcut_reaches_as_many_pairs_as_the_noisy_number_says_even_all_of
     assert {0, 28} <= found
 
 
+@pytest.mark.slow
 def test_public_links_stay_and_private_ones_are_drawn_anew() -> None:
     edges = ring(60)
     private = private_people(edges, 60, 0.3, generator(0, "who"))
