@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
@@ -47,11 +47,6 @@ ParamsFile: TypeAlias = Annotated[
 ]
 _PARAMS = Path("params.yaml")
 _COMMON = ("learning_rate", "weight_decay", "dropout", "steps")  # the axes of every search
-# Options that change what `choose_params` knows by the same name.
-_CHANGES = (
-    *("seed", "search_points", "search_seeds", "search_strategy", "search_space", "model", "epochs", "hidden"),
-    *("patience", "batch_size", "task", "split"),
-)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,8 +65,8 @@ class CellOptions:
     search: Search = None
     search_strategy: Strategy = None
     search_space: Space = None
-    eta: Eta = None
-    rungs: Rungs = None
+    search_eta: Eta = None
+    search_rungs: Rungs = None
     epochs: Annotated[int | None, typer.Option(help="Epochs at most.", min=1)] = None
     hidden: Annotated[int | None, typer.Option(help="Width of the hidden layer.", min=1)] = None
     patience: Annotated[int | None, typer.Option(help="Epochs without improvement until a run stops.", min=1)] = None
@@ -101,10 +96,11 @@ class CellOptions:
             self.link_option, labels=self.labels, epsilon_labels=self.epsilon_labels, links=self.links,
             epsilon_links=self.epsilon_links,
         )  # fmt: skip
+        searching = (field.name for field in fields(self) if field.name.startswith("search_"))
+        changed = ("seed", *searching, *TRAIN_OPTIONS)
         found: Params = choose_params(
             self.params, self.dataset, seeds=seeds, search=self.axes if searched is None else searched,
-            search_eta=self.eta, search_rungs=self.rungs, further=further, protocol=protocol,
-            **{name: getattr(self, name) for name in _CHANGES},
+            further=further, protocol=protocol, **{name: getattr(self, name) for name in changed},
         )  # fmt: skip
         return found
 

@@ -61,7 +61,8 @@ def run(
             )  # fmt: skip
         if resources.leads:
             _show(found, chosen, as_json=cell.as_json)
-            estimated = told_of(graph, chosen, recipe).found()
+            # A method that finds links anew learns from another graph than that of the reports alone.
+            estimated = "" if recipe.relinks else told_of(graph, chosen, recipe).found()
             if estimated:
                 console.note(estimated)
 

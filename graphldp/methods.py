@@ -427,7 +427,7 @@ _METHODS = {
         ),
         Method(
             name="hogs",
-            summary="Means over K steps; private links are weighed by how alike the reported features are as well.",
+            summary="Private links weighed by how alike reported features are; K-step means (all it is over public links).",
             mechanism="mb",
             options=(("normalization", "mean"), ("self_loops", True)),
             relinks="homophily",

@@ -56,8 +56,8 @@ from graphldp.methods import Method, method
 from graphldp.randomness import generator
 from graphldp.server import Calibration, Estimate
 from graphldp.server.evidence import evidence_class
-from graphldp.server.links import link_estimators
-from graphldp.server.links_homophily import READS, homophilous_links
+from graphldp.server.links import BITS, link_estimators
+from graphldp.server.links_homophily import homophilous_links
 from graphldp.server.links_learned import choose_links
 from graphldp.splits import Apart, among, random_split, set_apart
 
@@ -341,7 +341,7 @@ def part_of(graph: Graph, params: Settings, seed: int, told: Told | None = None)
 
 def check_relinks(recipe: Method, mechanism: str) -> None:
     """Refuse reports on links by which the method cannot find links anew."""
-    reads = READS if recipe.relinks == "homophily" else tuple(name for name in link_names() if _bits(name))
+    reads = BITS if recipe.relinks == "homophily" else tuple(name for name in link_names() if _bits(name))
     if mechanism not in reads:
         raise OptionError(
             f"method {recipe.name!r} finds links anew by reported bits, and those of {mechanism} are none that it can "

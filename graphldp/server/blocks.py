@@ -26,13 +26,12 @@ from graphldp.client.links_draws import discrete_laplace_variance
 from graphldp.client.links_rr import flip_chance
 from graphldp.errors import OptionError
 from graphldp.graph import Graph
-from graphldp.server.links import degrees_of_bits, reported_pairs
+from graphldp.server.links import BITS, degrees_of_bits, reported_pairs
 
-__all__ = ["READS", "Seen", "block_evidence", "class_links", "seen_links"]
+__all__ = ["Seen", "block_evidence", "class_links", "seen_links"]
 
 Floats: TypeAlias = NDArray[np.float64]
 
-READS = ("blink", "rr")  # whose reports are the bits of randomised response
 _SURE = 20.0  # the log-odds of a link that is public
 _LEAST = 0.05  # of the mean rate of links: no two classes are taken never to be linked
 _MOST = 0.5  # of a pair's chance
@@ -96,9 +95,9 @@ def seen_links(reports: LinkReports | None, graph: Graph) -> Seen:
         ones = np.ones(len(low), dtype=np.int64)
         return Seen(low=low, high=high, ones=ones, each=1, odds=_SURE, degrees=_shrunk(degree.astype(float), 0.0))
     device = link_mechanism_of(dict(reports.meta))
-    if device.name not in READS:
+    if device.name not in BITS:
         raise OptionError(
-            f"the evidence of blocks reads the bits of links reported by {' or '.join(READS)}, got {device.name}; take "
+            f"the evidence of blocks reads the bits of links reported by {' or '.join(BITS)}, got {device.name}; take "
             "one of these, or another method"
         )
     pairs, ones = reported_pairs(reports)

@@ -37,8 +37,10 @@ from graphldp.errors import DataError, OptionError, unknown_name
 from graphldp.server.links_beta import BetaModel, fit_beta, logistic
 
 __all__ = [
+    "BITS",
     "MAX_MEMORY",
     "LinkEstimate",
+    "check_memory",
     "degrees_of_bits",
     "estimate_links",
     "link_estimators",
@@ -51,6 +53,7 @@ __all__ = [
 Floats: TypeAlias = NDArray[np.float64]
 Whole: TypeAlias = NDArray[np.int64]
 
+BITS = ("blink", "rr")  # whose reports are the bits of randomised response
 MAX_MEMORY = 4e9  # bytes that an estimate may take, unless the caller says otherwise
 _PER_PAIR = 60  # bytes, with working copies
 
@@ -141,7 +144,7 @@ def degrees_of_bits(pairs: Whole, ones: Whole, mechanism: LinkMechanism) -> Floa
 
 def _reported(reports: LinkReports, mechanism: LinkMechanism, max_memory: float) -> LinkEstimate:
     pairs, ones = reported_pairs(reports)
-    _fits(len(pairs), reports.nodes, max_memory, "reported")
+    check_memory(len(pairs), reports.nodes, max_memory, "reported")
     weights = ones / (2.0 if mechanism.report == "both" else 1.0)
     return LinkEstimate(
         adjacency=symmetric(pairs, weights, reports.nodes), facts={"estimator": "reported", "links": len(pairs)}
@@ -151,7 +154,7 @@ def _reported(reports: LinkReports, mechanism: LinkMechanism, max_memory: float)
 def _top_k(reports: LinkReports, mechanism: LinkMechanism, max_memory: float) -> LinkEstimate:
     nodes, values = reports.nodes, reports.value
     assert values is not None
-    _fits(len(values), nodes, max_memory, "top-k")
+    check_memory(len(values), nodes, max_memory, "top-k")
     owner, other = reports.owners[reports.rows()].astype(np.int64), reports.indices.astype(np.int64)
     codes = np.maximum(owner, other) * nodes + np.minimum(owner, other)
     scores = values.astype(np.float64)
@@ -230,7 +233,7 @@ def _hard(reports: LinkReports, mechanism: LinkMechanism, max_memory: float) -> 
 def _hybrid(reports: LinkReports, mechanism: LinkMechanism, max_memory: float) -> LinkEstimate:
     found, nodes = _posterior(reports, mechanism), reports.nodes
     wanted = round(found.expected)
-    _fits(wanted, nodes, max_memory, "hybrid")
+    check_memory(wanted, nodes, max_memory, "hybrid")
     limit = _limit(found, wanted)
     pairs, odds = _above(found, limit, nodes, max_memory, "hybrid")
     if len(pairs) < wanted:
@@ -245,7 +248,7 @@ def _hybrid(reports: LinkReports, mechanism: LinkMechanism, max_memory: float) -
 def _soft(reports: LinkReports, mechanism: LinkMechanism, max_memory: float) -> LinkEstimate:
     nodes = reports.nodes
     need = nodes * (nodes - 1) // 2
-    _fits(need, nodes, max_memory, "soft", "; use hybrid, which keeps the likeliest pairs with their weights")
+    check_memory(need, nodes, max_memory, "soft", "; use hybrid, which keeps the likeliest pairs with their weights")
     found = _posterior(reports, mechanism)
     pairs, odds = _above(found, -np.inf, nodes, max_memory, "soft")
     weights = np.maximum(logistic(odds), np.finfo(np.float32).tiny)
@@ -289,7 +292,7 @@ def _above(
         total += int(many[chosen].sum())
         rows, columns = np.nonzero(chosen)
         groups += zip((rows + part.start).tolist(), columns.tolist(), table[rows, columns].tolist(), strict=True)
-    _fits(total, nodes, max_memory, name)
+    check_memory(total, nodes, max_memory, name)
     order = np.argsort(found.model.level, kind="stable")
     members = np.split(order, np.cumsum(found.model.count)[:-1])
     parts, odds = [found.pairs[told]], [found.odds[told]]
@@ -316,8 +319,11 @@ def _among(codes: Whole, known: Whole) -> NDArray[np.bool_]:
     return np.asarray(known[place] == codes)
 
 
-def _fits(pairs: int, nodes: int, max_memory: float, name: str, instead: str = "") -> None:
-    need = _PER_PAIR * pairs + 64 * nodes
+def check_memory(
+    pairs: int, nodes: int, max_memory: float, name: str, instead: str = "", *, per_pair: int = _PER_PAIR
+) -> None:
+    """Refuse what so many pairs would need more memory for than there may be."""
+    need = per_pair * pairs + 64 * nodes
     if need > max_memory:
         raise OptionError(
             f"{name}: {pairs:,} pairs of {nodes:,} people would take about {need / 1e9:.3g} GB, the limit is "

@@ -23,15 +23,23 @@ from numpy.typing import NDArray
 from graphldp.client.links import LinkMechanism, LinkReports, link_mechanism_of
 from graphldp.client.links_rr import flip_chance
 from graphldp.errors import DataError, OptionError
-from graphldp.server.links import MAX_MEMORY, LinkEstimate, prior_of_pairs, reported_pairs, symmetric
+from graphldp.server.links import (
+    BITS,
+    MAX_MEMORY,
+    LinkEstimate,
+    check_memory,
+    degrees_of_bits,
+    prior_of_pairs,
+    reported_pairs,
+    symmetric,
+)
 from graphldp.server.links_beta import logistic
 
-__all__ = ["READS", "homophilous_links", "likeness_ratios", "rising"]
+__all__ = ["homophilous_links", "likeness_ratios", "rising"]
 
 Floats: TypeAlias = NDArray[np.float64]
 Whole: TypeAlias = NDArray[np.int64]
 
-READS = ("blink", "rr")  # whose reports are the bits of randomised response
 _BINS = 24
 _SAMPLE = 200_000  # pairs by which it is known how alike two people are
 _BLOCK = 100_000  # pairs whose similarity is computed at a time
@@ -51,20 +59,15 @@ def homophilous_links(
         max_memory: bytes.
     """
     device = link_mechanism_of(dict(reports.meta))
-    if device.name not in READS:
+    if device.name not in BITS:
         raise OptionError(
-            f"likeness is weighed against the bits of links reported by {' or '.join(READS)}, got {device.name}; take "
+            f"likeness is weighed against the bits of links reported by {' or '.join(BITS)}, got {device.name}; take "
             "one of these"
         )
     x = _unit(features, reports.nodes)
     pairs, ones = reported_pairs(reports)
-    if _PER_PAIR * len(pairs) > max_memory:
-        raise OptionError(
-            f"{len(pairs):,} reported pairs would take about {_PER_PAIR * len(pairs) / 1e9:.3g} GB, the limit is "
-            f"{max_memory / 1e9:.3g} GB; raise it, or spend more on links"
-        )
-    edges, ratios = likeness_ratios(x, pairs, ones, device, rng)
-    alike = np.searchsorted(edges, _similarities(x, pairs), side="right")
+    check_memory(len(pairs), reports.nodes, max_memory, "homophily", per_pair=_PER_PAIR)
+    alike, ratios = likeness_ratios(x, pairs, ones, device, rng)
     odds = prior_of_pairs(reports, device, pairs, ones) + np.log(ratios)[alike]
     chance = logistic(odds)
     expected = float(chance.sum())
@@ -82,33 +85,30 @@ def homophilous_links(
 
 def likeness_ratios(
     x: sp.csr_array, pairs: Whole, ones: Whole, device: LinkMechanism, rng: np.random.Generator
-) -> tuple[Floats, Floats]:
-    """Return edges between bins of similarity, and of each bin how much more often linked people are in it.
+) -> tuple[Whole, Floats]:
+    """Return each pair's bin of similarity, and of each bin how much more often linked people are in it than any two.
 
     `x` has rows of length 1, or 0; `pairs` are those that `ones` ends reported.
     """
     nodes, each = device.nodes, 2 if device.report == "both" else 1
-    if nodes < 2:
-        return np.empty(0), np.ones(1)
     one = rng.integers(0, nodes, _SAMPLE)
     two = (one + rng.integers(1, nodes, _SAMPLE)) % nodes
     usual = _similarities(x, np.maximum(one, two) * np.int64(nodes) + np.minimum(one, two))
     edges = np.unique(np.quantile(usual, np.arange(1, _BINS) / _BINS))
     bins = len(edges) + 1
     share = np.bincount(np.searchsorted(edges, usual, side="right"), minlength=bins) / len(usual)
-    told = np.bincount(np.searchsorted(edges, _similarities(x, pairs), side="right"), weights=ones, minlength=bins)
-    flip, bits, total = flip_chance(device.bit_epsilon), each * nodes * (nodes - 1) / 2, float(told.sum())
-    true = (total - flip * bits) / (1 - 2 * flip) * (1 - flip)  # reported bits of links that are there, expected
-    if not true > 0:
-        return edges, np.ones(bins)
-    flipped = max(0.0, total - true)
+    alike = np.searchsorted(edges, _similarities(x, pairs), side="right")
+    told = np.bincount(alike, weights=ones, minlength=bins)
+    links = degrees_of_bits(pairs, ones, device).sum() / 2  # without bias
+    true = each * links * (1 - flip_chance(device.bit_epsilon))  # reported bits of links that are there, expected
+    flipped = max(0.0, float(told.sum()) - true)
     linked = np.maximum(told - flipped * share, 0.0)
-    if not linked.sum() > 0:
-        return edges, np.ones(bins)
+    if not (true > 0 and linked.sum() > 0):
+        return alike, np.ones(bins)
     there = share > 0
     ratios = np.ones(bins)
     ratios[there] = rising(linked[there] / linked.sum() / share[there], share[there])
-    return edges, np.maximum(ratios, _LEAST)
+    return alike, np.maximum(ratios, _LEAST)
 
 
 def rising(values: Floats, weights: Floats) -> Floats:

@@ -26,7 +26,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from graphldp.client.links import LinkReports
 from graphldp.errors import DataError, OptionError
-from graphldp.server.links import MAX_MEMORY, LinkEstimate, estimate_links, symmetric
+from graphldp.server.links import MAX_MEMORY, LinkEstimate, check_memory, estimate_links, symmetric
 
 __all__ = ["FITS", "LearnOptions", "LearnedLinks", "choose_links", "learn_links"]
 
@@ -174,12 +174,7 @@ def learn_links(
     if not len(people) or y[people].min() < 0:
         raise DataError("solitude: links are learned from training labels; there is none, or somebody has no class")
     classes = int(y[people].max()) + 1
-    need = edges.shape[1] * (8 * 8 + 6 * 8 * classes)
-    if need > max_memory:
-        raise OptionError(
-            f"solitude: {edges.shape[1]:,} reported links would take about {need / 1e9:.3g} GB, the limit is "
-            f"{max_memory / 1e9:.3g} GB; raise it, or spend more on links"
-        )
+    check_memory(edges.shape[1], reports.nodes, max_memory, "solitude", per_pair=8 * 8 + 6 * 8 * classes)
     problem = _Problem(edges[0].astype(np.int64), edges[1].astype(np.int64), given.astype(float), x, y, people, chosen)
     a, weights = given.astype(np.float64), np.zeros((x.shape[1], classes))
     path = [problem.value(a, weights)]

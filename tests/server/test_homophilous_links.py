@@ -61,9 +61,11 @@ def test_the_ratio_is_found_through_the_flipped_bits(report: str) -> None:
     features, edges = people()
     reports = sent(edges, report=report)
     x, device = _unit(features, NODES), link_mechanism("rr", 4.0, NODES, report=report)
-    bounds, ratios = likeness_ratios(x, *reported_pairs(reports), device, generator(2, "homophily"))
-    every = np.searchsorted(bounds, _similarities(x, codes(PAIRS.T)), side="right")
-    there = np.searchsorted(bounds, _similarities(x, codes(edges)), side="right")
+    pairs = codes(PAIRS.T)
+    told = dict(zip(*(part.tolist() for part in reported_pairs(reports)), strict=True))
+    ones = np.array([told.get(code, 0) for code in pairs.tolist()])  # of all pairs: those that nobody reported are 0
+    every, ratios = likeness_ratios(x, pairs, ones, device, generator(2, "homophily"))
+    there = every[np.isin(pairs, codes(edges))]
     share = np.bincount(every, minlength=len(ratios)) / len(every)
     true = np.bincount(there, minlength=len(ratios)) / len(there) / share
     assert true[-3:].mean() > 2
