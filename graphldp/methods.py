@@ -427,7 +427,7 @@ _METHODS = {
         ),
         Method(
             name="hogs",
-            summary="Private links weighed by how alike reported features are; K-step means (all it is over public links).",
+            summary="K-step means over private links weighed by how alike reported features are (public links: means).",
             mechanism="mb",
             options=(("normalization", "mean"), ("self_loops", True)),
             relinks="homophily",
