@@ -325,39 +325,45 @@ def _work_through(what: Plan, work: _Work, data: Path, progress: Progress | None
     folder, cells = home(data, what.experiment), Cells(data)
     weights = {cell_path(folder, cell): _weight(data, cell) for cell in what.todo}
     tally = _Tally(weights)
-    left = [(cell, cell_path(folder, cell)) for cell in sorted(what.todo, key=_order(what.todo))]
-    count = 0
+    left, count = list(what.todo), 0
     while left:
-        claimed = []
-        for cell, path in left:
-            claim = work.claim(cell)
-            if claim and not cells.free(claim):
-                claimed.append((cell, path))  # by another process: it may be done when the others are
-                continue
-            count += 1
-            words = f"{count} of {len(what.todo)}: {cell_title(cell)}"
-            if not _is_there(path, work.mark(cell)):
-                work.compute(cell, path, _part(progress, tally, weights[path], words))
-            tally.finish(path)
-            if progress is not None:
-                progress(tally.done(), tally.total, words)
-        if len(claimed) == len(left):
+        for cell in _in_turn(left, lambda cell: weights[cell_path(folder, cell)]):
+            claim, path = work.claim(cell), cell_path(folder, cell)
+            if not claim or cells.free(claim):
+                break
+        else:  # all are claimed by other processes, which may be stopped
             time.sleep(_LOOK_SECONDS)
-        left = claimed
+            continue
+        left.remove(cell)
+        count += 1
+        words = f"{count} of {len(what.todo)}: {cell_title(cell)}"
+        if not _is_there(path, work.mark(cell)):
+            work.compute(cell, path, _part(progress, tally, weights[path], words))
+        tally.finish(path)
+        if progress is not None:
+            progress(tally.done(), tally.total, words)
 
 
-def _order(cells: Sequence[Cell]) -> Callable[[Cell], tuple[int, int]]:
-    """Return the order to work in: of each graph the floor first, and last the rows that choose among its learners.
+def _in_turn(left: Sequence[Cell], weight: Callable[[Cell], int]) -> list[Cell]:
+    """Return the cells in the order to work in, graph by graph.
 
-    So that what one process finds out of the floor is there when another one needs it.
+    The floor comes first. Rows that choose among its learners come last as long as it is not there, so that what one
+    process finds out of the floor need not be found by another; then first, as they take longest.
     """
-    graphs = list(dict.fromkeys((cell.graph, cell.setting) for cell in cells))
+    graphs = list(dict.fromkeys((cell.graph, cell.setting) for cell in left))
+    unknown = {(cell.graph, cell.setting) for cell in left if cell.method == "structure"}
 
-    def key(cell: Cell) -> tuple[int, int]:
-        last = 2 if methods.method(cell.method).learners else 1
-        return graphs.index((cell.graph, cell.setting)), 0 if cell.method == "structure" else last
+    def key(cell: Cell) -> tuple[int, int, int]:
+        place = (cell.graph, cell.setting)
+        if cell.method == "structure":
+            rank = 0
+        elif methods.method(cell.method).learners:
+            rank = 3 if place in unknown else 1
+        else:
+            rank = 2
+        return graphs.index(place), rank, -weight(cell)
 
-    return key
+    return sorted(left, key=key)
 
 
 class _Tally:

@@ -213,8 +213,7 @@ def _prior(known: Floats, found: Floats, scale: Floats) -> tuple[Floats, float, 
         likely = np.exp(gains - highest)
         shares = np.full(len(_SIZES), 1 / len(_SIZES))
         for _ in range(_ROUNDS):
-            joint = likely * shares
-            shares = (joint / joint.sum(axis=1, keepdims=True)).mean(axis=0)
+            shares = shares * ((1 / (likely @ shares)) @ likely) / len(likely)
         joint = likely * shares
         whole = joint.sum(axis=1, keepdims=True)
         gain = float((np.log(whole) + highest).sum())

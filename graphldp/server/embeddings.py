@@ -35,7 +35,7 @@ __all__ = ["Embedding", "links", "pagerank", "pagerank_matrix", "spectral"]
 
 _OVERSAMPLING = 16
 _NEGLIGIBLE = 1e-5  # of the leading eigenvalue: below, a vector is rounding and no coordinate
-_KEPT = 8
+_KEPT = 2**28  # bytes of results that are kept
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -186,7 +186,7 @@ def _remembered(adjacency: sp.csr_array, options: tuple[Any, ...], make: Callabl
         for array in (made.vectors, made.values):
             array.setflags(write=False)
         _MEMORY[key] = made
-        while len(_MEMORY) > _KEPT:
+        while len(_MEMORY) > 1 and sum(one.vectors.nbytes for one in _MEMORY.values()) > _KEPT:
             _MEMORY.popitem(last=False)
     _MEMORY.move_to_end(key)
     return _MEMORY[key]

@@ -74,6 +74,31 @@ def test_nothing_is_written_where_there_is_no_code(tmp_path: Path, monkeypatch: 
     assert files(tmp_path) == []
 
 
+def test_what_a_text_has_come_to_is_kept_and_may_be_lost(
+    tree: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ldp
+) -> None:
+    from graphldp.stages import code
+
+    kept = tmp_path / "kept" / "code.json"
+    monkeypatch.setattr(code.importlib.util, "cache_from_source", lambda path: str(kept.with_suffix(".pyc")))
+    monkeypatch.setattr(code.sys, "dont_write_bytecode", True)
+    first = hashed(ldp, "a")
+    assert not kept.exists()
+    monkeypatch.setattr(code.sys, "dont_write_bytecode", False)
+    assert hashed(ldp, "b") == first
+    whole = json.loads(kept.read_bytes())
+    with monkeypatch.context() as patch:
+        patch.setattr(code, "_read", lambda text: pytest.fail("a text is parsed again"))
+        assert hashed(ldp, "c") == first
+    for text in ("", "{", "[]", json.dumps(whole | {"reader": "other", "texts": {}})):
+        kept.write_text(text, encoding="utf-8")
+        assert hashed(ldp, "d") == first
+        assert json.loads(kept.read_bytes()) == whole
+    kept.unlink()
+    kept.mkdir()  # where nothing can be written
+    assert hashed(ldp, "e") == first
+
+
 @pytest.mark.slow
 def test_what_decides_a_number_is_hashed() -> None:
     from graphldp.stages import code

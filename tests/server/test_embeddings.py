@@ -8,6 +8,7 @@ import scipy.sparse as sp
 from small_graphs import KINDS, adjacency, dense_shift
 
 from graphldp.errors import OptionError
+from graphldp.server import embeddings
 from graphldp.server.embeddings import _MEMORY, Embedding, links, pagerank, pagerank_matrix, spectral
 
 
@@ -115,15 +116,26 @@ def test_the_same_graph_has_the_same_bytes_and_fixed_signs(embed) -> None:  # ty
     assert (first.vectors[peak, np.arange(4)] > 0).all()
 
 
+def test_what_is_remembered_has_a_limit_in_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
+    matrix = adjacency("plain")
+    each = links(matrix, 3).vectors.nbytes
+    monkeypatch.setattr(embeddings, "_KEPT", 4 * each)
+    _MEMORY.clear()
+    kept = {decay: pagerank(matrix, 3, decay=decay) for decay in (0.1, 0.2, 0.3, 0.4, 0.5, 0.6)}
+    assert len(_MEMORY) == 4
+    assert pagerank(matrix, 3, decay=0.6) is kept[0.6]
+    assert pagerank(matrix, 3, decay=0.1) is not kept[0.1]
+    monkeypatch.setattr(embeddings, "_KEPT", 1)
+    assert links(matrix, 3) is links(matrix, 3)  # the last one, however large it is
+    assert len(_MEMORY) == 1
+
+
 def test_what_is_remembered_is_the_graphs_own() -> None:
     one, other = adjacency("plain"), adjacency("weighted")
     assert links(one, 3) is links(adjacency("plain"), 3)
     assert links(one, 3) is not links(other, 3)
     assert links(one, 3).vectors.shape != links(one, 4).vectors.shape
     assert spectral(one, 3, regularization=0.5) is not spectral(one, 3)
-    for width in range(1, 20):
-        links(one, width)
-    assert len(_MEMORY) <= 8
     with pytest.raises(ValueError, match="read-only"):
         links(one, 3).vectors[0, 0] = 1.0
 

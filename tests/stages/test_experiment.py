@@ -167,7 +167,7 @@ def test_stopped_it_goes_on_with_the_cell_that_it_was_in(data: Path, tmp_path: P
     with pytest.raises(KeyboardInterrupt):
         run_cells(plan(experiment, data), data, "cpu", progress=stop)
     left = plan(experiment, data)
-    assert left.done == (True, True, False, False, False)
+    assert left.done == (False, True, True, False, False)  # the floor, and the ceiling, which takes longest
     assert not [name for name in files(home(data, experiment)) if "partial" in name]
     run_cells(left, data, "cpu")
     stopped = {name: accuracies(path) for name, path in by_name(left).items()}
@@ -185,7 +185,7 @@ def test_progress_goes_once_from_nothing_to_all(data: Path) -> None:
     counts = [done for done, _, _ in calls]
     assert counts == sorted(counts)
     assert counts[-1] == calls[-1][1]
-    assert calls[-1][2] == f"7 of 7: {NAME}, nonpriv, epsilon inf"  # it chooses among what the others have found out
+    assert calls[-1][2] == f"7 of 7: {NAME}, majority, epsilon 0"  # the least work last
 
 
 def test_a_part_keeps_its_floor_and_ceiling(data: Path) -> None:
@@ -342,3 +342,19 @@ def test_progress_has_what_another_process_has_finished(tmp_path: Path, monkeypa
         tally.finish(mine)
         tally.finish(theirs)
     assert tally.done() == 21
+
+
+def test_the_floor_is_first_and_what_chooses_among_its_learners_next(tmp_path: Path) -> None:
+    """And before it is there, last: another process is about to find out what these would."""
+    rows = [{"name": name, "method": name} for name in ("frontier", "lpgnn")]
+    left = list(grid(tmp_path, rows=rows, datasets=["cora", "citeseer"], epsilons=[1]).cells())
+
+    def turns() -> list[str]:
+        order = stage._in_turn(left, lambda cell: {"frontier": 2, "nonpriv": 9}.get(cell.method, 8))
+        return [cell.method for cell in order if cell.dataset == "cora"]
+
+    assert turns() == ["structure", "majority", "lpgnn", "nonpriv", "frontier"]
+    left.remove(next(cell for cell in left if cell.method == "structure"))
+    assert turns() == ["nonpriv", "frontier", "majority", "lpgnn"]
+    left.remove(next(cell for cell in left if cell.method == "structure"))
+    assert stage._in_turn(left, lambda cell: 1)[0].dataset == "cora"
