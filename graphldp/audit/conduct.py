@@ -483,7 +483,7 @@ def _plain(seen: Any) -> str:
 def _ordinary(probe: Probe, calls: Calls, rng: np.random.Generator, found: Conduct, looks: dict[str, Any]) -> None:
     by_group: dict[str, Floats] = {}
     totals: dict[str, Floats] = {}
-    special: dict[str, list[Floats]] = {"the first row": [], "the last row": [], "rows beyond 65,536": []}
+    special: dict[str, list[Whole]] = {"the first row": [], "the last row": [], "rows beyond 65,536": []}
     for turn in range(calls.ordinary):
         ids = probe.ordinary(calls.rows, turn)
         reports, where = _call(probe, ids, turn, rng, found, looks)
@@ -491,25 +491,26 @@ def _ordinary(probe: Probe, calls: Calls, rng: np.random.Generator, found: Condu
         if _impossible(u, probe, where, found, ids):
             return
         turned = probe.fold(u, reports, ids) if isinstance(probe, ValueProbe) else u
-        found.count(*edges(turned), _names(f"{probe.label}{where} ordinary values"))
+        codes = _codes(turned)
+        found.count(*_counted(codes), _names(f"{probe.label}{where} ordinary values"))
         for column in range(min(u.shape[1], 8)):
-            found.count(*edges(turned[:, column]), _names(f"{probe.label}{where} number {column} of a report"))
+            found.count(*_counted(codes[:, column]), _names(f"{probe.label}{where} number {column} of a report"))
         _pairs(u, probe, where, found)
         probe.chosen(reports, ids, found, where)
-        special["the first row"].append(turned[:1])
-        special["the last row"].append(turned[-1:])
+        special["the first row"].append(codes[:1])
+        special["the last row"].append(codes[-1:])
         if calls.rows > _BLOCK:
-            special["rows beyond 65,536"].append(turned[_BLOCK:])
+            special["rows beyond 65,536"].append(codes[_BLOCK:])
         which = _which(probe, reports, ids)
-        place = np.arange(len(turned))[:, None] % _THOUSAND
+        place = np.arange(len(codes))[:, None] % _THOUSAND
         groups = [(name, group[which], int(group.max()) + 1) for name, group in probe.groups(ids)]
         for name, group, count in [*groups, ("row modulo 1,000", place, _THOUSAND)]:
-            counts, total = _grouped(turned, np.broadcast_to(group, turned.shape), count)
+            counts, total = _grouped(codes, np.broadcast_to(group, codes.shape), count)
             by_group[name] = by_group.get(name, 0) + counts
             totals[name] = totals.get(name, 0) + total
     for name, parts in special.items():
         if parts:
-            found.count(*edges(np.concatenate(parts)), _names(f"{probe.label}{name}"))
+            found.count(*_counted(np.concatenate(parts)), _names(f"{probe.label}{name}"))
     for name, counts in by_group.items():
         total = totals[name]
         edges_of_all = np.tile(_EDGES, len(total))
@@ -603,12 +604,21 @@ def _impossible(u: Floats, probe: Probe, where: str, found: Conduct, ids: Whole)
 
 def edges(u: Floats) -> tuple[Whole, int, Floats]:
     """Return how many numbers lie at or below each edge, how many there are, and the edges."""
-    bins = np.bincount(np.searchsorted(_EDGES, u.reshape(-1), side="left"), minlength=len(_EDGES) + 1)
-    return np.cumsum(bins)[:-1], int(u.size), _EDGES
+    return _counted(_codes(u))
 
 
-def _grouped(u: Floats, group: Whole, groups: int) -> tuple[Floats, Floats]:
-    bins = np.searchsorted(_EDGES, u.reshape(-1), side="left") + group.reshape(-1) * (len(_EDGES) + 1)
+def _codes(u: Floats) -> Whole:
+    """Return for each number how many edges lie below it."""
+    return np.searchsorted(_EDGES, u, side="left")
+
+
+def _counted(codes: Whole) -> tuple[Whole, int, Floats]:
+    bins = np.bincount(codes.reshape(-1), minlength=len(_EDGES) + 1)
+    return np.cumsum(bins)[:-1], int(codes.size), _EDGES
+
+
+def _grouped(codes: Whole, group: Whole, groups: int) -> tuple[Floats, Floats]:
+    bins = (codes + group * (len(_EDGES) + 1)).reshape(-1)
     table = np.bincount(bins, minlength=groups * (len(_EDGES) + 1)).reshape(groups, -1)
     counts = np.cumsum(table, axis=1)
     return counts[:, :-1].astype(np.float64), counts[:, -1].astype(np.float64)
