@@ -19,9 +19,8 @@ from numpy.typing import NDArray
 
 from graphldp.client import Reports, from_meta
 from graphldp.errors import ArtifactError
-from graphldp.experiment.conversation import Conversation, Once, Question, ask, conversation_of, most_of
+from graphldp.experiment.conversation import FURTHER, Conversation, Once, Question, ask, conversation_of, most_of
 from graphldp.experiment.options import Further, Settings, split_facts
-from graphldp.experiment.told import FURTHER
 from graphldp.graph import Graph
 from graphldp.jsonable import plain
 from graphldp.ledger import epsilon_text
@@ -178,7 +177,7 @@ def _facts(question: Question, meta: Mapping[str, Any]) -> dict[str, Any]:
     own = dict(question.answers.meta)
     if "question" not in own:
         own = {key: value for key, value in own.items() if key not in _OWN or plain(value) != plain(meta[key])}
-    every = question.name in FURTHER or len(question.features) == meta["dimensions"]
+    every = question.further or len(question.features) == meta["dimensions"]
     return own if every else {**own, "features": question.features.tolist()}
 
 
@@ -249,13 +248,13 @@ class AnswersFile(SeedFile):
             answers = self.load(seed)
             people, features = np.arange(answers.nodes), np.arange(self.meta["dimensions"])
             return (Question(name="features", people=people, features=features, answers=answers),)
-        return tuple(one for one in self._all(seed) if one.name not in FURTHER)
+        return tuple(one for one in self._all(seed) if not one.further)
 
     def told(self, seed: int) -> tuple[Question, ...]:
         """Return what was asked beside features for one seed, and what people answered."""
         if self.meta["kind"] == REPORTS:
             return ()
-        return tuple(one for one in self._all(seed) if one.name in FURTHER)
+        return tuple(one for one in self._all(seed) if one.further)
 
     def _all(self, seed: int) -> tuple[Question, ...]:
         table, asked = self.group(seed), self.meta["questions"][str(seed)]
@@ -265,7 +264,8 @@ class AnswersFile(SeedFile):
         )
 
     def _question(self, name: str, facts: dict[str, Any], part: pa.Table) -> Question:
-        others = self.meta["nodes"] if name in FURTHER else self.meta["dimensions"]
+        further = name in FURTHER
+        others = self.meta["nodes"] if further else self.meta["dimensions"]
         features = np.asarray(facts.pop("features", range(others)), dtype=np.int64)
         meta = facts if "question" in facts else {**{key: self.meta[key] for key in _OWN}, **facts}
         index = None
@@ -281,7 +281,7 @@ class AnswersFile(SeedFile):
             meta={**meta, "epsilon": float(meta["epsilon"])},
         )
         people = np.asarray(part["node"].to_numpy(), dtype=np.int64)
-        return Question(name=name, people=people, features=features, answers=answers)
+        return Question(name=name, people=people, features=features, answers=answers, further=further)
 
     def load(self, seed: int) -> Reports:
         """Return the reports of one seed, where everybody was asked once."""

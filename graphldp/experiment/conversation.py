@@ -28,6 +28,9 @@ from graphldp.methods import Method
 from graphldp.server import Calibration, Estimate
 
 __all__ = [
+    "FURTHER",
+    "LABELS",
+    "LINKS",
     "Asking",
     "Conversation",
     "Once",
@@ -42,6 +45,10 @@ __all__ = [
 ]
 
 
+LABELS, LINKS = "labels", "links"
+FURTHER = (LABELS, LINKS)  # the names of the questions beside those about features; no way of asking has these
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Question:
     """One question: who was asked, about what, and what they answered.
@@ -52,12 +59,14 @@ class Question:
         features: which features it was about, increasing.
         answers: what left the devices, one row for each of the people; a dimension of the mechanism is a place in
             `features`.
+        further: whether it is one of `FURTHER`, which are asked beside those about features.
     """
 
     name: str
     people: NDArray[np.int64]
     features: NDArray[np.int64]
     answers: Reports
+    further: bool = False
 
 
 class Conversation(Protocol):
@@ -264,9 +273,17 @@ def most_of(conversation: Conversation) -> float:
 
 
 def ask(conversation: Conversation, seed: int, most: float) -> tuple[Question, ...]:
-    """Ask everybody, and make sure that nobody has answered for more than `most`, what the ledger says."""
+    """Ask everybody, and make sure that nobody has answered for more than `most`, what the ledger says.
+
+    The ledger says of links what one of them costs, and not a whole person: they are not among what adds up here.
+    """
     questions = conversation.questions(seed)
-    asked = [one for one in questions if one.answers.meta.get("question") != "links"]  # of which nobody's whole is told
+    for one in questions:
+        if one.further != (one.name in FURTHER):
+            raise OptionError(
+                f"a question about features is called {one.name!r}, as the one beside features is; give it another name"
+            )
+    asked = [one for one in questions if not (one.further and one.name == LINKS)]
     people = np.concatenate([one.people for one in asked])
     spent = np.concatenate([np.full(len(one.people), float(one.answers.meta["claim"]["epsilon"])) for one in asked])
     worst = float(np.bincount(people, weights=spent).max(initial=0.0))

@@ -29,7 +29,7 @@ from graphldp.client.links import (
 )
 from graphldp.errors import DataError, unknown_name
 from graphldp.experiment.addresses import source_of
-from graphldp.experiment.conversation import Conversation, Question
+from graphldp.experiment.conversation import LABELS, LINKS, Conversation, Question
 from graphldp.experiment.devices import graph_facts
 from graphldp.experiment.options import Further, Settings
 from graphldp.graph import Graph
@@ -39,10 +39,8 @@ from graphldp.methods import Method
 from graphldp.server import Calibration, Estimate
 from graphldp.server.links import estimate_links, link_estimators
 
-__all__ = ["FURTHER", "LABELS", "LINKS", "Told", "WithFurther", "told_of"]
+__all__ = ["Told", "WithFurther", "told_of"]
 
-LABELS, LINKS = "labels", "links"
-FURTHER = (LABELS, LINKS)  # the names of all further questions
 Listen = Callable[[int], Sequence[Question]]
 
 
@@ -134,14 +132,14 @@ class Told:
     def questions(self, seed: int) -> tuple[Question, ...]:
         """Ask everybody, or return what was answered before."""
         if self.listen is not None:
-            return tuple(one for one in self.listen(seed) if one.name in FURTHER)
+            return tuple(one for one in self.listen(seed) if one.further)
         out = []
         question = self.label_question
         if question is not None:
             people = np.flatnonzero(self.graph.labels >= 0)
             source = source_of(self.root, self.graph.name, question, seed, people=people)
             answers = question.perturb(self.graph.labels[people], source)
-            out.append(Question(name=LABELS, people=people, features=np.arange(1), answers=answers))
+            out.append(Question(name=LABELS, people=people, features=np.arange(1), answers=answers, further=True))
         device = self.link_mechanism
         if device is not None:
             lists = Neighbours.of_edges(self.graph.edges, self.graph.nodes)
@@ -149,7 +147,7 @@ class Told:
             most = float(self._options.get("most", MOST_LINKS))
             answers = as_reports(device.perturb(lists, source, most=most))
             everybody = np.arange(self.graph.nodes)
-            out.append(Question(name=LINKS, people=everybody, features=everybody, answers=answers))
+            out.append(Question(name=LINKS, people=everybody, features=everybody, answers=answers, further=True))
         return tuple(out)
 
     def known(self, seed: int) -> Graph:
@@ -316,7 +314,7 @@ class WithFurther:
 
     def estimate(self, questions: Sequence[Question], calibration: Calibration) -> Estimate:
         """Return what a learner is given of the answers about features."""
-        return self.own.estimate([one for one in questions if one.name not in FURTHER], calibration)
+        return self.own.estimate([one for one in questions if not one.further], calibration)
 
     def meta(self, content: str, seeds: Sequence[int]) -> dict[str, Any]:
         """Return what the artifact of all answers says of itself: what they cost adds up."""

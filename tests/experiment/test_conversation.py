@@ -190,6 +190,26 @@ def test_nobody_answers_for_more_than_the_ledger_says(questions: int, turns: int
     assert not target.exists()
 
 
+def test_no_answer_is_left_out_of_the_sum_for_what_it_calls_itself() -> None:
+    way = Twice(questions=2, turns=1).conversation(small_graph(), "mb", 2.0, PARAMS, {})
+    questions = way.questions(0)
+
+    def answered(name: str, called: str, *, further: bool = False) -> _Twice:
+        answers = dataclasses.replace(questions[1].answers, meta={**questions[1].answers.meta, "question": called})
+        second = dataclasses.replace(questions[1], name=name, answers=answers, further=further)
+        way.questions = lambda seed: (questions[0], second)  # type: ignore[method-assign]
+        return way
+
+    with pytest.raises(OptionError, match="cost somebody epsilon 4"):
+        ask(answered("second", "links"), 0, 2.0)
+    with pytest.raises(OptionError, match="cost somebody epsilon 4"):
+        ask(answered("labels", "links", further=True), 0, 2.0)
+    for name, further in (("links", False), ("labels", False), ("second", True)):
+        with pytest.raises(OptionError, match=f"called '{name}', as the one beside features is"):
+            ask(answered(name, "links", further=further), 0, 9.0)
+    assert len(ask(answered("links", "links", further=True), 0, 2.0)) == 2
+
+
 def test_every_way_that_a_recipe_names_is_there() -> None:
     found = {name: methods.method(name).asking for name in methods.names()}
     assert {name for name, asking in found.items() if asking is not None} == {
