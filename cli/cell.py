@@ -33,7 +33,7 @@ from graphldp.cli.options import (
     Strategy,
     Task,
 )
-from graphldp.cli.settings import TRAIN_OPTIONS, Search, Settings, axes, further_of, mechanism_of, parse, parts
+from graphldp.cli.settings import Search, Settings, axes, further_of, mechanism_of, parse, parts
 from graphldp.errors import OptionError
 
 if TYPE_CHECKING:
@@ -97,12 +97,20 @@ class CellOptions:
             epsilon_links=self.epsilon_links,
         )  # fmt: skip
         searching = (field.name for field in fields(self) if field.name.startswith("search_"))
-        changed = ("seed", *searching, *TRAIN_OPTIONS)
+        changed = ("seed", *searching, *train_options())
         found: Params = choose_params(
             self.params, self.dataset, seeds=seeds, search=self.axes if searched is None else searched,
             further=further, protocol=protocol, **{name: getattr(self, name) for name in changed},
         )  # fmt: skip
         return found
+
+
+def train_options() -> tuple[str, ...]:
+    """Return the options that stand under `train` in params.yaml."""
+    from graphldp.experiment.options import TrainParams
+
+    known = {one.name for one in fields(TrainParams)}
+    return tuple(one.name for one in fields(CellOptions) if one.name in known)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -147,7 +155,7 @@ def choose_params(
     given: dict[str, Any] = {key: value for key, value in changes.items() if value is not None}
     searched = [key for key in given if key.startswith("search_")]
     searching: dict[str, Any] = {key.removeprefix("search_"): given.pop(key) for key in searched}
-    train: dict[str, Any] = {key: given.pop(key) for key in list(given) if key in TRAIN_OPTIONS}
+    train: dict[str, Any] = {key: given.pop(key) for key in list(given) if key in train_options()}
     out = dataclasses.replace(
         params,
         datasets=(dataset,),

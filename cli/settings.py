@@ -13,17 +13,7 @@ from graphldp.errors import OptionError
 if TYPE_CHECKING:
     from graphldp.experiment.options import Further
 
-__all__ = ["TRAIN_OPTIONS", "Search", "Settings", "axes", "further_of", "mechanism_of", "parse", "parts"]
-
-TRAIN_OPTIONS = (
-    "hidden",
-    "patience",
-    "epochs",
-    "model",
-    "task",
-    "split",
-    "batch_size",
-)  # of `train`
+__all__ = ["Search", "Settings", "axes", "further_of", "mechanism_of", "parse", "parts"]
 
 Settings: TypeAlias = Annotated[
     list[str] | None,
@@ -111,6 +101,7 @@ def _value(text: str) -> Any:
 
 def parts(settings: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return the mechanism's settings, and those of the method, which are written `method.KEY`."""
+    from graphldp.cli.cell import train_options
     from graphldp.methods import part_of
 
     for given in settings:
@@ -119,7 +110,7 @@ def parts(settings: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
             raise OptionError(
                 f"--set takes options of the mechanism, and of the method as method.KEY; {given} stands in "
                 f"params.yaml, under {place}"
-                + ("" if own not in TRAIN_OPTIONS else f", or is --{own.replace('_', '-')} of `ldp train`")
+                + ("" if own not in train_options() else f", or is --{own.replace('_', '-')} of `ldp train`")
             )
     changes = {key: value for name, value in settings.items() if (key := part_of(name)) is not None}
     return {name: value for name, value in settings.items() if part_of(name) is None}, changes

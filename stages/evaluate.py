@@ -6,7 +6,6 @@ in which every row was searched alike and measured on the same splits; anything 
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -16,7 +15,7 @@ import numpy as np
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from graphldp import __version__
+from graphldp import __version__, methods
 from graphldp.errors import ArtifactError, DataError
 from graphldp.evaluation import Confidence
 from graphldp.experiment.options import INDUCTIVE, Further
@@ -50,7 +49,7 @@ from graphldp.stages.tables import (
 )
 from graphldp.stages.traces import FILE, grid_hash
 
-__all__ = ["Progress", "degenerate", "evaluate", "measure", "printed_of", "told_apart", "write"]
+__all__ = ["Progress", "evaluate", "measure", "printed_of", "remark_of", "told_apart", "write"]
 
 Progress = Callable[[int, int, str], None]
 _Key = tuple[str, str, str, str, float, str, tuple[tuple[str, str], ...]]
@@ -391,9 +390,10 @@ def printed_of(
     return tuple(found)
 
 
-def degenerate(rho: float, m: int) -> str:
-    """Return what to say of two rounds whose second is directed by nothing, as m* = floor(rho m) is 0; else nothing."""
-    return "m* = 0: second round random" if math.floor(rho * m + 1e-12) == 0 else ""
+def remark_of(meta: Mapping[str, Any]) -> str:
+    """Return what the way in which people were asked says of a cell's rows; mostly nothing."""
+    asking = methods.method(str(meta["method"])).asking if "rounds" in meta else None
+    return "" if asking is None else asking.but(**meta["rounds"]).remark(int(meta["m"]))
 
 
 def _row(one: _Runs, floor: _Runs, ceiling: _Runs, confidence: Confidence, printed: PaperNumbers) -> Row:
@@ -402,8 +402,7 @@ def _row(one: _Runs, floor: _Runs, ceiling: _Runs, confidence: Confidence, print
         one.scores, None if one is floor else floor.scores, None if one is ceiling else ceiling.scores, one.measures,
         confidence,
     )  # fmt: skip
-    model, rounds = str(one.meta.get("model") or "none"), one.meta.get("rounds")
-    directed = rounds is not None and "rho" in rounds
+    model = str(one.meta.get("model") or "none")
     return Row(
         dataset=cell.dataset,
         name=cell.name,
@@ -422,7 +421,7 @@ def _row(one: _Runs, floor: _Runs, ceiling: _Runs, confidence: Confidence, print
         gap=found.gap,
         papers=printed_of(cell, one.meta["train"], model, one.measures, printed, further_in(one.meta)),
         claim=_claim(one.meta.get("mechanism_claim")),
-        degenerate=degenerate(float(rounds["rho"]), int(one.meta["m"])) if directed and rounds is not None else "",
+        degenerate=remark_of(one.meta),
     )
 
 

@@ -454,21 +454,12 @@ def load_settings(path: Path) -> Params:
     return params
 
 
+# What makes a table of cells.
 _GRID = (
-    "title",
-    "about",
-    "datasets",
-    "epsilons",
-    "labels",
-    "epsilon_labels",
-    "links",
-    "epsilon_links",
-    "link_options",
-    "rows",
-    "vary",
-    "overrides",
-    "data",
-)  # what makes a table
+    {one.name for one in dataclasses.fields(Params)}
+    - {one.name for one in dataclasses.fields(Settings)}
+    - {"name", "evaluate"}
+)
 _OWN_ROWS = ("majority", "structure", "nonpriv")
 
 

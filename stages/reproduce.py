@@ -28,7 +28,7 @@ from graphldp.ledger import ledger_from_meta
 from graphldp.measures import Measure, measures_of
 from graphldp.stages.artifacts import read_meta, read_table, write_json, write_text
 from graphldp.stages.download import obtain
-from graphldp.stages.evaluate import degenerate
+from graphldp.stages.evaluate import remark_of
 from graphldp.stages.experiment import Plan, plan, run_cells, spent
 from graphldp.stages.graphs import read_graph_meta
 from graphldp.stages.params import Cell, Params, value_text
@@ -344,11 +344,10 @@ def read_outcome(made: Made, path: Path) -> Outcome:
     measures = measures_of(str(meta["task"]))
     scores = {name: np.array(final[f"test_{name}"].to_pylist(), dtype=np.float64) for name in measures.names}
     total = ledger_from_meta([meta]).once().total()
-    rounds = meta.get("rounds")
-    remark = degenerate(float(rounds["rho"]), int(meta["m"])) if rounds and "rho" in rounds else ""
     return Outcome(
-        made=made, scores=scores, mean_epsilon=total.epsilon if total.mean is None else total.mean, remark=remark,
-        steps=str((meta.get("chosen_point") or {}).get("steps", "")), code=str(meta.get("code", "")),
+        made=made, scores=scores, mean_epsilon=total.epsilon if total.mean is None else total.mean,
+        remark=remark_of(meta), steps=str((meta.get("chosen_point") or {}).get("steps", "")),
+        code=str(meta.get("code", "")),
     )  # fmt: skip
 
 

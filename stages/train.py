@@ -148,7 +148,6 @@ def _check_seeds(source: CalibratedFile | AnswersFile, params: Params, remedy: s
     finals, searches = max(params.seeds, len(had[0])), max(params.search.seeds, len(had[1]))
     options = f" --seeds {finals} --search-seeds {searches}`"
     many = remedy.replace("`", options, 2).replace(options, "`", 1)  # behind the first command, `ldp perturb`
-    many = remedy.replace("`", options, 2).replace(options, "`", 1)  # behind the first command, `ldp perturb`
     raise ArtifactError(
         f"{source.path} lacks draws: it has {len(had[0])} for final runs and {len(had[1])} for the search, where "
         f"{params.seeds} and {params.search.seeds} are needed; {many}"

@@ -128,6 +128,10 @@ class Asking(ABC):
         """Return it with some options changed."""
         return replace(self, **changes)
 
+    def remark(self, m: int) -> str:
+        """Return what a table says of rows that ask so, where a person reports m features; empty where nothing."""
+        return ""
+
     def shaping(self) -> dict[str, Any]:
         """Return the options that decide what people are asked."""
         return {one.name: getattr(self, one.name) for one in fields(self) if one.name not in self.afterwards}

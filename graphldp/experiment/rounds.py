@@ -6,6 +6,7 @@ ranking, and the two rounds are drawn seed by seed.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
@@ -99,6 +100,10 @@ class Rounds(Asking):
                 "leave one of them out"
             )
         return out
+
+    def remark(self, m: int) -> str:
+        """Say so where scores direct nothing, as m* = floor(rho m) is 0."""
+        return "m* = 0: second round random" if math.floor(self.rho * m + 1e-12) == 0 else ""
 
     def conversation(
         self,

@@ -18,7 +18,7 @@ from graphldp.stages import report, tables
 from graphldp.stages.compare import check, compare
 from graphldp.stages.evaluate import evaluate, measure
 from graphldp.stages.findings import find
-from graphldp.stages.params import load
+from graphldp.stages.params import RowParams, load
 from graphldp.stages.report import report_page
 from graphldp.stages.tables import (
     Column,
@@ -168,18 +168,19 @@ def test_a_private_row_that_is_the_floor_again_counts_as_a_result(tmp_path: Path
 def test_two_rounds_of_which_nothing_is_directed_are_not_called_by_their_name_alone(
     tmp_path: Path, rho: float, m: int, remark: bool
 ) -> None:
-    params = grid(epsilons=(1.0,))
-    write_grid(tmp_path, params, {"lpgnn": 0.95})
-    cell = next(cell for cell in params.cells() if cell.name == "lpgnn")
+    rows = (*grid().rows, RowParams(name="togl", method="togl-fda", mechanism="pm"))
+    params = dataclasses.replace(grid(epsilons=(1.0,)), rows=rows)
+    write_grid(tmp_path, params, {"togl": 0.95})
+    cell = next(cell for cell in params.cells() if cell.name == "togl")
     write_runs(tmp_path, cell, seeds=10, mean=0.95, meta={"rounds": {"rho": rho}, "m": m})
     result = measure(params, tmp_path, PAPERS)
-    row = next(row for row in result.rows if row.name == "lpgnn")
+    row = next(row for row in result.rows if row.name == "togl")
     said = "m* = 0: second round random"
     assert row.remark == (said if remark else "")
-    name = f"lpgnn ({said})" if remark else "lpgnn"
+    name = f"togl ({said})" if remark else "togl"
     assert f"The best private result is {name} at epsilon 1" in "\n".join(find(result.sections[0]).sentences)
     page = report_page(result)
-    assert page.count(f"lpgnn: {said}.</figcaption>") == int(remark)
+    assert page.count(f"togl: {said}.</figcaption>") == int(remark)
     for text in (csv_text(result), markdown_text(result), latex_text(result), page):
         assert (said in text) == remark
 
