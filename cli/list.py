@@ -27,7 +27,12 @@ class Kind(StrEnum):
     DATA = "data"
     MECHANISMS = "mechanisms"
     METHODS = "methods"
+    FILTERS = "filters"
+    EVIDENCE = "evidence"
+    SCORERS = "scorers"
+    ESTIMATORS = "estimators"
     MODELS = "models"
+    TASKS = "tasks"
 
 
 def register(app: typer.Typer) -> None:
@@ -40,7 +45,10 @@ def list_entries(
     data: Data = DATA,
     as_json: AsJson = False,
 ) -> None:
-    """List the datasets, mechanisms, methods or models that there are, or the graphs in the data folder (`data`)."""
+    """List what there is of a kind, or the graphs in the data folder (`data`).
+
+    Filters, evidence and scorers are what methods are made of; estimators turn reports on links into a graph.
+    """
     rows = _stored(data) if kind is Kind.DATA else _ROWS[kind]()
     if as_json:
         typer.echo(json.dumps(rows, indent=2, ensure_ascii=False))
@@ -128,11 +136,57 @@ def _models() -> list[Row]:
     return [{"name": name, "description": _first_line(type(model(name)))} for name in models()]
 
 
+def _filters() -> list[Row]:
+    from graphldp.server.filters import filter_entry, filter_names
+
+    return [{"name": name, "description": filter_entry(name).summary} for name in filter_names()]
+
+
+def _evidence() -> list[Row]:
+    from graphldp.server.evidence import evidence_class, evidence_names
+
+    return [{"name": name, "description": evidence_class(name).summary.rstrip(".")} for name in evidence_names()]
+
+
+def _scorers() -> list[Row]:
+    from graphldp.server.attributes import SCORERS
+
+    return [{"name": name, "description": _first_line(score)} for name, score in SCORERS.items()]
+
+
+def _estimators() -> list[Row]:
+    from graphldp.client.links import link_names
+    from graphldp.server.links import ESTIMATORS, link_estimators
+
+    readers = {name: [one for one in link_names() if name in link_estimators(one)] for name in ESTIMATORS}
+    return [
+        {"name": name, "links": ", ".join(readers[name]), "description": _first_line(estimate)}
+        for name, estimate in ESTIMATORS.items()
+    ]
+
+
+def _tasks() -> list[Row]:
+    from graphldp.measures import measures_of, tasks
+
+    rows = []
+    for one in map(measures_of, tasks()):
+        learned = [one.targets] if one.targets != "numbers" else []
+        learned += [f"the {one.target}"] if one.target else []
+        what = f"Learns {' and '.join(learned)}; public is {one.public}"
+        rows.append({"name": one.task, "measures": ", ".join(one.names), "description": what})
+    return rows
+
+
 _ROWS: dict[Kind, Callable[[], list[Row]]] = {
     Kind.DATASETS: _datasets,
     Kind.MECHANISMS: _mechanisms,
     Kind.METHODS: _methods,
+    Kind.FILTERS: _filters,
+    Kind.EVIDENCE: _evidence,
+    Kind.SCORERS: _scorers,
+    Kind.ESTIMATORS: _estimators,
     Kind.MODELS: _models,
+    Kind.TASKS: _tasks,
 }
 
 

@@ -110,6 +110,7 @@ class TrainingClasses:
 def _fda(
     filtered: Filtered, classes: TrainingClasses, max_memory: float, *, smoothing: float = 1e-12
 ) -> tuple[Floats, dict[str, Any]]:
+    """Fisher's discriminant: how far apart the classes' means are, over how spread each class is."""
     if not smoothing > 0:
         raise OptionError(f"smoothing must be above 0, got {smoothing}")
     share = classes.counts / classes.size
@@ -134,6 +135,7 @@ def _sma(
     tolerance: float = 1e-3,
     iterations: int = 2000,
 ) -> tuple[Floats, dict[str, Any]]:
+    """Sparse logistic regression: the mean absolute weight that an attribute has over the classes."""
     fitted = fit_sparse_logistic(
         filtered,
         classes.nodes,
@@ -169,6 +171,7 @@ def _tables(
 def _mi(
     filtered: Filtered, classes: TrainingClasses, max_memory: float, *, bins: int = 10
 ) -> tuple[Floats, dict[str, Any]]:
+    """Mutual information of the class and the filtered value, in bins."""
     out = np.empty(filtered.dimensions)
     for attribute, table in _tables(filtered, classes, max_memory, bins):
         joint = table / table.sum()
@@ -181,6 +184,7 @@ def _mi(
 def _chi_square(
     filtered: Filtered, classes: TrainingClasses, max_memory: float, *, bins: int = 10
 ) -> tuple[Floats, dict[str, Any]]:
+    """The chi-square statistic of the class and the filtered value, in bins."""
     out = np.empty(filtered.dimensions)
     for attribute, table in _tables(filtered, classes, max_memory, bins):
         expected = np.outer(table.sum(axis=1), table.sum(axis=0)) / table.sum()
@@ -192,7 +196,7 @@ def _chi_square(
 def _pca(
     filtered: Filtered, classes: TrainingClasses, max_memory: float, *, components: int = 5
 ) -> tuple[Floats, dict[str, Any]]:
-    """Score by sum_i variance_i loading_ij^2 over the first components of all nodes; labels are not used at all."""
+    """The sum of variance_i loading_ij^2 over the first components of all nodes; labels are not used at all."""
     # Slow to import, and every stage imports this module.
     from scipy.sparse.linalg import LinearOperator, svds
 
@@ -219,12 +223,12 @@ def _pca(
 
 
 _Scorer: TypeAlias = Callable[..., tuple[Floats, dict[str, Any]]]
-_SCORERS: dict[str, _Scorer] = {"fda": _fda, "sma": _sma, "mi": _mi, "chi-square": _chi_square, "pca": _pca}
+SCORERS: dict[str, _Scorer] = {"fda": _fda, "sma": _sma, "mi": _mi, "chi-square": _chi_square, "pca": _pca}
 
 
 def scorer_names() -> list[str]:
     """Return the names of the scores, the paper's own first."""
-    return list(_SCORERS)
+    return list(SCORERS)
 
 
 def score_attributes(
@@ -247,9 +251,9 @@ def score_attributes(
         options: `smoothing` (fda); `strength` of the penalty as a share of the one at which all weights vanish, or
             `penalty` itself, `intercept`, `tolerance`, `iterations` (sma); `bins` (mi, chi-square); `components` (pca).
     """
-    if method not in _SCORERS:
-        raise unknown_name("attribute score", method, _SCORERS)
-    scorer = _SCORERS[method]
+    if method not in SCORERS:
+        raise unknown_name("attribute score", method, SCORERS)
+    scorer = SCORERS[method]
     own = [p.name for p in inspect.signature(scorer).parameters.values() if p.kind is inspect.Parameter.KEYWORD_ONLY]
     check_options(f"attribute score {method}", options, own)
     values, details = scorer(filtered, TrainingClasses.of(labels, train), max_memory, **options)

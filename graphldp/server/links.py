@@ -103,7 +103,7 @@ def estimate_links(
         raise unknown_name(f"estimator of links reported by {mechanism.name}", name, known)
     if len(reports.owners) != reports.nodes:
         raise DataError(f"links are estimated from everybody's reports: {len(reports.owners)} of {reports.nodes} came")
-    return _ESTIMATORS[name](reports, mechanism, max_memory)
+    return ESTIMATORS[name](reports, mechanism, max_memory)
 
 
 def link_estimators(mechanism: str) -> tuple[str, ...]:
@@ -143,6 +143,7 @@ def degrees_of_bits(pairs: Whole, ones: Whole, mechanism: LinkMechanism) -> Floa
 
 
 def _reported(reports: LinkReports, mechanism: LinkMechanism, max_memory: float) -> LinkEstimate:
+    """Every reported pair is a link; of two ends that both report, the weight is the share that did."""
     pairs, ones = reported_pairs(reports)
     check_memory(len(pairs), reports.nodes, max_memory, "reported")
     weights = ones / (2.0 if mechanism.report == "both" else 1.0)
@@ -152,6 +153,7 @@ def _reported(reports: LinkReports, mechanism: LinkMechanism, max_memory: float)
 
 
 def _top_k(reports: LinkReports, mechanism: LinkMechanism, max_memory: float) -> LinkEstimate:
+    """The pairs with the largest reported numbers, as many links as all numbers add up to."""
     nodes, values = reports.nodes, reports.value
     assert values is not None
     check_memory(len(values), nodes, max_memory, "top-k")
@@ -224,6 +226,7 @@ def _facts(name: str, found: _Posterior, kept: int) -> dict[str, Any]:
 
 
 def _hard(reports: LinkReports, mechanism: LinkMechanism, max_memory: float) -> LinkEstimate:
+    """Pairs whose posterior is above one half are links (BLINK-Hard)."""
     found = _posterior(reports, mechanism)
     pairs, _ = _above(found, 0.0, reports.nodes, max_memory, "hard")
     adjacency = symmetric(pairs, np.ones(len(pairs)), reports.nodes)
@@ -231,6 +234,7 @@ def _hard(reports: LinkReports, mechanism: LinkMechanism, max_memory: float) -> 
 
 
 def _hybrid(reports: LinkReports, mechanism: LinkMechanism, max_memory: float) -> LinkEstimate:
+    """The likeliest pairs, as many as links are expected, weighted by their posterior (BLINK-Hybrid)."""
     found, nodes = _posterior(reports, mechanism), reports.nodes
     wanted = round(found.expected)
     check_memory(wanted, nodes, max_memory, "hybrid")
@@ -246,6 +250,7 @@ def _hybrid(reports: LinkReports, mechanism: LinkMechanism, max_memory: float) -
 
 
 def _soft(reports: LinkReports, mechanism: LinkMechanism, max_memory: float) -> LinkEstimate:
+    """Every pair, weighted by its posterior (BLINK-Soft)."""
     nodes = reports.nodes
     need = nodes * (nodes - 1) // 2
     check_memory(need, nodes, max_memory, "soft", "; use hybrid, which keeps the likeliest pairs with their weights")
@@ -331,7 +336,7 @@ def check_memory(
         )
 
 
-_ESTIMATORS: dict[str, Callable[[LinkReports, LinkMechanism, float], LinkEstimate]] = {
+ESTIMATORS: dict[str, Callable[[LinkReports, LinkMechanism, float], LinkEstimate]] = {
     "reported": _reported,
     "top-k": _top_k,
     "hard": _hard,

@@ -56,7 +56,7 @@ class BlocksVotes(Evidence):
     """
 
     name: ClassVar[str]
-    summary: ClassVar[str] = "The same, with people's votes read by their law."
+    summary: ClassVar[str] = "As `blocks`, with people's votes read by their law as well."
 
     spreads: ClassVar[bool] = True
     links: ClassVar[bool] = True
