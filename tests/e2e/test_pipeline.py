@@ -87,6 +87,15 @@ def test_a_command_reads_what_its_stage_depends_on(name: str) -> None:
     assert named <= {*stage["deps"], *outs, *(str(Path(out).parent) for out in outs)}
 
 
+def tables() -> dict[str, Any]:
+    found: dict[str, Any] = yaml.safe_load((ROOT / "results" / "dvc.yaml").read_text(encoding="utf-8"))["stages"]
+    return found
+
+
+def test_every_experiment_has_a_stage() -> None:
+    assert tables()["table"]["foreach"] == sorted(path.stem for path in (ROOT / "experiments").glob("*.yaml"))
+
+
 # run ------------------------------------------------------------------------------------------------------------------
 
 
@@ -334,3 +343,26 @@ def test_own_graphs_run_in_the_pipeline_and_are_never_lost(tmp_path: Path) -> No
     one.run(*remedy.split())
     assert graph_hash(graphs["mine"]) == turned
     assert one.repro(*OWN_CELLS) == []
+
+
+@pytest.mark.slow
+def test_another_committed_table_is_made_where_it_is_asked_for_and_left_alone_else(project: Project) -> None:
+    one = project.folder
+    (one / "experiments").mkdir()
+    grid = {key: value for key, value in GRID.items() if key != "seed"} | {"title": "Small", "rows": GRID["rows"][:1]}
+    (one / "experiments" / "small.yaml").write_text(yaml.safe_dump(grid), encoding="utf-8")
+    stages = tables()
+    stages["table"]["foreach"] = ["small"]
+    (one / "results" / "dvc.yaml").write_text(yaml.safe_dump({"stages": stages}), encoding="utf-8")
+    try:
+        assert project.repro() == []
+        target = "results/dvc.yaml:table@small"
+        assert project.repro(target) == [target]
+        first = (one / "results/small/tables/main.csv").read_bytes()
+        assert b"lpgnn" in first
+        assert project.repro(target) == []
+        (one / "experiments" / "small.yaml").write_text(yaml.safe_dump({**grid, "epsilons": [2]}), encoding="utf-8")
+        assert project.repro(target) == [target]
+        assert (one / "results/small/tables/main.csv").read_bytes() != first
+    finally:
+        project.restore()
