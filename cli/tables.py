@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import enum
 import json
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -84,16 +84,23 @@ def tables(
 
 def _show(path: Path, form: Format) -> None:
     from graphldp.stages.artifacts import require
-    from graphldp.stages.tables import read_csv
+    from graphldp.stages.tables import axis_columns, read_csv
 
     rows = read_csv(path.read_text(encoding="utf-8"))
     if form is Format.json:
         typer.echo(json.dumps(rows, indent=2, ensure_ascii=False))
     elif form is Format.rich:
         gone: dict[str, None] = {}
-        for dataset in dict.fromkeys(row["dataset"] for row in rows):
-            own = [row for row in rows if row["dataset"] == dataset]
-            table, spare = fitted(partial(_table, dataset, own), _SPARE)
+        # A table for each place on the axes that all rows have, the floor's too; other axes are columns.
+        axes = axis_columns(rows[0]) if rows else []
+        places = ["dataset", *(axis for axis in axes if all(row[axis] for row in rows))]
+        beside = {_last(axis): axis for axis in axes if axis not in places}
+        for place in dict.fromkeys(tuple(row[key] for key in places) for row in rows):
+            own = [row for row in rows if tuple(row[key] for key in places) == place]
+            title = ", ".join(
+                [place[0], *(f"{_last(key)} {at}" for key, at in zip(places[1:], place[1:], strict=True))]
+            )
+            table, spare = fitted(partial(_table, title, own, beside), _SPARE)
             gone.update(dict.fromkeys(spare))
             out.print(table)
         if gone:
@@ -103,14 +110,18 @@ def _show(path: Path, form: Format) -> None:
         typer.echo(text, nl=False)
 
 
-def _table(dataset: str, rows: list[dict[str, str]], without: Collection[str] = ()) -> Table:
-    head = list(rows[0])[list(rows[0]).index("runs") + 1]  # the headline stands behind what describes a row
-    measure = next(one for task in tasks() for one in measures_of(task).measures if one.name == head)
+def _last(axis: str) -> str:
+    return axis.rpartition(".")[2]
+
+
+def _table(place: str, rows: list[dict[str, str]], axes: Mapping[str, str], without: Collection[str] = ()) -> Table:
+    measure = next(one for task in tasks() if (one := measures_of(task).headline).name in rows[0])
+    head = measure.name
     steps = f", differences in {measure.difference}" if measure.difference else ""
-    title = f"{escape(dataset)}: {measure.heading}{steps}"
+    title = f"{escape(place)}: {measure.heading}{steps}"
     table = Table(title=title, title_justify="left", show_edge=False, pad_edge=False)
     texts = ("row", "mechanism", "remark")
-    names = ["row", "mechanism", "epsilon", measure.label, "gain over structure", "gap to nonpriv", "K", "paper"]
+    names = [*axes, "row", "mechanism", "epsilon", measure.label, "gain over structure", "gap to nonpriv", "K", "paper"]
     if any(row.get("remark") for row in rows):  # tables of earlier versions have no such column
         names.append("remark")
     shown = [name for name in names if name not in without]
@@ -118,11 +129,13 @@ def _table(dataset: str, rows: list[dict[str, str]], without: Collection[str] = 
         table.add_column(name, justify="left" if name in texts else "right", no_wrap=True)
     group = None
     for row in rows:
-        if group is not None and row["epsilon"] != group:
+        here = [row[column] for column in (*axes.values(), "epsilon")]
+        if group is not None and here != group:
             table.add_section()
-        group = row["epsilon"]
+        group = here
         broken = "" if row["claim"] == "keeps" else " †"
         cells = {
+            **{name: row[column] for name, column in axes.items()},
             "row": escape(row["row"]) + broken,
             "mechanism": escape(row["mechanism"]),
             "epsilon": row["epsilon"],
@@ -165,7 +178,9 @@ def _stale(results: Path, *, as_json: bool) -> None:
 
 
 def _check(results: Path, revision: str, as_json: bool) -> None:
-    from graphldp.stages.compare import check
+    from graphldp.stages.compare import check, is_committed
+    from graphldp.stages.params import EXPERIMENTS
+    from graphldp.stages.traces import trace
 
     found = check(results, revision)
     failed = [difference for difference in found if difference.fails]
@@ -177,8 +192,17 @@ def _check(results: Path, revision: str, as_json: bool) -> None:
     if failed:
         note(f"{len(failed)} {'cell' if len(failed) == 1 else 'cells'} left what {revision} allows")
         raise typer.Exit(_MOVED)
-    if not as_json:
+    if as_json:
+        return
+    if not is_committed(results, revision):
         out.print(f"tables: every cell is within its interval at {revision}", markup=False, soft_wrap=True)
+        return
+    made = trace(results, default=not (EXPERIMENTS / f"{results.name}.yaml").exists())
+    if made.stale:
+        note(f"nothing is checked: {results} has the tables of {revision} themselves ({'; '.join(made.stale)}); make "
+             f"them again with `{made.make}`")  # fmt: skip
+    else:
+        out.print(f"tables: the same as at {revision}, to the byte; this code makes them", markup=False, soft_wrap=True)
 
 
 def _plain(difference: Difference) -> dict[str, str | bool]:

@@ -15,15 +15,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from graphldp.errors import ArtifactError
-from graphldp.stages.tables import read_csv
+from graphldp.stages.tables import axis_columns, read_csv
 
-__all__ = ["Difference", "check", "committed", "compare"]
+__all__ = ["Difference", "check", "committed", "compare", "is_committed"]
 
 # A measured column has its interval's ends beside it, with these endings.
 _ENDS = ("_low", "_high")
 _KEY = ("dataset", "row", "epsilon")
 _MENTIONED = ("steps", "remark")
-# An experiment's further axes are columns with a dot in their name; a place on them belongs to a row's name.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,6 +66,13 @@ def check(results: Path, revision: str) -> list[Difference]:
         else:
             differences += compare(name, old, new)
     return differences
+
+
+def is_committed(results: Path, revision: str) -> bool:
+    """Return whether every table below `results` is the committed one, to the byte: nothing may have made it again."""
+    folder = results / "tables"
+    here = {path.stem: path.read_text(encoding="utf-8") for path in folder.glob("*.csv")}
+    return here == committed(folder, revision)
 
 
 def committed(folder: Path, revision: str) -> dict[str, str]:
@@ -131,11 +137,12 @@ def _structural(table: str, cell: str, column: str, old: str, new: str, *, fails
 
 def _by_key(table: str, rows: list[dict[str, str]]) -> dict[tuple[str, ...], dict[str, str]]:
     out: dict[tuple[str, ...], dict[str, str]] = {}
+    names = axis_columns(rows[0]) if rows else []  # a place on an experiment's axes belongs to a row's name
     for row in rows:
-        axes = [f"{column}={value}" for column, value in row.items() if "." in column and value]
+        axes = [f"{column}={row[column]}" for column in names if row[column]]
         key = (*(row.get(column) or "" for column in _KEY), *axes)
         if key in out:
-            raise ArtifactError(f"table {table} has two rows for {_cell(key)}; make it again with `ldp evaluate`")
+            raise ArtifactError(f"table {table} has two rows for {_cell(key)}; make it again")
         out[key] = row
     return out
 

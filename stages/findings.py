@@ -104,6 +104,8 @@ def _worth(section: Section) -> str:
     if gain is None or not gain.known:
         return first
     worth = f"{ceiling.shown(gain, sign=True)} {one.step}"
+    if gain.against(0.0) == "unknown":
+        return f"{first} The difference is {worth}, of too few runs to say whether there is anything to win."
     if gain.against(0.0) == "below":
         return (
             f"{first} The difference, {worth}, is against the features: what had learned more from them on the "

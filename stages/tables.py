@@ -11,7 +11,7 @@ import csv
 import io
 import math
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
@@ -30,6 +30,7 @@ __all__ = [
     "Result",
     "Row",
     "Section",
+    "axis_columns",
     "columns",
     "csv_text",
     "daggers",
@@ -549,6 +550,12 @@ def _places(row: Row, axes: Sequence[str]) -> list[str]:
 def read_csv(text: str) -> list[dict[str, str]]:
     """Return the rows of a CSV text."""
     return list(csv.DictReader(io.StringIO(text)))
+
+
+def axis_columns(columns: Iterable[str]) -> list[str]:
+    """Return which columns of a CSV text are the axes of its grid: those between the data set and the row's name."""
+    names = list(columns)
+    return names[names.index("dataset") + 1 : names.index("row")]
 
 
 def plots_text(result: Result) -> str:

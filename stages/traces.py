@@ -14,9 +14,9 @@ from graphldp.jsonable import plain
 from graphldp.stages.code import code_hash
 from graphldp.stages.params import EXPERIMENTS, PARAMS, Params, load
 
-__all__ = ["FILE", "Trace", "grid_hash", "traces"]
+__all__ = ["FILE", "Trace", "grid_hash", "trace", "traces"]
 
-FILE = "tables/made.json"
+FILE, _TABLE = "tables/made.json", "tables/main.csv"
 _WORDS = ("name", "title", "about", "evaluate")  # what changes no run
 
 
@@ -54,11 +54,11 @@ def grid_hash(params: Params) -> str:
 def traces(results: Path) -> list[Trace]:
     """Return what became of every table below a folder of results, the default one first."""
     folders = [results, *sorted(path for path in results.iterdir() if path.is_dir())]
-    return [_trace(folder, results) for folder in folders if (folder / "tables" / "main.csv").exists()]
+    return [trace(folder, default=folder == results) for folder in folders if (folder / _TABLE).exists()]
 
 
-def _trace(folder: Path, results: Path) -> Trace:
-    default = folder == results
+def trace(folder: Path, *, default: bool) -> Trace:
+    """Return what became of the table in a folder of results; the default one is that of params.yaml."""
     grid = PARAMS if default else EXPERIMENTS / f"{folder.name}.yaml"
     make = "dvc repro" if default else f"ldp experiment {folder.name}"
     try:

@@ -14,7 +14,7 @@ from runs_factory import grid, write_grid, write_runs
 from graphldp.cli.app import main
 from graphldp.errors import ArtifactError
 from graphldp.measures import DEFAULT_TASK, measures_of
-from graphldp.stages import report, tables
+from graphldp.stages import report, tables, traces
 from graphldp.stages.compare import check, compare
 from graphldp.stages.evaluate import evaluate, measure
 from graphldp.stages.findings import find
@@ -342,14 +342,43 @@ def _again(project: Path, mean: float) -> None:
     evaluate(params, project / "data", project / "results", PAPERS)
 
 
-def test_check_passes_on_what_was_committed(project: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_a_table_that_nothing_has_made_again_is_not_called_checked(
+    project: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert main(["tables", "--check"]) == 0
+    said = capfd.readouterr()
+    assert "within its interval" not in said.out
+    assert "nothing is checked: results has the tables of HEAD themselves (" in said.err
+    assert "params.yaml is not there" in said.err
+    assert "make them again with `dvc repro`" in said.err
+    monkeypatch.setattr(traces, "trace", lambda folder, default: traces.Trace(folder=folder, stale=(), make="x"))
+    assert main(["tables", "--check"]) == 0
+    assert "the same as at HEAD, to the byte; this code makes them" in capfd.readouterr().out
+
+
+def test_check_passes_on_a_small_move(project: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    _again(project, 0.8455)
     assert main(["tables", "--check"]) == 0
     assert "every cell is within its interval at HEAD" in capfd.readouterr().out
 
 
-def test_check_passes_on_a_small_move(project: Path) -> None:
-    _again(project, 0.8455)
-    assert main(["tables", "--check"]) == 0
+def test_axes_of_labels_and_links_belong_to_a_rows_name(project: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    path = project / "results" / "tables" / "main.csv"
+    head, *rows = path.read_text(encoding="utf-8").splitlines()
+    widened = [head.replace("dataset,", "dataset,epsilon_labels,data.structure,")]
+    widened += [row.replace("cora,", f"cora,{budget},0.5,", 1) for budget in ("1.0", "2.0") for row in rows]
+    path.write_text("\n".join(widened) + "\n", encoding="utf-8")
+    _git(project, "commit", "-aqm", "wider")
+    path.write_text("\n".join(widened).replace("cora,2.0,0.5,lpgnn,lpgnn,mb,1", "cora,2.0,0.5,lpgnn,lpgnn,pm,1") + "\n",
+                    encoding="utf-8")  # fmt: skip
+    assert main(["tables", "--check"]) == 1
+    said = capfd.readouterr().out
+    assert "cora lpgnn at epsilon 1, epsilon_labels=2.0, data.structure=0.5, mechanism: mb -> pm" in said
+    assert said.count("moved:") == 1
+    assert main(["tables"]) == 0
+    shown = capfd.readouterr().out
+    for budget in ("1.0", "2.0"):
+        assert f"cora, epsilon_labels {budget}, structure 0.5: accuracy in percent" in shown
 
 
 def test_check_fails_on_a_moved_cell_and_names_it(project: Path, capfd: pytest.CaptureFixture[str]) -> None:
