@@ -1,7 +1,8 @@
 """How often an interval over a few runs covers its mean, and how often it finds a difference that is not there.
 
 Writes docs/coverage.csv: for each number of runs and law of a run's accuracy, the share of 20,000 repetitions in which
-a 95 % interval covers the mean: Student's, as tables have it, and the percentile bootstrap for comparison. `verdicts`
+a 95 % interval covers the mean, of those in which there is one: Student's, as tables have it, and the percentile
+bootstrap for comparison. `verdicts`
 is the share in which a method that is exactly as good as its floor is said to lie above it, which may be 2.5 %.
 
     python bench/coverage.py
@@ -52,7 +53,7 @@ def main() -> None:
         rng = generator(0, "coverage", runs)
         first, second = laws(runs, rng), laws(runs, rng)
         for law, values in first.items():
-            covers = np.mean([one.contains(MEAN) for one in mean_intervals(values, Confidence())])
+            covers = np.mean([one.contains(MEAN) for one in mean_intervals(values, Confidence()) if one.known])
             gains = mean_intervals(values - second[law], Confidence())
             above = np.mean([one.against(0.0) == "above" for one in gains])
             rows.append([runs, law, f"{covers:.3f}", f"{bootstrap(values, rng):.3f}", f"{above:.3f}"])

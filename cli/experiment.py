@@ -79,7 +79,10 @@ def experiment(
     with console.progress("download", None, "bytes") as bar:
         what = stage.plan(grid, data, only or (), progress=bar, fetch=not dry, device=device)
     if dry:
+        missing = stage.check(what, data, device)
         _say_plan(what, as_json=as_json)
+        if missing:
+            console.note(f"not here, so that options which depend on them are not checked: {', '.join(missing)}")
         return
     with console.progress(f"experiment {grid.name}", None, "steps") as bar:
         stage.run_cells(what, data, device, progress=bar, jobs=workers(jobs))

@@ -7,8 +7,8 @@ difference whose interval excludes zero says that one is above the other on thes
 The interval is Student's. It covers the mean as often as it says, whichever number of runs there is
 (`bench/coverage.py` measures it), while resampling a few runs cannot know what they leave out: of two, a percentile
 bootstrap covers half.
-It knows only the runs it is given, and says nothing of other graphs or other searches. Below five runs it is so wide,
-or, where two runs happen to agree, so narrow, that no verdict is taken from it.
+It knows only the runs it is given, and says nothing of other graphs or other searches. Below five runs it is so wide
+that no verdict is taken from it, and there is none where so few runs happen to agree: they say nothing of their spread.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ __all__ = ["FEW", "MANY", "Confidence", "Interval", "mean_interval", "mean_inter
 
 MANY = sys.maxsize  # runs of what was measured so often that its standard error is known
 FEW = 5  # runs from which on an interval decides whether one method is above another
+_COVERS = (93.5, 95.2)  # percent, at 95: the least and the most that bench/coverage.py has measured from FEW runs on
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,10 +40,19 @@ class Confidence:
         if not 0.0 < self.level < 1.0:
             raise OptionError(f"confidence must lie strictly between 0 and 1, got {self.level}; 0.95 is usual")
 
+    @property
+    def words(self) -> str:
+        """What a table says of its intervals: their law, and how often they do cover where that was measured."""
+        truly = f", in simulations {_COVERS[0]} to {_COVERS[1]} %" if self.level == 0.95 else ""
+        return f"{100 * self.level:g} % (Student's{truly})"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Interval:
-    """A mean and the ends of its interval; the ends are NaN where there is one run. `runs` is how many there are."""
+    """A mean and the ends of its interval; `runs` is how many there are.
+
+    The ends are NaN of one run, and of fewer than `FEW` that are all equal.
+    """
 
     mean: float
     low: float
@@ -97,6 +107,8 @@ def mean_intervals(values: ArrayLike, options: Confidence) -> list[Interval]:
     if runs == 1:
         return [Interval(mean=float(mean), low=math.nan, high=math.nan, runs=1) for mean in means]
     half = float(stdtrit(runs - 1, 0.5 + 0.5 * options.level)) * table.std(axis=1, ddof=1) / math.sqrt(runs)
+    if runs < FEW:
+        half = np.where(np.ptp(table, axis=1) > 0, half, math.nan)
     return [
         Interval(mean=float(mean), low=float(mean - one), high=float(mean + one), runs=runs)
         for mean, one in zip(means, half, strict=True)

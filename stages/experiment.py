@@ -27,7 +27,7 @@ from graphldp.ledger import epsilon_text
 from graphldp.stages.artifacts import read_meta, write_json
 from graphldp.stages.backgrounds import backgrounds_of
 from graphldp.stages.cells import Cells, cell_mark, mark_of
-from graphldp.stages.download import obtain
+from graphldp.stages.download import obtain, wished
 from graphldp.stages.evaluate import measure, write
 from graphldp.stages.floors import Floors
 from graphldp.stages.graphs import graph_hash, read_graph, read_graph_meta
@@ -262,11 +262,19 @@ class _Work:
         write_json(path.with_suffix(".time.json"), facts | {"cpu_seconds": round(time.process_time() - cpu, 3)})
 
 
-def check(what: Plan, data: Path, device: str = "auto") -> None:
-    """Raise what is wrong with any cell that is not there, without computing it."""
+def check(what: Plan, data: Path, device: str = "auto") -> list[str]:
+    """Raise what is wrong with any cell that is not there, without computing it or fetching its graph.
+
+    Returned are the graphs that are not there: of their cells nothing is checked but names.
+    """
     work = _Work(what.experiment, data, what.sources, device)
     for cell in what.todo:
-        work.points(cell)
+        if graph_dir(data, cell.graph).exists():
+            work.points(cell)
+        else:
+            wished(cell.dataset, data, settings=cell.data, name=cell.graph if cell.data else None)
+            methods.method(cell.method).but(cell.changes)
+    return list(dict.fromkeys(cell.graph for cell in what.todo if not graph_dir(data, cell.graph).exists()))
 
 
 def run_cells(what: Plan, data: Path, device: str = "auto", progress: Progress | None = None, *, jobs: int = 1) -> None:

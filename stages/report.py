@@ -383,7 +383,7 @@ def _measured(result: Result) -> str:
         "test nodes choose nothing and are looked at once, at the end.",
         "Each learner of the floor was searched as hard as every method, and the best of them is the floor: one that "
         "was not tuned would be easy to beat.",
-        f"Intervals: {100 * result.confidence.level:g} %, Student's, of the mean over runs. Gains and gaps are "
+        f"Intervals: {result.confidence.words}, of the mean over runs. Gains and gaps are "
         "differences within the same split, so what a lucky split does to both cancels.",
         f"Below {FEW} runs nothing is said to be above or below the floor: an interval of so few is wide, or narrow by "
         "chance.",
@@ -431,7 +431,7 @@ def _papers(result: Result) -> str:
     rows = [row for row in result.rows if row.papers]
     if not rows:
         said = "".join(f"<p>{escape(note)}</p>" for note in result.notes)
-        return said or "<p>No paper prints a number for any cell of this table.</p>"
+        return said or "<p>No paper whose numbers are here prints one for any cell of this table.</p>"
     places = list(dict.fromkeys(paper.note for row in rows for paper in row.papers))
     letters = {note: chr(ord("a") + place) for place, note in enumerate(places)}
     lines = []
@@ -455,7 +455,7 @@ def _papers(result: Result) -> str:
         for method in ("majority", "structure", "nonpriv")
         if not any(section.reference(method).papers for section in result.sections)
     ]
-    absent = f"<p>No paper prints a number for: {_listed(unprinted)}.</p>" if unprinted else ""
+    absent = f"<p>No paper whose numbers are here prints one for {_listed(unprinted)}.</p>" if unprinted else ""
     notes = "".join(f"<p><sup>{letters[note]}</sup> {escape(note)}</p>" for note in places)
     sources = sorted({f"{paper.paper}: {paper.source}" for row in rows for paper in row.papers})
     notes += "".join(f"<p>{escape(source)}</p>" for source in sources)

@@ -358,14 +358,13 @@ class Result:
         """One line: what the columns of a part are."""
         one, public = self.measures.headline, self.measures.public
         units = f", in {one.difference}" if one.difference else ""
-        confidence = f"{100 * self.confidence.level:g} %"
         better = "" if one.best == "high" else "; above 0 is better, as everywhere here"
         told = any(section.told for section in self.sections)
         public = "what people tell beside their features" if told else public
         whole = "Epsilon is what one user spends on features." if told else "Epsilon is all that one user spends."
         return (
-            f"{one.heading[:1].upper()}{one.heading[1:]}, mean over runs with a {confidence} interval "
-            f"(Student's). Gain over structure (epsilon 0: {public}, "
+            f"{one.heading[:1].upper()}{one.heading[1:]}, mean over runs with an interval of "
+            f"{self.confidence.words}. Gain over structure (epsilon 0: {public}, "
             "nobody's features) and gap to nonpriv (the features as they are) are means of differences "
             f"within the same split{units}{better}. {whole}"
         )

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+import csv
 import math
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -8,6 +10,7 @@ from scipy import stats
 
 from graphldp.errors import DataError, OptionError
 from graphldp.evaluation import FEW, Confidence, Interval, mean_interval, mean_intervals, paired_difference
+from graphldp.experiment.scores import measured
 from graphldp.measures import measures_of
 from graphldp.randomness import generator
 
@@ -67,9 +70,7 @@ def test_methods_that_are_worth_nothing_are_rarely_said_to_be_better(runs: int) 
 
 
 def test_two_runs_that_agree_decide_nothing() -> None:
-    interval = mean_interval([2.1, 2.1], OPTIONS)
-    assert (interval.low, interval.high) == (2.1, 2.1)
-    assert interval.against(0.0) == interval.scaled(-1.0).against(0.0) == "unknown"
+    assert mean_interval([2.1, 2.1], OPTIONS).against(0.0) == "unknown"
 
 
 def test_rows_equal_the_single_call() -> None:
@@ -130,3 +131,26 @@ def test_unequal_numbers_of_runs_are_refused() -> None:
 def test_options_that_make_no_interval_are_refused(options: dict[str, float]) -> None:
     with pytest.raises(OptionError):
         Confidence(**options)
+
+
+def test_the_coverage_that_tables_tell_is_the_measured_one() -> None:
+    path = Path(__file__).resolve().parents[1] / "docs" / "coverage.csv"
+    with path.open(encoding="utf-8") as handle:
+        covers = [100 * float(row["covers"]) for row in csv.DictReader(handle) if int(row["runs"]) >= FEW]
+    assert f"in simulations {min(covers):.1f} to {max(covers):.1f} %" in Confidence().words
+    assert Confidence(level=0.9).words == "90 % (Student's)"
+
+
+def test_few_runs_that_agree_have_no_interval() -> None:
+    assert not mean_interval([0.5] * (FEW - 1), Confidence()).known
+    assert mean_interval([0.5] * FEW, Confidence()).known
+    assert mean_interval([0.5, 0.5, 0.6], Confidence()).known
+
+
+def test_no_end_of_a_gain_is_where_no_difference_can_be() -> None:
+    measures = measures_of("node-classification")
+    scores = {one.name: np.array([0.0, 1.0]) for one in measures.measures}
+    floor = {one.name: np.array([1.0, 0.5]) for one in measures.measures}
+    gain = measured(scores, floor, None, measures, Confidence()).gain
+    assert gain is not None
+    assert (gain.low, gain.high) == (-100.0, 100.0)

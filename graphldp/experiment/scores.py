@@ -35,8 +35,8 @@ def measured(
 ) -> Measured:
     """Return a row's intervals from its final runs' scores: the same wherever the row is shown.
 
-    `floor` and `ceiling` are those rows' scores on the
-    same splits; None for themselves, or where they were not run.
+    `floor` and `ceiling` are those rows' scores on the same splits; None for themselves, or where they were not run. No
+    end is where no value can be.
     """
     head, *others = measures.measures
 
@@ -44,7 +44,8 @@ def measured(
         if other is None:
             return None
         pair = (scores[head.name], other[head.name])
-        return paired_difference(*pair, confidence).scaled(head.sign * head.factor)
+        most = head.high - head.low
+        return paired_difference(*pair, confidence).within(-most, most).scaled(head.sign * head.factor)
 
     return Measured(
         score=head.interval(scores[head.name], confidence),

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
+import yaml
 from cell_factory import NAME, files, store
 
 FILE = f"""\
@@ -71,6 +73,32 @@ def test_dry_computes_nothing(ldp, here: Path) -> None:
     assert answer.out.splitlines()[0] == f"to do  {NAME}, majority, epsilon 0"
     assert answer.line == "7 of 7 cells are to be computed"
     assert files(here) == before
+
+
+@pytest.mark.parametrize(
+    ("changes", "says"),
+    [
+        ({"datasets": ["coraa"]}, "unknown dataset 'coraa'; did you mean 'cora'?"),
+        ({"rows": [{"method": "lpgnn", "set": {"method.rhoo": 1}}]}, "has no option 'rhoo'"),
+        ({"rows": [{"method": "lpgnn", "options": {"gama": 1}}]}, "has no option 'gama'"),
+    ],
+)
+def test_dry_refuses_what_the_experiment_would(ldp, here: Path, changes: dict[str, Any], says: str) -> None:
+    path = here / "experiments" / "small.yaml"
+    path.write_text(yaml.safe_dump(yaml.safe_load(path.read_text(encoding="utf-8")) | changes), encoding="utf-8")
+    answer = ldp("experiment", "small", "--dry")
+    assert answer.code == 2
+    assert says in answer.line
+    assert ldp("experiment", "small").line == answer.line
+
+
+def test_dry_says_of_which_graphs_it_knows_the_name_alone(ldp, here: Path) -> None:
+    path = here / "experiments" / "small.yaml"
+    grid = yaml.safe_load(path.read_text(encoding="utf-8")) | {"datasets": [NAME, "citeseer"]}
+    path.write_text(yaml.safe_dump(grid), encoding="utf-8")
+    answer = ldp("experiment", "small", "--dry")
+    assert answer.code == 0
+    assert answer.err.splitlines()[-1] == "not here, so that options which depend on them are not checked: citeseer"
 
 
 def test_the_list_says_what_each_shows(ldp, here: Path) -> None:

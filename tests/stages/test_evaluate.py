@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import dataclasses
 import json
 import math
 from pathlib import Path
@@ -277,6 +278,10 @@ def test_finding_when_all_beat_the_floor(tmp_path: Path) -> None:
 
 def test_finding_when_the_features_themselves_are_worth_nothing(tmp_path: Path) -> None:
     assert "is not measurable: there is nothing to win." in _finding(tmp_path, LOW | {"nonpriv": 0.846})
+    few = dataclasses.replace(ONE, seeds=3)
+    write_grid(tmp_path / "few", few, LOW | {"nonpriv": 0.9})
+    said = find(measure(few, tmp_path / "few", PAPERS).sections[0]).sentences[0]
+    assert "of too few runs to say whether there is anything to win." in said
     against = _finding(tmp_path, LOW | {"nonpriv": 0.70})
     assert (
         "is against the features: what had learned more from them on the validation part does less than the" in against

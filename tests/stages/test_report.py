@@ -110,7 +110,7 @@ def test_the_page_says_what_a_reader_must_know(page: str) -> None:
         "who is linked to whom",
         "the same search of 12 points",
         "1354 nodes to train",
-        "No paper prints a number for: majority, structure and nonpriv.",
+        "No paper whose numbers are here prints one for majority, structure and nonpriv.",
         "ldp tables --check",
         "Going Deeper into Locally Differentially Private Graph Neural Networks",
     ):
