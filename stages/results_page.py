@@ -21,7 +21,7 @@ from graphldp.evaluation import MANY, Interval
 from graphldp.stages.artifacts import write_text
 from graphldp.stages.commit import code_commit
 from graphldp.stages.errata import ERRATA, FAULTS
-from graphldp.stages.tables import span
+from graphldp.stages.tables import axis_columns, span
 from graphldp.stages.traces import FILE
 
 __all__ = ["Shown", "results_page", "write_page"]
@@ -237,7 +237,7 @@ def _tables(results: Path) -> list[Shown]:
         rows = _read(path)
         measure = next((name for name in ("accuracy", "auc", "mae") if rows and name in rows[0]), "accuracy")
         digits = 3 if measure == "mae" else 1
-        axes = [name for name in rows[0] if "." in name] if rows else []
+        axes = axis_columns(rows[0]) if rows else []
         cells = [
             [*(row[name] for name in ("dataset", "row", "mechanism", *axes, "epsilon")), row.get("epsilon_mean", ""),
              _span(row, measure, digits), _span(row, "gain", digits), _span(row, "gap", digits),
@@ -250,10 +250,21 @@ def _tables(results: Path) -> list[Shown]:
         out.append(
             Shown(
                 anchor=f"table-{folder.name}", title=name, about=f"{len(rows)} rows", heads=heads, rows=cells,
-                file=place, code=_made_by(folder), pages=_pages(folder, results),
+                file=place, code=_made_by(folder), pages=_pages(folder, results), notes=_earlier(folder, results),
             )
         )  # fmt: skip
     return out
+
+
+def _earlier(folder: Path, results: Path) -> list[str]:
+    """Say so of a table that does not name the code which made it."""
+    if (folder / FILE).is_file():
+        return []
+    make = "dvc repro" if folder == results else f"ldp experiment {folder.name}"
+    return [
+        "Made by earlier code, which it does not name. Numbers stand as they were measured; the words of its page and "
+        f"the law of its intervals may be older than those of today. `{make}` makes it again."
+    ]
 
 
 def _pages(folder: Path, results: Path) -> list[tuple[str, str]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 import warnings
 from pathlib import Path
@@ -17,8 +18,10 @@ import graphldp
 from graphldp import methods
 from graphldp.datasets.memory import as_graph
 from graphldp.errors import DataError, OptionError
+from graphldp.evaluation import Confidence, paired_difference
 from graphldp.experiment.running import RunResult, run_rows
 from graphldp.graph import Graph
+from graphldp.randomness import generator
 
 with warnings.catch_warnings():
     # torch_geometric compiles a class with torch.jit as it is imported.
@@ -182,3 +185,22 @@ def test_importing_graphldp_stays_light() -> None:
     assert done.stdout == "[]\n"
     with pytest.raises(AttributeError, match="no attribute 'ran'"):
         _ = graphldp.ran
+
+
+@pytest.mark.slow
+def test_on_random_labels_a_method_is_rarely_said_to_be_better() -> None:
+    """Of 200 graphs whose labels say nothing: `above` what nobody's features give, as often as 2.5 % and luck allow."""
+    graph, trials = small_graph(nodes=240), 200
+    settings = small_params(seeds=5, points=1, search_seeds=1, steps=(2,), epochs=12)
+    found = []
+    for trial in range(trials):
+        labels = generator(trial, "random labels").permutation(graph.labels).astype(graph.labels.dtype)
+        guess = dataclasses.replace(graph, labels=labels, name=f"guess-{trial}")
+        scores = []
+        for name, epsilon in (("lpgnn", 1.0), ("coin", 0.0)):
+            recipe = methods.method(name)
+            (row,) = run_rows(guess, recipe, recipe.mechanism, epsilon, settings, references=False).rows
+            scores.append(row.accuracy)
+        found.append(paired_difference(*scores, Confidence()).against(0.0))
+    assert found.count("above") / trials <= 0.025 + 4 * math.sqrt(0.025 * 0.975 / trials)
+    assert set(found) <= {"above", "same", "below"}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import multiprocessing
 import shutil
 import time
@@ -22,7 +21,7 @@ from graphldp.experiment.plan import Devices, plan_of
 from graphldp.methods import method
 from graphldp.stages import cells
 from graphldp.stages.cells import Cells, cell_mark
-from graphldp.stages.experiment import _order, plan, run_cells
+from graphldp.stages.experiment import plan, run_cells
 from graphldp.stages.graphs import graph_hash, read_graph
 from graphldp.stages.grid import denoise_grid, perturb_grid, train_grid
 from graphldp.stages.params import Params, RowParams
@@ -124,18 +123,6 @@ def test_another_kind_of_device_and_another_limit_of_memory_are_another_cell(
     ]
     assert len(set(marks)) == 4
     assert cell_mark(points, PARAMS, "sha256:0", "cuda:1") == marks[1]
-
-
-def test_the_floor_comes_first_and_what_chooses_among_its_learners_last(tmp_path: Path) -> None:
-    store(tmp_path)
-    grid = dataclasses.replace(
-        GRID,
-        rows=(RowParams(name="frontier", method="frontier", mechanism="privset"), *GRID.rows),
-    )
-    what = plan(grid, tmp_path, fetch=False)
-    order = [cell.name for cell in sorted(what.todo, key=_order(what.todo))]
-    assert order[0] == "structure"
-    assert set(order[-2:]) == {"frontier", "nonpriv"}
 
 
 def test_a_damaged_cell_is_computed_again(tmp_path: Path) -> None:
