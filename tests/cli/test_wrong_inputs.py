@@ -135,6 +135,7 @@ perturb --input f.csv -e 1 | --input needs --low and --high
 perturb --input f.csv --low 1 --high 0 -e 1 | needs finite low < high
 perturb --input gone.csv --low 0 --high 1 -e 1 | gone.csv: there is no such file
 perturb --input p.yaml --low 0 --high 1 -e 1 | read from .parquet or .csv files, got '.yaml'
+perturb --input f.tsv --low 0 --high 1 -e 1 | got '.tsv'; save them as .csv, with a header and commas, or as .parquet
 perturb -d mine -e 1 -m ppm --levels levels.csv | every one of the 4 nodes needs one row, got 1 row
 perturb --input f.csv --low 0 --high 1 -e 1 --secure --seeds 3 | --seeds must be 1
 perturb --input f.csv --low 0 --high 1 -e 1 --method lpgnn | --method goes with --dataset
@@ -302,6 +303,11 @@ BROKEN = [
     (F, "node,x,label\na,0.937,0\nb,0,1\n", "column 'label' is called like the classes and would become a feature"),
     (F, ",node,x\n0,a,0.937\n1,b,0\n", "column '' is called like the row numbers of a data frame"),
     (F, "Unnamed: 0,node,x\n0,a,1\n1,b,0\n", "column 'Unnamed: 0' is called like the row numbers"),
+    (F, "Unnamed: 0.1,node,x\n0,a,1\n1,b,0\n", "column 'Unnamed: 0.1' is called like the row numbers"),
+    (F, "idx,node,x\n0,a,0.937\n1,b,0\n", "column 'idx' is called like the row numbers of a data frame"),
+    (F, "node,x,class\na,0.937,0\nb,0,1\n", "column 'class' is called like the classes and would become a feature"),
+    (F, "node,x,Y\na,0.937,0\nb,0,1\n", "column 'Y' is called like the classes"),
+    (F, "node,x,target\na,0.937,0\nb,0,1\n", "declare the features with --features-file"),
     (F, "node\na\nb\n", "no feature columns beside `node`"),
     (F, "node,x,x\na,1,0\nb,0,0\n", "column 'x' stands there twice"),
     (F, "node,x\na,1\n,0\n", "row 2 is empty; every row needs an id"),
@@ -317,7 +323,7 @@ BROKEN = [
     (E, "source,target\na,\n", "target: row 1 is empty"),
     (L, "node,label\na,u\na,v\n", "node 'a' has two labels"),
     (L, "node,label\nzed,u\n", "node 'zed' in row 1 is not a node of the features"),
-    (L, "node,label\na,0.937\nb,0.75\n", "text or whole numbers, got fractions"),
+    (L, "node,label\na,0.937\nb,0.75\n", "got fractions; write ids as text, and cut measurements into classes"),
     (L, "node,class\na,u\n", "missing column 'label' (it has 'node', 'class')"),
     (L, "node,label\na,\nb,\n", "no rows with a label; leave the labels out if there are none"),
     (L, "node,label,x\na,u,1\n", "unknown column 'x'; it needs node and label and nothing else"),
