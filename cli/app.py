@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import io
 import os
+import re
 import signal
 import sys
 import traceback
@@ -18,6 +19,7 @@ from graphldp import __version__
 from graphldp.cli import console, processes
 from graphldp.cli.command import EXAMPLES, Command, examples
 from graphldp.cli.failures import FAULT, INTERRUPTED, REFUSED, complain, describe
+from graphldp.errors import did_you_mean
 
 __all__ = ["COMMANDS", "HIDDEN", "build", "main"]
 
@@ -146,11 +148,18 @@ def _usage(error: typer.TyperException) -> int:
     """Print a mistake in the command line as one line; an empty message means that the help was printed instead."""
     message = " ".join(error.format_message().split()).rstrip(".")
     if message:
+        message = _nearest(message)
         context = getattr(error, "ctx", None)
         path = context.command_path if context is not None else "ldp"
         end = " See" if message.endswith("?") else "; see"
         _complain(f"error: {message.replace('Value error, ', '')}{end} '{path} --help'")
     return REFUSED
+
+
+def _nearest(message: str) -> str:
+    """Return the message with the nearest of the words that an option takes, where it was none of them."""
+    found = re.search(r"'([^']*)' is not one of ((?:'[^']*'(?:, )?)+)$", message)
+    return message if found is None else message + did_you_mean(found[1], re.findall("'([^']*)'", found[2]))
 
 
 def _complain(line: str) -> None:

@@ -9,9 +9,10 @@ from dataclasses import MISSING, fields, is_dataclass
 from functools import wraps
 from typing import Any, get_type_hints
 
+from typer import TyperException
 from typer.core import TyperCommand
 
-from graphldp.errors import OptionError
+from graphldp.errors import OptionError, near_names
 
 __all__ = ["EXAMPLES", "PANELS", "Command", "classes", "examples"]
 
@@ -182,7 +183,14 @@ class Command(TyperCommand):
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Parse a line in which an option stands once: of two values, one would be lost without a word."""
         if not ctx.resilient_parsing:
-            values, _, order = self.make_parser(ctx).parse_args(args=list(args))
+            try:
+                values, _, order = self.make_parser(ctx).parse_args(args=list(args))
+            except TyperException as error:
+                told = vars(error)
+                if "possibilities" in told:  # the dashes, which all options have, make none of them near
+                    known = {name.lstrip("-"): name for one in self.params for name in one.opts}
+                    told["possibilities"] = [known[name] for name in near_names(told["option_name"].lstrip("-"), known)]
+                raise
             for param, count in Counter(order).items():
                 _once(param, count, values.get(param.name))
         return super().parse_args(ctx, args)

@@ -31,6 +31,7 @@ def docs(
     Needs a repository's docs folder, or any folder to write to. The same code gives the same bytes.
     """
     from graphldp.stages.docs import outdated_pages, write_docs
+    from graphldp.stages.spoken import counted
 
     if check:
         wrong = outdated_pages(output)
@@ -43,4 +44,4 @@ def docs(
         return
     with progress("docs", None, "steps") as bar:
         paths = write_docs(output, audit=not without_audit, progress=bar)
-    note(f"wrote {len(paths)} files in {output}")
+    note(f"wrote {counted(len(paths), 'file')} in {output}")

@@ -95,6 +95,7 @@ def _list(*, as_json: bool) -> None:
     from rich.table import Table
 
     from graphldp.stages.params import experiments, find, load
+    from graphldp.stages.spoken import counted
 
     if not experiments():
         raise OptionError(f"the folder {_FOLDER} holds no experiment; run where it is, or name a file")
@@ -111,7 +112,9 @@ def _list(*, as_json: bool) -> None:
     table.add_column(justify="right", no_wrap=True)
     table.add_column(overflow="fold")
     for one in grids:
-        table.add_row(one.name, f"{len(one.cells())} cells", f"{one.title}\n{' '.join(one.about.split())}".strip())
+        table.add_row(
+            one.name, counted(len(one.cells()), "cell"), f"{one.title}\n{' '.join(one.about.split())}".strip()
+        )
     console.out.print(table)
 
 

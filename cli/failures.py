@@ -22,7 +22,7 @@ _EXTRAS = {
     "pipeline": ("dvc", "matplotlib", "yaml"),
 }
 _EXTRA_OF = {module: extra for extra, modules in _EXTRAS.items() for module in modules}
-_GO_ON = ("ldp train", "ldp search", "ldp experiment")  # which keep what they had reached
+_GO_ON = ("ldp train", "ldp search", "ldp experiment", "ldp reproduce")  # which keep what they had reached
 _MEMORY_WORDS = ("out of memory", "can't allocate memory", "not enough memory")
 
 

@@ -38,12 +38,13 @@ def inspect(
     Reads no rows, so it is quick for files of any size.
     """
     from graphldp.stages.describe import describe
+    from graphldp.stages.spoken import counted
 
     found = describe(file)
     if as_json:
         typer.echo(json.dumps(found.as_json(), indent=2, sort_keys=True, ensure_ascii=False))
     else:
-        rows = "" if found.rows is None else f", {found.rows:,} rows"
+        rows = "" if found.rows is None else f", {counted(found.rows, 'row')}"
         out.print(f"{found.path}: {found.kind}{rows}, {_size(found.size)}", markup=False, style="bold", soft_wrap=True)
         out.print(_table(found))
 

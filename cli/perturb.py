@@ -239,6 +239,7 @@ def _show(path: Path, *, as_json: bool) -> None:
 
     from graphldp.ledger import Ledger
     from graphldp.stages.artifacts import read_meta
+    from graphldp.stages.spoken import counted
 
     meta = read_meta(path, "ldp perturb")
     if as_json:
@@ -246,7 +247,7 @@ def _show(path: Path, *, as_json: bool) -> None:
         return
     if not isinstance(meta["epsilon"], float | int):
         console.out.print(
-            f"{path}: {meta['nodes']:,} rows as they are: mechanism {meta['mechanism']} protects nothing",
+            f"{path}: {counted(meta['nodes'], 'row')} as they are: mechanism {meta['mechanism']} protects nothing",
             soft_wrap=True,
         )
         return
@@ -255,7 +256,7 @@ def _show(path: Path, *, as_json: bool) -> None:
     many = f" x {seeds} seeds" if seeds > 1 else ""
     if meta["kind"] == "reports":
         what, whole = (
-            f"{meta['nodes']:,} reports of {meta['m']} of {meta['dimensions']} features{many}",
+            f"{counted(meta['nodes'], 'report')} of {meta['m']} of {counted(meta['dimensions'], 'feature')}{many}",
             "the whole report",
         )
     else:
@@ -270,7 +271,7 @@ def _show(path: Path, *, as_json: bool) -> None:
         soft_wrap=True,
     )
     if further:
-        console.out.print(f"in all: {Ledger.from_json(meta['ledger']).once().text()}", soft_wrap=True)
+        console.out.print(f"{Ledger.from_json(meta['ledger']).once().text()}", soft_wrap=True)
     if not claim["keeps"]:
         console.note(f"warning: {meta['mechanism']} does not keep its claim: {claim['reason']}")
     if seeds > 1:

@@ -78,11 +78,16 @@ def predict(
 
 def _summary(table: pa.Table) -> tuple[dict[str, Any], str]:
     """Return what was predicted as facts and in words."""
+    from graphldp.stages.spoken import counted
+
     if "score" in table.column_names:
         linked = sum(table["linked"].to_pylist())
-        return {"pairs": len(table), "linked": linked}, f"{len(table):,} pairs, {linked:,} of them edges"
+        return {
+            "pairs": len(table),
+            "linked": linked,
+        }, f"{counted(len(table), 'pair')}, {linked:,} of them {'an edge' if linked == 1 else 'edges'}"
     facts: dict[str, Any] = {}
-    words = [f"{len(table):,} nodes"]
+    words = [counted(len(table), "node")]
     if "class" in table.column_names:
         name = "label" if "label" in table.column_names else "class"
         found = sorted(table[name].value_counts().to_pylist(), key=lambda row: -row["counts"])

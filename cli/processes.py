@@ -100,7 +100,11 @@ def machine(max_memory: float | None, team: Team | None, data: Path) -> Resource
 
     limit = memory_bytes(max_memory)
     return Resources(
-        max_memory=limit, team=team, stores=partial(ArrowStores, data), note=console.note, memo=Floors(data)
+        max_memory=limit,
+        team=team,
+        stores=partial(ArrowStores, data),
+        note=console.note,
+        memo=Floors(data, console.note),
     )
 
 

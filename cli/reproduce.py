@@ -148,6 +148,7 @@ def _list(every: list, *, as_json: bool) -> None:  # type: ignore[type-arg]
 def _say(orders: list[Order], data: Path, *, as_json: bool) -> None:
     """Say what is not at hand, what is there, and what the rest will take: of each target, and in all."""
     from graphldp.stages.reproduce import estimate, estimates
+    from graphldp.stages.spoken import counted
 
     if as_json:
         return
@@ -155,10 +156,10 @@ def _say(orders: list[Order], data: Path, *, as_json: bool) -> None:
         for name, reason in one.missing.items():
             console.note(f"{one.target.key}: without {name}: {reason}")
         if one.todo and len(orders) > 1:
-            console.note(f"{one.target.key}: {one.cells} cells, {one.cells - one.todo} there; {own.text}")
+            console.note(f"{one.target.key}: {counted(one.cells, 'cell')}, {one.cells - one.todo} there; {own.text}")
     cells, todo = sum(one.cells for one in orders), sum(one.todo for one in orders)
     rest = f"; the others will take {estimate(orders, data).text}" if todo else ""
-    console.note(f"{len(orders)} to make again, {cells} cells, {cells - todo} of them there{rest}")
+    console.note(f"{len(orders)} to make again, {counted(cells, 'cell')}, {cells - todo} of them there{rest}")
 
 
 def _show(found: Reproduction, files: list[Path]) -> None:

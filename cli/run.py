@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -15,6 +15,7 @@ from graphldp.cli.processes import joined, machine
 from graphldp.errors import OptionError
 
 if TYPE_CHECKING:
+    from graphldp.evaluation import Interval
     from graphldp.experiment.running import RunResult
     from graphldp.stages.params import Params
 
@@ -83,6 +84,7 @@ def _table(found: RunResult, params: Params) -> None:
     from graphldp.experiment.parts import few_tested
     from graphldp.ledger import epsilon_text
     from graphldp.measures import measures_of
+    from graphldp.stages.spoken import counted
 
     task = measures_of(params.train.task)
     one = task.headline
@@ -90,7 +92,8 @@ def _table(found: RunResult, params: Params) -> None:
     percent = f"{100 * params.evaluate.confidence:g} %"
     table = Table(title=f"{found.graph.name}: test {one.heading}", title_justify="left", box=None, pad_edge=False)
     table.add_column("method")
-    for name in ("epsilon", "m", "K", one.label, f"{percent} interval", "gain over structure"):
+    gains = any(row.gain is not None for row in found.rows)
+    for name in ("epsilon", "m", "K", one.label, f"{percent} interval", *(["gain over structure"] if gains else [])):
         table.add_column(name, justify="right")
     for row in found.rows:
         mean, gain = row.score, row.gain
@@ -101,7 +104,7 @@ def _table(found: RunResult, params: Params) -> None:
             str(row.chosen.get("steps", "")),
             show(mean.mean),
             f"{show(mean.low)} to {show(mean.high)}" if mean.known else "",
-            "" if gain is None else change(gain.mean) + f" ({change(gain.low)} to {change(gain.high)})" * gain.known,
+            *([_gain(gain, change)] if gains else []),
         )
     console.out.print(table)
     for row in found.rows:
@@ -117,10 +120,10 @@ def _table(found: RunResult, params: Params) -> None:
         console.note(f"warning: {params.seeds} runs each: from {FEW} on an interval says which method is better")
     searched = next(row.search for row in found.rows if row.search)
     console.note(
-        f"{params.seeds} runs each; {_many(searched['points'], 'point')} searched on "
-        f"{_many(params.search.seeds, 'other seed')}"
+        f"{params.seeds} runs each; {counted(searched['points'], 'point')} searched on "
+        f"{counted(params.search.seeds, 'other seed')}"
         f"{_unusual(searched)}; the budget is of one person's features; "
-        + (f"{task.public} are public" if not params.further.asked else f"in all {found.row.spent.text()}")
+        + (f"{task.public} are public" if not params.further.asked else found.row.spent.text())
     )
     if params.further.asked:
         facts = params.further.facts()
@@ -128,9 +131,10 @@ def _table(found: RunResult, params: Params) -> None:
         console.note(f"{told}: in every row but the ceiling, which has what is true; no true label chooses anything")
 
 
-def _many(count: int, what: str) -> str:
-    """Return '1 point' or '4 points'."""
-    return f"{count} {what}{'s' * (count != 1)}"
+def _gain(gain: Interval | None, change: Callable[[float], str]) -> str:
+    if gain is None:
+        return ""
+    return change(gain.mean) + f" ({change(gain.low)} to {change(gain.high)})" * gain.known
 
 
 def _unusual(search: Mapping[str, Any]) -> str:

@@ -59,7 +59,7 @@ def _show(path: Path, most: int, *, as_json: bool) -> None:
 
     from graphldp.jsonable import plain
     from graphldp.stages.artifacts import read_meta
-    from graphldp.stages.spoken import spoken
+    from graphldp.stages.spoken import counted, spoken
     from graphldp.stages.trials import ranking
 
     found, meta = ranking(path), read_meta(path, "ldp search")
@@ -81,9 +81,14 @@ def _show(path: Path, most: int, *, as_json: bool) -> None:
     learner = meta["chosen_point"].get("options", {}).get("learner")
     rest = len(found) - min(len(found), most or len(found))
     console.note(
-        f"{path}: {facts['points']} points on {facts['seeds']} seeds{f' ({words})' if words else ''}"
-        + (f"; of the learners' best points, {learner}'s was chosen on {meta['seeds']} final seeds" if learner else "")
-        + (f"; {rest} more trials are not shown" if rest else "")
+        f"{path}: {counted(facts['points'], 'point')} on {counted(facts['seeds'], 'seed')}"
+        + (f" ({words})" if words else "")
+        + (
+            f"; of the learners' best points, {learner}'s was chosen on {counted(meta['seeds'], 'final seed')}"
+            if learner
+            else ""
+        )
+        + (f"; {counted(rest, 'more trial')} {'is' if rest == 1 else 'are'} not shown" if rest else "")
         + (f"; without {', '.join(facts['left_out'])}, which {meta['arm']} has not" if "left_out" in facts else "")
     )
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+import math
+from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import typer
@@ -28,6 +29,8 @@ Search: TypeAlias = Annotated[
         metavar="KEY=VALUES",
     ),
 ]
+
+_WAYS = {"labels": "krr", "links": "blink"}  # an example of how each is reported
 
 
 def parse(pairs: Sequence[str] | None, flag: str = "--set") -> dict[str, Any]:
@@ -57,8 +60,14 @@ def further_of(link_option: Sequence[str] | None = None, **given: str | float | 
     """Return what people are asked for beside features, from options by the names in which it is written everywhere."""
     from graphldp.experiment.options import Further
 
-    for name in ("labels", "links"):
-        if given[name] is not None and given[f"epsilon_{name}"] is None:
+    for name, way in _WAYS.items():
+        budget = given[f"epsilon_{name}"]
+        how = f"goes with --{name}: how people report their {name}, for example --{name} {way}"
+        if given[name] is None and isinstance(budget, float) and budget < math.inf:
+            raise OptionError(f"--epsilon-{name} {budget:g} {how}")
+        if name == "links" and given[name] is None and link_option:
+            raise OptionError(f"--link-option {how}")
+        if given[name] is not None and budget is None:
             raise OptionError(f"--{name} {given[name]} needs --epsilon-{name}: how much may be spent on {name}")
     facts: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
     pairs = parse(link_option, "--link-option")
@@ -99,18 +108,22 @@ def _value(text: str) -> Any:
         return text
 
 
-def parts(settings: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return the mechanism's settings, and those of the method, which are written `method.KEY`."""
+def parts(settings: dict[str, Any], own: Collection[str] = ()) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return the mechanism's settings, and those of the method, which are written `method.KEY`.
+
+    `own` are the options of the training that the command itself has.
+    """
     from graphldp.cli.cell import train_options
     from graphldp.methods import part_of
 
     for given in settings:
-        place, dot, own = given.partition(".")
+        place, dot, option = given.partition(".")
         if dot and place in ("train", "search"):
+            where = "this command" if option in own else "`ldp train`"
             raise OptionError(
                 f"--set takes options of the mechanism, and of the method as method.KEY; {given} stands in "
                 f"params.yaml, under {place}"
-                + ("" if own not in train_options() else f", or is --{own.replace('_', '-')} of `ldp train`")
+                + ("" if option not in train_options() else f", or is --{option.replace('_', '-')} of {where}")
             )
     changes = {key: value for name, value in settings.items() if (key := part_of(name)) is not None}
     return {name: value for name, value in settings.items() if part_of(name) is None}, changes

@@ -88,7 +88,7 @@ def split(
     from graphldp.jsonable import plain
     from graphldp.stages.split import measure_splits, split_rows, write_splits
 
-    options, changes = parts(parse(settings))
+    options, changes = parts(parse(settings), ("epochs", "model"))
     recipe = methods.method(method).but(changes)
     if recipe.mechanisms == ("null",) or not recipe.model or recipe.alone:
         raise OptionError(f"method {method!r} asks people for no features or no links, so there is nothing to split")

@@ -91,10 +91,10 @@ def train(
                 models=save_model, progress=bar,
             )  # fmt: skip
         if resources.leads:
-            _show(path, save_model, as_json=cell.as_json)
+            _show(path, save_model, cell.data, as_json=cell.as_json)
 
 
-def _show(path: Path, model: Path | None, *, as_json: bool) -> None:
+def _show(path: Path, model: Path | None, data: Path, *, as_json: bool) -> None:
     import json
 
     import numpy as np
@@ -102,6 +102,7 @@ def _show(path: Path, model: Path | None, *, as_json: bool) -> None:
     from graphldp.experiment.parts import FEW_TESTED
     from graphldp.measures import measures_of
     from graphldp.stages.artifacts import read_meta, read_table
+    from graphldp.stages.cards import floor_command
 
     meta = read_meta(path, "ldp train")
     rows = [row for row in read_table(path, "ldp train").to_pylist() if row["role"] == "final"]
@@ -125,6 +126,9 @@ def _show(path: Path, model: Path | None, *, as_json: bool) -> None:
     tested = [row[f"test_{measures.parts}"] for row in rows]
     if meta["task"] != "link-prediction" and tested and max(tested) < FEW_TESTED:
         console.note(f"warning: {max(tested)} test nodes in each run: too few to tell methods apart; label more nodes")
+    command = floor_command(data, meta)
+    if command:
+        console.note(f"note: the floor, which needs nobody's report, is not known here; `{command}` shows it")
     if model is not None:
         console.out.print(f"{model}: the best final model, for `ldp predict`", soft_wrap=True)
 

@@ -16,8 +16,13 @@ __all__ = [
     "MissingExtraError",
     "OptionError",
     "ProcessError",
+    "did_you_mean",
+    "near_names",
     "unknown_name",
 ]
+
+
+_NEAR = 0.65  # how alike two names are, from 0 to 1, before one is taken for a slip of the other
 
 
 class GraphLDPError(Exception):
@@ -51,7 +56,16 @@ class MissingExtraError(GraphLDPError):
 def unknown_name(kind: str, name: str, valid: Iterable[str]) -> OptionError:
     """Return the error for a name that is not registered: it lists the valid ones and the nearest match."""
     names = sorted(valid)
-    folded = {one.casefold(): one for one in names}
-    near = difflib.get_close_matches(name.casefold(), folded, n=1)
-    hint = f"; did you mean {folded[near[0]]!r}?" if near else "."
-    return OptionError(f"unknown {kind} {name!r}{hint} Valid: {', '.join(names)}")
+    return OptionError(f"unknown {kind} {name!r}{did_you_mean(name, names) or '.'} Valid: {', '.join(names)}")
+
+
+def did_you_mean(name: str, valid: Iterable[str]) -> str:
+    """Return '; did you mean ...?' with the nearest of the valid names; empty where none is near."""
+    near = near_names(name, valid)
+    return f"; did you mean {near[0]!r}?" if near else ""
+
+
+def near_names(name: str, valid: Iterable[str]) -> list[str]:
+    """Return the valid names that a slip could have turned into this one, the nearest first; case is no matter."""
+    folded = {one.casefold(): one for one in valid}
+    return [folded[one] for one in difflib.get_close_matches(name.casefold(), folded, cutoff=_NEAR)]

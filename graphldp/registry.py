@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Generic, TypeVar
 
-from graphldp.errors import OptionError, unknown_name
+from graphldp.errors import OptionError, did_you_mean, unknown_name
 
 __all__ = ["Registry", "check_options"]
 
@@ -65,4 +65,6 @@ def check_options(owner: str, given: Iterable[str], valid: Iterable[str]) -> Non
     known = list(valid)
     for option in given:
         if option not in known:
-            raise OptionError(f"{owner} has no option {option!r}; it has: {', '.join(known) or 'none'}")
+            hint = did_you_mean(option, known)
+            it = " It" if hint else "; it"
+            raise OptionError(f"{owner} has no option {option!r}{hint}{it} has: {', '.join(known) or 'none'}")

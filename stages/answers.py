@@ -36,9 +36,11 @@ __all__ = [
     "check_further",
     "check_selection",
     "conversation_in",
+    "draws_in",
     "further_in",
     "make_command",
     "open_answers",
+    "with_draws",
     "write_answers",
 ]
 
@@ -53,6 +55,22 @@ def make_command(dataset: str, recipe: Method, mechanism: str, epsilon: float, f
     method = "" if recipe.asking is None else f" --method {recipe.name}"
     command = f"ldp perturb --dataset {dataset}{method} --mechanism {mechanism} --epsilon {epsilon_text(epsilon)}"
     return command + further.command()
+
+
+def with_draws(command: str, meta: Mapping[str, Any], params: Settings | None = None) -> str:
+    """Return the command that asks people, with as many draws as a file has, and as these parameters need."""
+    if meta["deterministic"]:
+        return command  # one draw serves every run
+    finals, searches = draws_in(meta)
+    if params is not None:
+        finals, searches = max(params.seeds, finals), max(params.search.seeds, searches)
+    return f"{command} --seeds {finals} --search-seeds {searches}"
+
+
+def draws_in(meta: Mapping[str, Any]) -> tuple[int, int]:
+    """Return how many draws a file has for final runs, and how many for a search."""
+    finals = sum(seed >= 0 for seed in meta["seeds"])
+    return finals, len(meta["seeds"]) - finals
 
 
 def open_answers(

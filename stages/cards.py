@@ -14,15 +14,19 @@ import numpy as np
 
 from graphldp.client import from_meta
 from graphldp.client.levels import Personalised
+from graphldp.datasets.own import WITHOUT
 from graphldp.experiment.options import INDUCTIVE
 from graphldp.jsonable import plain
 from graphldp.ledger import Ledger, epsilon_text, ledger_from_meta, number
-from graphldp.measures import Measure, measures_of
+from graphldp.measures import DEFAULT_TASK, Measure, measures_of
+from graphldp.methods import method
+from graphldp.stages.answers import further_in
 from graphldp.stages.artifacts import read_meta, read_table
+from graphldp.stages.graphs import read_graph_meta
 from graphldp.stages.params import Params
-from graphldp.stages.paths import runs_path
+from graphldp.stages.paths import graph_dir, runs_path
 
-__all__ = ["Floor", "card_text", "floor_of"]
+__all__ = ["Floor", "card_text", "floor_command", "floor_of"]
 
 _FLOOR = "structure"
 
@@ -48,6 +52,26 @@ def floor_of(data: Path, dataset: str, meta: Mapping[str, Any]) -> Floor | None:
     rows = [row for row in read_table(path, "ldp train").to_pylist() if row["role"] == "final"]
     names = measures_of(str(meta["task"])).names
     return Floor(scores={name: tuple(float(row[f"test_{name}"]) for row in rows) for name in names})
+
+
+def floor_command(data: Path, meta: Mapping[str, Any]) -> str:
+    """Return the command that shows such runs' floor; empty where it is known, or stands in the tables.
+
+    Tables are of public graphs. People whose features never were here cannot be asked again in memory.
+    """
+    dataset, further = str(meta["dataset"]), further_in(meta)
+    origin = read_graph_meta(graph_dir(data, dataset))["provenance"]
+    if origin.get("dataset") != "own" or meta["method"] in (_FLOOR, "majority"):
+        return ""
+    if not further.asked and floor_of(data, dataset, meta) is not None:
+        return ""
+    options = "" if meta["task"] == DEFAULT_TASK else f" --task {meta['task']}"
+    options += further.command()
+    if WITHOUT in origin:
+        return f"ldp train -d {quote(dataset)} -e 0 --method {_FLOOR}{options}"
+    name, mechanism, epsilon = str(meta["method"]), str(meta["mechanism"]), epsilon_text(float(meta["epsilon"]))
+    asked = name if mechanism == method(name).mechanism else f"{name} --mechanism {mechanism}"
+    return f"ldp run -d {quote(dataset)} -e {epsilon} --method {asked}{options}"
 
 
 def card_text(

@@ -17,7 +17,7 @@ from graphldp.experiment.options import Further
 from graphldp.experiment.told import Told
 from graphldp.ledger import epsilon_text
 from graphldp.server import Estimate, Filtered
-from graphldp.stages.answers import check_asked, conversation_in, open_answers
+from graphldp.stages.answers import check_asked, conversation_in, open_answers, with_draws
 from graphldp.stages.artifacts import ParquetSink, file_hash
 from graphldp.stages.belong import FEATURES_HASH, check_graph
 from graphldp.stages.graphs import read_graph
@@ -68,7 +68,7 @@ def denoise(
     changes = {**source.meta.get("changes", {}), **(changes or {})}
     recipe = methods.method(method).but(changes)
     check_asked(source.path, source.meta, recipe)
-    check_graph(source.path, source.meta, graph, data, f"make it again with `{source.make}`")
+    check_graph(source.path, source.meta, graph, data, f"make it again with `{with_draws(source.make, source.meta)}`")
     asked, tried = conversation_in(source.meta, graph, recipe), recipe.steps(tuple(steps))
     told = Told(graph=graph, further=further, root=0, listen=source.told, linked=not recipe.alone)
     filters = [calibration_of(recipe, k, asked.device, told.sample, whole=not told.private_links) for k in tried]

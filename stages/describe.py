@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 
 from graphldp.errors import ArtifactError
 from graphldp.stages.artifacts import read_meta
+from graphldp.stages.spoken import counted
 
 __all__ = ["Description", "describe"]
 
@@ -87,7 +88,7 @@ def _graph(folder: Path) -> Description:
         raise ArtifactError(f"{folder} holds neither {_GRAPH} nor {_MODEL}, so it is not an artifact; see `ldp --help`")
     meta = _json(about.read_bytes(), about)
     files = sorted(item for item in folder.iterdir() if item.is_file() and not item.name.startswith("."))
-    columns = {item.name: f"{_rows(item):,} rows" for item in files if item.suffix == ".parquet"}
+    columns = {item.name: counted(_rows(item), "row") for item in files if item.suffix == ".parquet"}
     size = sum(item.stat().st_size for item in files)
     return Description(path=folder, kind="graph", size=size, rows=None, columns=columns, meta=meta)
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from graphldp.datasets.build import parse
 from graphldp.datasets.options import Options, ValueRange, with_settings
-from graphldp.datasets.own import OCCURRING, WITHOUT
+from graphldp.datasets.own import OCCURRING, ROW_NUMBERS, WITHOUT
 from graphldp.datasets.registry import DatasetSpec, PinnedFile, Wheel, names, spec
 from graphldp.errors import ArtifactError, DataError, DownloadError, OptionError, unknown_name
 from graphldp.graph import Graph
@@ -18,8 +18,9 @@ from graphldp.stages.artifacts import file_hash, write_json
 from graphldp.stages.fetch import Fetched, FetchOptions, fetch, fetch_wheel
 from graphldp.stages.graphs import FILES, graph_hash, read_graph_meta, write_graph
 from graphldp.stages.loaders import KINDS, load, raw_files
-from graphldp.stages.own import OwnFiles, read_own
+from graphldp.stages.own import OwnFiles, read_own, row_number_words
 from graphldp.stages.paths import NAME, graph_dir, sources_path, stored_graphs
+from graphldp.stages.spoken import counted
 
 __all__ = ["OWN", "Stored", "Wish", "download", "import_own", "made_from", "obtain", "unexpected", "wished"]
 
@@ -196,35 +197,32 @@ def _worth_knowing(graph: Graph, files: OwnFiles) -> tuple[str, ...]:
     """Return what was done with the files that their owner may not expect, and what cannot be learned from them."""
     rows, labelled = graph.provenance["rows"], int((graph.labels >= 0).sum())
     merged = rows["edges"] - graph.edges.shape[1]
-    apart = f"{_counted(rows['self_loops'], 'self-loop')} set apart" if rows["self_loops"] else ""
-    again = f"{_counted(merged, 'repeated or reversed edge')} merged" if merged else ""
+    apart = f"{counted(rows['self_loops'], 'self-loop')} set apart" if rows["self_loops"] else ""
+    again = f"{counted(merged, 'repeated or reversed edge')} merged" if merged else ""
     notes = [", ".join(filter(None, [apart, again]))]
     if graph.provenance["vocabulary"] == OCCURRING:
         notes.append(
-            f"its {graph.dimensions:,} features are those that occur in {files.features}, enough to rehearse; for "
-            "people's own reports declare them, here as on their devices, with --features-file or --dimensions"
+            f"its features, {graph.dimensions:,} in all, are those that occur in {files.features}, enough to rehearse; "
+            "for people's own reports declare them, here as on their devices, with --features-file or --dimensions"
         )
     if WITHOUT in graph.provenance:
         notes.append("it has no features: they are on people's devices, whose reports `ldp merge` puts in its order")
     elif not graph.features.nnz:
         notes.append("all its features are 0, so nobody's report says anything")
+    notes += [row_number_words(name) for name in graph.provenance.get(ROW_NUMBERS, ())]
     if rows["minus_one"]:
         notes.append(
-            f"{_counted(rows['minus_one'], 'node')} with the label -1 counted as without one; if -1 is a class, give "
+            f"{counted(rows['minus_one'], 'node')} with the label -1 counted as without one; if -1 is a class, give "
             "it a name"
         )
     if 0 < labelled < graph.nodes:
-        notes.append(f"{graph.nodes - labelled:,} of {graph.nodes:,} nodes have no label")
+        bare = graph.nodes - labelled
+        notes.append(f"{bare:,} of {graph.nodes:,} nodes {'has' if bare == 1 else 'have'} no label")
     if graph.classes == 1:
         notes.append("all its labels are one class, so there is nothing to classify; link prediction needs no classes")
     elif 2 * graph.classes > max(labelled, 8):
         notes.append(f"its labels are {graph.classes:,} classes for {labelled:,} nodes; are they numbers to predict?")
     return tuple(note for note in notes if note)
-
-
-def _counted(count: int, what: str) -> str:
-    """Return '1 self-loop' or '2 self-loops'."""
-    return f"{count:,} {what}{'s' * (count != 1)}"
 
 
 def _own_again(name: str, data: Path, *, force: bool) -> Stored:

@@ -31,7 +31,7 @@ from graphldp.stages.paper_numbers import PaperNumber, PaperNumbers, changes_of,
 from graphldp.stages.params import Axes, Cell, Params, value_text
 from graphldp.stages.paths import PUBLIC
 from graphldp.stages.report import report_page
-from graphldp.stages.spoken import spoken
+from graphldp.stages.spoken import counted, spoken
 from graphldp.stages.tables import (
     MAJORITY,
     NONPRIV,
@@ -345,7 +345,8 @@ def _check_paired(one: _Runs, floor: _Runs) -> None:
 
 def _words(budget: tuple[int, int, int | None]) -> str:
     points, seeds, epochs = budget
-    return f"{points} points on {seeds} seeds" + (f", {epochs} epochs for each seed" if epochs is not None else "")
+    each = "" if epochs is None else f", {counted(epochs, 'epoch')} for each seed"
+    return f"{counted(points, 'point')} on {counted(seeds, 'seed')}{each}"
 
 
 def _budget(one: _Runs) -> tuple[int, int, int | None]:

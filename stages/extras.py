@@ -17,6 +17,7 @@ from graphldp.graph import Graph
 from graphldp.ledger import Ledger, Spend
 from graphldp.stages.artifacts import read_meta
 from graphldp.stages.own import read_columns
+from graphldp.stages.spoken import counted
 
 __all__ = ["Extras", "Scores", "read_levels", "read_scores"]
 
@@ -101,7 +102,9 @@ def _places(path: Path, column: Any, known: tuple[str, ...] | None, count: int, 
         raise DataError(f"{path}: row {row + 1} names a {what} that the graph does not have; leave it out")
     out = np.asarray(place.to_numpy(zero_copy_only=False), dtype=np.int64)
     if len(out) != count or len(np.unique(out)) != count:
-        raise DataError(f"{path}: every one of the {count} {what}s needs one row, got {len(out)} rows")
+        raise DataError(
+            f"{path}: every one of the {counted(count, what)} needs one row, got {counted(len(out), 'row')}"
+        )
     return out
 
 

@@ -22,6 +22,7 @@ from graphldp.stages.belong import FEATURES_HASH, check_graph
 from graphldp.stages.graphs import read_graph
 from graphldp.stages.paths import graph_dir, reports_path
 from graphldp.stages.reports import write_reports
+from graphldp.stages.spoken import counted
 
 __all__ = ["merge", "words"]
 
@@ -101,8 +102,9 @@ def _places(read: Sequence[AnswersFile], graph: Graph) -> NDArray[np.int64]:
             count += 1
     lacking = np.flatnonzero(place < 0)
     if lacking.size:
+        has = "has" if lacking.size == 1 else "have"
         raise DataError(
-            f"{lacking.size:,} of the {graph.nodes:,} nodes of {graph.name} have no report, the first is "
+            f"{lacking.size:,} of the {graph.nodes:,} nodes of {graph.name} {has} no report, the first is "
             f"{known[lacking[0]]!r}; add theirs, or import the graph without them"
         )
     return place
@@ -150,8 +152,9 @@ def _joined(parts: Sequence[Reports], place: NDArray[np.int64]) -> Reports:
 
 def words(path: Path, meta: Mapping[str, Any]) -> str:
     """Return one line for people."""
-    files = "1 file" if meta["merged"] == 1 else f"{meta['merged']:,} files"
+    files = counted(meta["merged"], "file")
     return (
-        f"{path}: {meta['nodes']:,} reports of {files} in the order of {meta['dataset']}, {meta['mechanism']} at "
-        f"epsilon {epsilon_text(float(meta['epsilon']))}; {Ledger.from_json(meta['ledger']).text()}"
+        f"{path}: {counted(meta['nodes'], 'report')} of {files} in the order of {meta['dataset']}, "
+        f"{meta['mechanism']} at epsilon {epsilon_text(float(meta['epsilon']))}; "
+        f"{Ledger.from_json(meta['ledger']).text()}"
     )

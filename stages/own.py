@@ -19,7 +19,15 @@ from graphldp.errors import DataError, OptionError
 from graphldp.graph import Graph
 from graphldp.stages.artifacts import file_hash
 
-__all__ = ["OwnFiles", "read_columns", "read_features", "read_own", "read_pairs", "read_vocabulary"]
+__all__ = [
+    "OwnFiles",
+    "read_columns",
+    "read_features",
+    "read_own",
+    "read_pairs",
+    "read_vocabulary",
+    "row_number_words",
+]
 
 _TRIPLES = ("node", "feature", "value")
 _EDGES = ("source", "target")
@@ -104,6 +112,11 @@ def read_columns(path: Path, role: str, needed: tuple[str, ...], optional: tuple
     return _exactly(path, table, (*needed, *(name for name in optional if name in table.column_names)))
 
 
+def row_number_words(name: str) -> str:
+    """Return what is worth knowing of a column of features that numbers the rows."""
+    return f"column {name!r} numbers the rows from 0 on, and counts as a feature; if it is none, leave it out"
+
+
 def _origin(path: Path) -> dict[str, str]:
     return {"name": path.name, "sha256": file_hash(path).removeprefix("sha256:")}
 
@@ -155,7 +168,10 @@ def _read(path: Path, role: str) -> pa.Table:
         raise DataError(f"{path}: the file is empty; it needs a header and rows")
     readers: dict[str, Any] = {".parquet": pq.read_table, ".csv": _read_csv}
     if path.suffix.lower() not in readers:
-        raise DataError(f"{path}: {role} are read from .parquet or .csv files, got {path.suffix or 'no suffix'!r}")
+        raise DataError(
+            f"{path}: {role} are read from .parquet or .csv files, got {path.suffix or 'no suffix'!r}; save them as "
+            ".csv, with a header and commas, or as .parquet"
+        )
     try:
         table = readers[path.suffix.lower()](path)
     except (pa.ArrowException, OSError, UnicodeDecodeError, csv.Error) as error:
@@ -174,7 +190,7 @@ def _reason(error: Exception) -> str:
     if rows:
         return f"a row has {rows[2]} fields, and the header has {rows[1]}"
     if isinstance(error, UnicodeDecodeError) or "UTF8" in text.upper().replace("-", ""):
-        return "it is not UTF-8"
+        return "it is not UTF-8; save it as UTF-8"
     return "it is damaged, cut off, or of another format"
 
 
@@ -227,7 +243,7 @@ def _lines(path: Path) -> list[str]:
     try:
         text = path.read_text(encoding="utf-8-sig")
     except UnicodeDecodeError:
-        raise DataError(f"{path}: not a readable list of names (it is not UTF-8)") from None
+        raise DataError(f"{path}: not a readable list of names (it is not UTF-8; save it as UTF-8)") from None
     return [line.strip() for line in text.rstrip().split("\n")] if text.strip() else []
 
 

@@ -21,7 +21,7 @@ from graphldp.errors import OptionError, unknown_name
 from graphldp.experiment.conversation import check_classes
 from graphldp.experiment.options import Further, SearchParams, Settings, TrainParams, check_settings
 from graphldp.points import AXES
-from graphldp.stages.yamls import axis_values, build, read_yaml, typed
+from graphldp.stages.yamls import INSTEAD, OTHERWISE, axis_values, build, read_yaml, typed
 
 if TYPE_CHECKING:
     from graphldp.experiment.space import Row
@@ -164,7 +164,10 @@ class Params(Settings):
         evaluate: how means become intervals.
     """
 
-    name: str = ""
+    name: str = field(default="", metadata={INSTEAD: "a grid's name is its file's; leave it out"})
+    further: Further = field(
+        default_factory=Further, metadata={INSTEAD: "say labels and epsilon_labels, links and epsilon_links"}
+    )
     title: str = ""
     about: str = ""
     datasets: tuple[str, ...] = ("cora",)
@@ -175,7 +178,7 @@ class Params(Settings):
     epsilon_links: tuple[float, ...] = ()
     link_options: Mapping[str, Any] = field(default_factory=dict)
     rows: tuple[RowParams, ...] = ()
-    vary: Mapping[str, Any] = field(default_factory=dict)
+    vary: Mapping[str, Any] = field(default_factory=dict, metadata={OTHERWISE: ("axes", "axis")})
     overrides: Mapping[str, Any] = field(default_factory=dict)
     data: Mapping[str, Any] = field(default_factory=dict)
     evaluate: EvaluateParams = field(default_factory=EvaluateParams)
@@ -319,10 +322,6 @@ def load(path: Path) -> Params:
     remedy = "run where it is, or name the file with --params" if default else "see `ldp experiment --list`"
     raw = read_yaml(path, remedy)
     try:
-        if isinstance(raw, Mapping) and "name" in raw:
-            raise OptionError("name: a grid's name is its file's; leave it out")
-        if isinstance(raw, Mapping) and "further" in raw:
-            raise OptionError("unknown key 'further': say labels and epsilon_labels, links and epsilon_links")
         params: Params = build(Params, raw)
         params = dataclasses.replace(
             params,

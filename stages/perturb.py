@@ -25,7 +25,7 @@ from graphldp.stages.artifacts import file_hash, is_real, keep_real, read_meta
 from graphldp.stages.belong import FEATURES_HASH, features_hash, other_features
 from graphldp.stages.extras import Extras, read_levels, read_scores
 from graphldp.stages.graphs import graph_hash, read_graph
-from graphldp.stages.own import read_features, read_vocabulary
+from graphldp.stages.own import read_features, read_vocabulary, row_number_words
 from graphldp.stages.paths import NAME, PUBLIC, answers_path, graph_dir, reports_path, stored_graphs
 from graphldp.stages.reports import write_reports
 
@@ -205,9 +205,11 @@ def perturb_file(
     if say is not None:
         if not read.declared:
             say(
-                f"the {own.dimensions:,} features are those that occur in {features}, which tells of people: enough to "
-                "rehearse; to collect, declare them with --features-file or --dimensions"
+                f"the features, {own.dimensions:,} in all, are those that occur in {features}, which tells of people: "
+                "enough to rehearse; to collect, declare them with --features-file or --dimensions"
             )
+        for column in read.row_numbers:
+            say(row_number_words(column))
         if read.mended.words():
             say(f"{read.mended.words()} (said here, and nowhere in the file)")
     return path

@@ -21,6 +21,7 @@ from graphldp.stages.figures import FIGURE_CSS
 from graphldp.stages.graphs import read_graph
 from graphldp.stages.params import Params
 from graphldp.stages.paths import graph_dir
+from graphldp.stages.spoken import counted
 
 __all__ = ["Splits", "measure_splits", "split_figure", "split_rows", "summary_rows", "transfer_rows", "write_splits"]
 
@@ -74,9 +75,9 @@ def measure_splits(
         )  # fmt: skip
     search, train = params.search, params.train
     how = (
-        f"{params.seeds} runs, {search.points} points searched on {search.seeds} other seeds, at most {train.epochs} "
-        f"epochs, patience {train.patience}, {100 * train.train_fraction:g} % of the labels to train; root seed "
-        f"{params.seed}"
+        f"{params.seeds} runs, {counted(search.points, 'point')} searched on {counted(search.seeds, 'other seed')}, at "
+        f"most {counted(train.epochs, 'epoch')}, patience {train.patience}, {100 * train.train_fraction:g} % of the "
+        f"labels to train; root seed {params.seed}"
     )
     return Splits(tried=tuple(out), parts=parts, asked=asked, how=how)
 

@@ -1,11 +1,16 @@
-"""A search in words, for tables and for the command line."""
+"""Counts, and a search, in words, for tables and for the command line."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
 
-__all__ = ["spoken"]
+__all__ = ["counted", "spoken"]
+
+
+def counted(count: int, what: str) -> str:
+    """Return '1 point' or '4 points'."""
+    return f"{count:,} {what}{'s' * (count != 1)}"
 
 
 def spoken(search: Mapping[str, Any]) -> str:

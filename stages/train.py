@@ -15,7 +15,7 @@ from graphldp.experiment.options import Further
 from graphldp.experiment.plan import plan_of
 from graphldp.experiment.resources import Resources
 from graphldp.ledger import epsilon_text
-from graphldp.stages.answers import AnswersFile, check_further, check_selection, open_answers
+from graphldp.stages.answers import AnswersFile, check_further, check_selection, draws_in, open_answers, with_draws
 from graphldp.stages.answers import make_command as ask_command
 from graphldp.stages.artifacts import expect, file_hash, is_real, write_json
 from graphldp.stages.belong import asked_for, check_graph
@@ -81,7 +81,8 @@ def train(
     name = name or recipe.cell_name(mechanism)
     check_classes(recipe, params.train)
     source, beside = _source(recipe, dataset, mechanism, epsilon, data, calibrated, answers, name, params.further)
-    remedy = f"make them again with `{ask_command(dataset, recipe, mechanism, epsilon, params.further)}`"
+    asking = ask_command(dataset, recipe, mechanism, epsilon, params.further)
+    remedy = f"make them again with `{with_draws(asking, source.meta, params)}`"
     remedy += f", then `{source.make}`" if recipe.calibrates else ""
     check_graph(source.path, source.meta, graph, data, remedy)
     _check_seeds(source, params, remedy)
@@ -144,13 +145,10 @@ def _check_seeds(source: CalibratedFile | AnswersFile, params: Params, remedy: s
     meta = source.meta
     if meta["deterministic"] or is_real(meta) or set(params.draws) <= set(meta["seeds"]):
         return  # one draw serves every run
-    had = [seed for seed in meta["seeds"] if seed >= 0], [seed for seed in meta["seeds"] if seed < 0]
-    finals, searches = max(params.seeds, len(had[0])), max(params.search.seeds, len(had[1]))
-    options = f" --seeds {finals} --search-seeds {searches}`"
-    many = remedy.replace("`", options, 2).replace(options, "`", 1)  # behind the first command, `ldp perturb`
+    finals, searches = draws_in(meta)
     raise ArtifactError(
-        f"{source.path} lacks draws: it has {len(had[0])} for final runs and {len(had[1])} for the search, where "
-        f"{params.seeds} and {params.search.seeds} are needed; {many}"
+        f"{source.path} lacks draws: it has {finals} for final runs and {searches} for the search, where "
+        f"{params.seeds} and {params.search.seeds} are needed; {remedy}"
     )
 
 

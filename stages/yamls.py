@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import difflib
 import json
 import math
 from collections.abc import Mapping
@@ -14,10 +13,13 @@ from typing import Any, get_args, get_origin, get_type_hints
 
 import yaml
 
-from graphldp.errors import OptionError
+from graphldp.errors import OptionError, did_you_mean
 from graphldp.experiment.options import HALF
 
-__all__ = ["axis_values", "build", "read_yaml", "typed"]
+__all__ = ["INSTEAD", "OTHERWISE", "axis_values", "build", "read_yaml", "typed"]
+
+# In a field's metadata: what to write instead of it, where it is no key of a file; and what else it may be called.
+INSTEAD, OTHERWISE = "instead", "otherwise"
 
 
 class _TwiceError(yaml.constructor.ConstructorError):
@@ -44,7 +46,7 @@ def read_yaml(path: Path, remedy: str) -> Any:
     except FileNotFoundError:
         raise OptionError(f"{path} does not exist; {remedy}") from None
     except UnicodeDecodeError:
-        raise OptionError(f"{path} is not YAML: it is not UTF-8") from None
+        raise OptionError(f"{path} is not YAML: it is not UTF-8; save it as UTF-8") from None
     except yaml.YAMLError as error:
         raise OptionError(f"{path} is not YAML: {_yaml_reason(error)}") from None
 
@@ -77,11 +79,14 @@ def typed(cls: type[Any], raw: Any, place: str) -> dict[str, Any]:
         got = f"got {raw!r}" if place else "and it is not; name a file of parameters"
         raise OptionError(f"{place.rstrip('.') or 'the file'} must be a mapping, {got}")
     kinds = get_type_hints(cls)
-    known = [item.name for item in dataclasses.fields(cls)]
+    items = {item.name: item for item in dataclasses.fields(cls)}
+    known = [name for name, item in items.items() if INSTEAD not in item.metadata]
     for key in raw:
+        if key in items and key not in known:
+            raise OptionError(f"unknown key {place + key!r}: {items[key].metadata[INSTEAD]}")
         if key not in known:
-            near = difflib.get_close_matches(str(key), known, n=1)
-            hint = f"; did you mean {near[0]!r}?" if near else "."
+            also = [name for name in known if key in items[name].metadata.get(OTHERWISE, ())]
+            hint = did_you_mean(also[0] if also else str(key), known) or "."
             raise OptionError(f"unknown key {place + str(key)!r}{hint} Valid: {', '.join(known)}")
     return {key: _value(kinds[key], value, place + key) for key, value in raw.items()}
 

@@ -22,6 +22,7 @@ from graphldp.client.sampling import choose, gather, present, rows
 from graphldp.client.vector import VectorMechanism, check_dimensions, fill_of, log_sets, spread_of
 from graphldp.errors import OptionError
 from graphldp.randomness import UniformSource
+from graphldp.registry import check_options
 
 __all__ = [
     "COMPOSITIONS",
@@ -231,6 +232,8 @@ def protocol(
         raise OptionError(f"{name} randomises labels, not features: ask for them beside the features, --labels {name}")
     fill = fill_of(options.pop("fill", "mid"))
     rule = options.pop("m_rule", "optimal")
+    # Of whole vectors more can be said than of one value, whose own options are checked where it is built.
+    check_options(name, (one for one in options if one not in own_options(cls, Randomiser)), option_names(name))
     if cls.every_dimension and m not in (None, dimensions):
         raise OptionError(f"{name} reports every dimension: m must be left out, or be {dimensions}; got {m}")
     if issubclass(cls, Gaussian):

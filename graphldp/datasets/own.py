@@ -9,6 +9,7 @@ what the rules refuse elsewhere is mended in a way that the report's claim state
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
@@ -26,6 +27,7 @@ from graphldp.graph import Graph
 __all__ = [
     "DECLARED",
     "OCCURRING",
+    "ROW_NUMBERS",
     "WITHOUT",
     "Mended",
     "OwnFeatures",
@@ -41,13 +43,19 @@ Column: TypeAlias = "pa.Array | pa.ChunkedArray | ArrayLike"
 Vocabulary: TypeAlias = "Sequence[str] | int"  # the features' names in their order, or how many numbered ones
 # Where the features' number and order come from, as a graph's provenance says it.
 DECLARED, OCCURRING = "declared", "those that occur"
-# What the provenance of a graph says whose features are on people's devices alone.
-WITHOUT = "without_features"
+# What the provenance of a graph says whose features are on people's devices alone, and of which feature every value is
+# its row's number.
+WITHOUT, ROW_NUMBERS = "without_features", "row_numbers"
 
 # Columns that are no feature unless the declared vocabulary names them: what classes and the row numbers of data
 # frames are called.
-_LABELS = ("label", "labels")
-_INDEXES = ("", "index", "level_0", "Unnamed: 0", "__index_level_0__")
+_LABELS = re.compile("labels?|class|y|target", re.IGNORECASE)
+_INDEXES = re.compile(r"|index|idx|level_0|Unnamed: 0(\.\d+)*|__index_level_0__", re.IGNORECASE)
+_FRACTIONS = (
+    "ids and labels are text or whole numbers, got fractions; write ids as text, and cut measurements into classes, "
+    "such as low and high"
+)
+_COUNTED = 3  # rows from which on 0, 1, 2, ... is no chance
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,6 +113,7 @@ class OwnFeatures:
         graph: the nodes and their features, without edges.
         declared: whether the features' number and order are the columns' or the vocabulary's. Otherwise they were read
             off people's data, and tell of them.
+        row_numbers: columns, not declared by a vocabulary, that number the rows from 0 on.
         rules: what was done, whatever the values were, with those that break the declaration; empty if such values
             were refused.
         mended: how often that was.
@@ -112,6 +121,7 @@ class OwnFeatures:
 
     graph: Graph
     declared: bool
+    row_numbers: tuple[str, ...] = ()
     rules: str = ""
     mended: Mended = field(default_factory=Mended)
 
@@ -151,6 +161,7 @@ class _Matrix:
     names: tuple[str, ...] | None
     values: sp.csr_array
     declared: bool
+    row_numbers: list[str] = field(default_factory=list)
 
 
 def own_graph(
@@ -215,6 +226,7 @@ def own_graph(
             "class_names": class_names,
             "rows": facts,
             **({WITHOUT: True} if features is None else {}),
+            **({ROW_NUMBERS: read.row_numbers} if read.row_numbers else {}),
         },
         node_ids=tuple(read.ids),
         feature_names=read.names,
@@ -266,7 +278,9 @@ def own_features(
         rules += "; what is said of a feature outside the vocabulary, or of one for a second time, is left out"
     elif any(_is_list(_array(column, "features")) for column in features.columns.values()):
         rules += "; a list that is too short lacks values, and what one has too much is left out"
-    return OwnFeatures(graph=graph, declared=read.declared, rules=rules, mended=bounds.mended)
+    return OwnFeatures(
+        graph=graph, declared=read.declared, row_numbers=tuple(read.row_numbers), rules=rules, mended=bounds.mended
+    )
 
 
 def at_ends(features: sp.csr_array, low: float, high: float) -> sp.csr_array:
@@ -355,10 +369,12 @@ def _wide(features: Wide, bounds: _Bounds, vocabulary: Vocabulary | None) -> _Ma
     else:
         declared, columns = True, _chosen(given, vocabulary)
         names = _names(vocabulary, list(columns))
-    rows, values, counts = [], [], []
+    rows, values, counts, row_numbers = [], [], [], []
     for name, column in columns.items():
         what = f"column {name!r}"
         numbers = column if isinstance(column, np.ndarray) else _numbers(column, f"features: {what}", bounds)
+        if vocabulary is None and len(ids) >= _COUNTED and np.array_equal(numbers, np.arange(len(ids))):
+            row_numbers.append(name)
         numbers = bounds.read(numbers, lambda row, what=what: f"row {row + 1} (node {ids[row].as_py()!r}), {what}")
         stored = np.flatnonzero(numbers)
         rows.append(stored.astype(np.int32))
@@ -367,7 +383,7 @@ def _wide(features: Wide, bounds: _Bounds, vocabulary: Vocabulary | None) -> _Ma
     starts = np.concatenate([[0], np.cumsum(counts)])
     shape = (len(ids), len(columns))
     matrix = sp.csc_array((np.concatenate(values), np.concatenate(rows), starts), shape=shape).tocsr()
-    return _Matrix(ids.to_pylist(), names, _tidy(matrix), declared)
+    return _Matrix(ids.to_pylist(), names, _tidy(matrix), declared, row_numbers)
 
 
 def _chosen(given: Mapping[str, pa.Array], vocabulary: Vocabulary | None) -> dict[str, pa.Array]:
@@ -377,7 +393,7 @@ def _chosen(given: Mapping[str, pa.Array], vocabulary: Vocabulary | None) -> dic
             (_LABELS, "is called like the classes", "give it as --labels"),
             (_INDEXES, "is called like the row numbers of a data frame", "leave it out"),
         ):
-            found = [name for name in given if name in names]
+            found = [name for name in given if names.fullmatch(name)]
             if found:
                 raise DataError(
                     f"features: column {found[0]!r} {what} and would become a feature; {remedy}, or, if it is a "
@@ -511,7 +527,7 @@ def _classes(labels: tuple[Column, Column] | None, known: pa.Array) -> tuple[NDA
         raise DataError("labels: no rows with a label; leave the labels out if there are none")
     values = _comparable(label.filter(pa.array(given)).to_pylist())
     if _has_fractions(values):
-        raise DataError("labels: label: ids and labels are text or whole numbers, got fractions")
+        raise DataError(f"labels: label: {_FRACTIONS}")
     minus = _none(values)
     if minus.any():
         given[np.flatnonzero(given)[minus]] = False
@@ -565,7 +581,7 @@ def _strings(column: Column, what: str) -> pa.Array:
         try:
             values = values.cast(pa.int64())
         except pa.ArrowInvalid:
-            raise DataError(f"{what}: ids and labels are text or whole numbers, got fractions") from None
+            raise DataError(f"{what}: {_FRACTIONS}") from None
     try:
         return values.cast(pa.string())
     except (pa.ArrowException, NotImplementedError):

@@ -7,14 +7,13 @@ method (`method.decay`), or an option of the model and the loop (`train.hidden`)
 from __future__ import annotations
 
 import dataclasses
-import difflib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from itertools import product
 from typing import Any
 
 from graphldp.client import option_names
-from graphldp.errors import OptionError
+from graphldp.errors import OptionError, did_you_mean
 from graphldp.experiment.options import DROP, SearchParams
 from graphldp.methods import PREFIX, Method, part_of
 from graphldp.points import AXES, Point, Rung, Space, grid, halving, points
@@ -179,8 +178,7 @@ def check_axes(search: SearchParams, rows: Sequence[Row]) -> None:
     """Refuse an axis that none of the rows has: a name that was misspelt would else be left out everywhere."""
     for name in search.options:
         if all(name in row.axes(search)[1] for row in rows):
-            near = difflib.get_close_matches(name, AXES, n=1)
-            hint = f"; did you mean {near[0]!r}?" if near else ";"
+            hint = did_you_mean(name, AXES) or ";"
             raise OptionError(
                 f"search.options has {name!r}, which no row of the table has{hint} a mechanism's option stands by its "
                 f"name, a method's as {PREFIX}KEY, a model's as {TRAIN}KEY"

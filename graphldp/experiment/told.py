@@ -26,6 +26,7 @@ from graphldp.client.links import (
     Neighbours,
     link_mechanism,
     link_mechanism_of,
+    lookup_link,
 )
 from graphldp.errors import DataError, unknown_name
 from graphldp.experiment.addresses import source_of
@@ -36,12 +37,14 @@ from graphldp.graph import Graph
 from graphldp.jsonable import plain
 from graphldp.ledger import Ledger, ledger_from_meta, release_of
 from graphldp.methods import Method
+from graphldp.registry import check_options
 from graphldp.server import Calibration, Estimate
 from graphldp.server.links import estimate_links, link_estimators
 
 __all__ = ["Told", "WithFurther", "told_of"]
 
 Listen = Callable[[int], Sequence[Question]]
+_SERVERS = ("estimator", "most")  # of the options of links: what no device is told
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -96,7 +99,10 @@ class Told:
         """What is run by who is asked for her links; None where links are public, or have no part."""
         if not (self.further.private_links and self.linked):
             return None
-        options = {name: value for name, value in self._options.items() if name not in ("estimator", "most")}
+        check_options(
+            self.further.links, self._options, ("report", *_SERVERS, *lookup_link(self.further.links).option_names)
+        )
+        options = {name: value for name, value in self._options.items() if name not in _SERVERS}
         return link_mechanism(self.further.links, self.further.epsilon_links, self.graph.nodes, **options)
 
     def _estimator(self) -> str:

@@ -20,6 +20,7 @@ import typer
 import graphldp
 from graphldp.cli import app, console
 from graphldp.cli.command import EXAMPLES, PANELS
+from graphldp.cli.failures import describe
 from graphldp.errors import ArtifactError, OptionError
 
 LDP = [sys.executable, "-m", "graphldp.cli"]
@@ -144,6 +145,12 @@ def test_a_failure_is_one_line(ldp, command, error: BaseException, code: int, li
     command(fails(error))
     answer = ldp("probe")
     assert (answer.code, answer.line, answer.out) == (code, line, "")
+
+
+@pytest.mark.parametrize("name", ["train", "search", "experiment", "reproduce"])
+def test_a_command_that_keeps_what_it_had_reached_says_so(name: str) -> None:
+    said = f"interrupted: ldp {name} stopped; nothing half-written; the same command goes on from there"
+    assert describe(KeyboardInterrupt(), f"ldp {name}") == (said, 130)
 
 
 @pytest.mark.parametrize("where", [("--debug", "probe"), ("probe", "--debug")])

@@ -102,7 +102,7 @@ def test_the_data_itself_is_found_out_and_nothing_is_not(ldp) -> None:
         ),
         (
             ("-d", NAME, "-m", "mb,privset", "-e", 1, "--set", "pad=3"),
-            "error: mb has no option 'pad'; it has: none",
+            "error: mb has no option 'pad'; it has: m, fill, m_rule",
         ),
     ],
 )

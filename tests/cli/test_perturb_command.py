@@ -120,17 +120,24 @@ def test_values_that_break_the_declaration_are_counted_on_the_screen_alone(ldp) 
     assert "has spent epsilon 1 of everybody in it; a second collection spends 1 more, 2 in all" in again.line
 
 
+def test_a_column_that_numbers_the_rows_is_said_on_the_screen_alone(ldp, here: Path) -> None:
+    (here / "numbered.csv").write_text("node,a,person\nx,1,0\ny,0,1\nz,1,2\n")
+    answer = ldp("perturb", "--input", "numbered.csv", "--epsilon", 1, *RANGE)
+    assert "note: column 'person' numbers the rows from 0 on, and counts as a feature" in answer.err
+    assert "numbers" not in str(read_meta(Path("data/perturbed/own/mb/eps=1.parquet"), "x"))
+
+
 def test_triples_need_their_features_declared(ldp, here: Path) -> None:
     (here / "triples.csv").write_text("node,feature,value\nme,7,1\n")
     (here / "names.txt").write_text("7\n8\n9\n")
     own = ("perturb", "--input", "triples.csv", "--epsilon", 1, *RANGE)
     assert "--secure needs the features declared" in ldp(*own, "--secure").line
     rehearsal = ldp(*own)
-    assert "1 reports of 1 of 1 features" in rehearsal.out
-    assert "note: the 1 features are those that occur in triples.csv" in rehearsal.err
+    assert "1 report of 1 of 1 feature, " in rehearsal.out
+    assert "note: the features, 1 in all, are those that occur in triples.csv" in rehearsal.err
     for declared in (("--features-file", "names.txt"), ("--dimensions", 3)):
         answer = ldp(*own, "--secure", "--output", f"{declared[1]}.parquet", *declared)
-        assert "1 reports of 1 of 3 features" in answer.out
+        assert "1 report of 1 of 3 features" in answer.out
     assert "both say which features there are" in ldp(*own, "--features-file", "names.txt", "--dimensions", 3).line
 
 

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from cell_factory import NAME, accuracies, files, learn, small_params, store
 
+from graphldp.stages import floors
 from graphldp.stages.experiment import plan, results_of, run_cells
 from graphldp.stages.params import load
 
@@ -100,7 +101,35 @@ def test_ldpge_runs_without_privacy_by_its_own_name_and_has_a_bias(ldp) -> None:
 
 def test_nothing_is_written(ldp, here: Path) -> None:
     before = files(here)
-    assert ldp(*GIVEN, "--no-references").code == 0
+    answer = ldp(*GIVEN, "--no-references")
+    assert answer.code == 0
+    assert files(here) == before
+    assert " ".join(answer.out.splitlines()[1].split()) == "method epsilon m K accuracy 95 % interval"
+
+
+def test_what_people_tell_beside_features_is_added_up(ldp) -> None:
+    answer = ldp(*GIVEN, "--no-references", "--labels", "krr", "--epsilon-labels", 2)
+    assert (
+        "; the budget is of one person's features; total epsilon per user: features 1.0 + labels 2.0 = 3.0"
+        in answer.err
+    )
+
+
+@pytest.mark.slow
+def test_a_place_where_nothing_can_be_written_is_noted_once(ldp, here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(path: Path, text: str) -> None:
+        raise OSError(30, "Read-only file system", str(path))
+
+    monkeypatch.setattr(floors, "write_text", refuse)
+    before = files(here)
+    answer = ldp(*GIVEN)
+    assert answer.code == 0
+    assert answer.out.splitlines()[3].split()[0] == "structure"
+    noted = [line for line in answer.err.splitlines() if "cannot be written" in line]
+    assert noted == [
+        f"note: data/floors/{NAME} cannot be written (Read-only file system): the next time the floor's learners are "
+        "trained again"
+    ]
     assert files(here) == before
 
 

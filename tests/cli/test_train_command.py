@@ -13,6 +13,7 @@ from cell_factory import NAME, accuracies, calibrate, files, small_params, store
 from graphldp.cli.cell import choose_params
 from graphldp.errors import OptionError
 from graphldp.learn import neighbors
+from graphldp.stages import cards
 from graphldp.stages.artifacts import read_meta
 from graphldp.stages.params import Params, load
 
@@ -220,3 +221,34 @@ def test_a_device_that_is_not_there_is_one_line(ldp) -> None:
     answer = ldp(*GIVEN, "--device", "cuda")
     assert answer.code == 2
     assert "device 'cuda' is not available" in answer.line
+
+
+def test_on_a_graph_of_ones_own_it_says_what_shows_the_floor(ldp, here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    people = [f"p{number}" for number in range(12)]
+    (here / "f.csv").write_text("node,a,b\n" + "".join(f"{one},1,0\n" for one in people))
+    (here / "e.csv").write_text("source,target\n" + "".join(f"{one},p{k // 2}\n" for k, one in enumerate(people)))
+    (here / "l.csv").write_text("node,label\n" + "".join(f"{one},{k % 2}\n" for k, one in enumerate(people)))
+    (here / "names.txt").write_text("a\nb\n")
+    bounds, few = ("--low", 0, "--high", 1), ("--seeds", 2, "--search-seeds", 1)
+    start = ("import", "mine", "--edges", "e.csv", "--labels", "l.csv", *bounds, "--force")
+    own = ("train", "-d", "mine", "-e", 1, "-m", "pm", *few, "--search-points", 1, "--epochs", 1)
+    declared = ("--features-file", "names.txt")
+
+    def said(*commands: tuple[object, ...]) -> list[str]:
+        for command in commands:
+            assert ldp(*command).code == 0
+        return [line for line in ldp(*own).err.splitlines() if "floor" in line]
+
+    floor = "note: the floor, which needs nobody's report, is not known here; `ldp {}` shows it"
+    rehearsed = ("perturb", "-d", "mine", "-e", 1, "-m", "pm", *few)
+    denoised = ("denoise", "-d", "mine", "-e", 1, "-m", "pm")
+    shown = said((*start, "--features", "f.csv"), rehearsed, denoised)
+    assert shown == [floor.format("run -d mine -e 1 --method lpgnn --mechanism pm")]
+    with monkeypatch.context() as patch:
+        patch.setattr(cards, "floor_of", lambda *_: cards.Floor(scores={}))
+        assert said() == []
+    # People whose features never were here cannot be asked in memory.
+    sent = ("perturb", "-i", "f.csv", "-e", 1, "-m", "pm", *bounds, *declared, "--secure", "-o", "sent.parquet")
+    merged = ("merge", "sent.parquet", "-d", "mine", "-o", "reports.parquet")
+    shown = said((*start, *declared), (*sent, "--name", "mine"), merged, (*denoised, "--reports", "reports.parquet"))
+    assert shown == [floor.format("train -d mine -e 0 --method structure")]

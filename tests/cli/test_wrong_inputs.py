@@ -22,13 +22,17 @@ from graphldp.stages.graphs import read_graph
 from graphldp.stages.own import OwnFiles, read_own
 
 FILES = {
-    "f.csv": "node,x,y\na,0.1,0.2\nb,0.3,0.4\nc,0.5,0.6\nd,0.7,0.8\n",
+    "f.csv": "node,x,z\na,0.1,0.2\nb,0.3,0.4\nc,0.5,0.6\nd,0.7,0.8\n",
     "e.csv": "source,target\na,b\nb,c\nc,d\n",
     "l.csv": "node,label\na,u\nb,v\nc,u\nd,v\n",
-    "words.txt": "x\ny\n",
+    "words.txt": "x\nz\n",
     "p.yaml": "a: 1\n",
     "bad.yaml": "a: [\n",
     "typo.yaml": "datasets: [cora]\nepsilon: [1]\nrows: []\n",
+    "axes.yaml": "datasets: [cora]\naxes: {m: [1]}\nrows: []\n",
+    "further.yaml": "datasets: [cora]\nfurther: {}\nrows: []\n",
+    "levels.csv": "node,level\na,1\n",
+    "f.tsv": "node\tx\n",
     "people.csv": "node,x\nalice,0.73519\n",
 }
 REAL = "data/perturbed/mine/mb/eps=1.parquet"
@@ -111,7 +115,7 @@ perturb -d mine -e 1 --m 1.5 | should be a valid integer
 perturb -d mine -e 1 --seeds 0 | greater than or equal to 1
 perturb -d mine -e 1 --seeds -2 | greater than or equal to 1
 perturb -d mine -e 1 --set m | --set takes KEY=VALUE, got 'm'
-perturb -d mine -e 1 --set foo=1 | mb has no option 'foo'
+perturb -d mine -e 1 --set foo=1 | mb has no option 'foo'; it has: m, fill, m_rule
 perturb -d mine -e 1 --set m=1 --set m=1 | --set gives 'm' twice; leave one out
 perturb -d mine -e 1 --m 1 --set m=1 | m is given twice
 perturb -d mine -e 1 --set train.hidden=3 | under train, or is --hidden of `ldp train`
@@ -124,12 +128,15 @@ perturb -d mine -e 1 --set method.rho=1 | method.rho changes a method: name it w
 perturb -d mine -e 1 --scores f.csv | missing column 'feature'
 perturb -d mine -e 1 --output x.csv | name it x.parquet
 perturb -d mine -e 1 --output data | is a directory
-perturb -d mine -e 1 --sedes 2 | Possible options: --seed, --seeds, --set
+perturb -d mine -e 1 --sedes 2 | Possible options: --seed, --seeds);
+perturb -d mine -e 1 --force | No such option: --force; see
 perturb -d mine -e 1 --input f.csv | and not both
 perturb --input f.csv -e 1 | --input needs --low and --high
 perturb --input f.csv --low 1 --high 0 -e 1 | needs finite low < high
 perturb --input gone.csv --low 0 --high 1 -e 1 | gone.csv: there is no such file
 perturb --input p.yaml --low 0 --high 1 -e 1 | read from .parquet or .csv files, got '.yaml'
+perturb --input f.tsv --low 0 --high 1 -e 1 | got '.tsv'; save them as .csv, with a header and commas, or as .parquet
+perturb -d mine -e 1 -m ppm --levels levels.csv | every one of the 4 nodes needs one row, got 1 row
 perturb --input f.csv --low 0 --high 1 -e 1 --secure --seeds 3 | --seeds must be 1
 perturb --input f.csv --low 0 --high 1 -e 1 --method lpgnn | --method goes with --dataset
 perturb --input f.csv --low 0 --high 1 -e 1 --name a/b | --name needs letters, digits
@@ -192,8 +199,14 @@ train -d mine -e 1 --hidden -1 | greater than or equal to 1
 train -d mine -e 1 --jobs 2 | --jobs goes with --grid
 train --grid p.yaml -d mine --seeds 3 | --seeds goes without --grid
 run -d mine -e 1 --method structure | spends nothing: say --epsilon 0
-run -d mine -e 1 --set train.hidden=32 | train.hidden stands in params.yaml
+run -d mine -e 1 --set train.hidden=32 | under train, or is --hidden of this command
 run -d mine -e 1 --set foo=3 | mb has no option 'foo'
+run -d mine -e 1 --set fil=3 | mb has no option 'fil'; did you mean 'fill'? It has: m, fill, m_rule
+run -d mine -e 1 --links rr --epsilon-links 2 --link-option estimater=hard | 'estimator'? It has: report, estimator
+run -d mine -e 1 --links blink --epsilon-links 2 --link-option share=1 | most, degree_share
+run -d mine -e 1 --link-option estimator=hard | --link-option goes with --links: how people report their
+run -d mine -e 1 --epsilon-links 2 | --epsilon-links 2 goes with --links: how people report their links
+run -d mine -e 1 --epsilon-labels 1 | --epsilon-labels 1 goes with --labels: how people report their labels, for example
 run -d mine -e 1 --method majority | choose another to run
 run -d mine -e 1 --seeds 1 | greater than or equal to 2
 run -d nothere -e 1 | unknown dataset 'nothere'
@@ -214,6 +227,7 @@ inspect gone | gone does not exist
 inspect f.csv | f.csv is not an artifact
 ledger gone.parquet | gone.parquet does not exist; name artifacts that are there
 list dataset | 'datasets', 'data', 'mechanisms'
+list Datasets | 'tasks'; did you mean 'datasets'? See 'ldp list --help'
 list | Choose from: datasets, data
 tables --results nowhere | nowhere/tables/main.csv does not exist; make it with `ldp evaluate`
 tables --check --results nowhere | nowhere/tables has no table to compare
@@ -222,6 +236,8 @@ evaluate --params p.yaml | unknown key 'a'. Valid:
 evaluate --params gone.yaml | gone.yaml does not exist
 experiment nope | no experiment 'nope'
 experiment typo.yaml | did you mean 'epsilons'?
+experiment axes.yaml | unknown key 'axes'; did you mean 'vary'? Valid: seed, seeds, search, train, title,
+experiment further.yaml | unknown key 'further': say labels and epsilon_labels
 download nothere | unknown dataset 'nothere'
 download cora --set foo=1 | cora has no options, got foo=1
 download synthetic --set nodes=-4 | nodes must be in 1..2^31-1, got -4
@@ -287,6 +303,11 @@ BROKEN = [
     (F, "node,x,label\na,0.937,0\nb,0,1\n", "column 'label' is called like the classes and would become a feature"),
     (F, ",node,x\n0,a,0.937\n1,b,0\n", "column '' is called like the row numbers of a data frame"),
     (F, "Unnamed: 0,node,x\n0,a,1\n1,b,0\n", "column 'Unnamed: 0' is called like the row numbers"),
+    (F, "Unnamed: 0.1,node,x\n0,a,1\n1,b,0\n", "column 'Unnamed: 0.1' is called like the row numbers"),
+    (F, "idx,node,x\n0,a,0.937\n1,b,0\n", "column 'idx' is called like the row numbers of a data frame"),
+    (F, "node,x,class\na,0.937,0\nb,0,1\n", "column 'class' is called like the classes and would become a feature"),
+    (F, "node,x,Y\na,0.937,0\nb,0,1\n", "column 'Y' is called like the classes"),
+    (F, "node,x,target\na,0.937,0\nb,0,1\n", "declare the features with --features-file"),
     (F, "node\na\nb\n", "no feature columns beside `node`"),
     (F, "node,x,x\na,1,0\nb,0,0\n", "column 'x' stands there twice"),
     (F, "node,x\na,1\n,0\n", "row 2 is empty; every row needs an id"),
@@ -302,7 +323,7 @@ BROKEN = [
     (E, "source,target\na,\n", "target: row 1 is empty"),
     (L, "node,label\na,u\na,v\n", "node 'a' has two labels"),
     (L, "node,label\nzed,u\n", "node 'zed' in row 1 is not a node of the features"),
-    (L, "node,label\na,0.937\nb,0.75\n", "text or whole numbers, got fractions"),
+    (L, "node,label\na,0.937\nb,0.75\n", "got fractions; write ids as text, and cut measurements into classes"),
     (L, "node,class\na,u\n", "missing column 'label' (it has 'node', 'class')"),
     (L, "node,label\na,\nb,\n", "no rows with a label; leave the labels out if there are none"),
     (L, "node,label,x\na,u,1\n", "unknown column 'x'; it needs node and label and nothing else"),

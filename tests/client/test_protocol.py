@@ -386,7 +386,7 @@ def test_features_of_the_wrong_form_are_refused(x: object, message: str) -> None
         ({"dimensions": 0}, "dimensions must be a whole number of at least 1, got 0"),
         ({"m_rule": "best"}, "m_rule must be one of optimal"),
         ({"fill": "one"}, "fill must be one of mid, zero"),
-        ({"colour": 1}, "mb has no option 'colour'; it has: none"),
+        ({"colour": 1}, "mb has no option 'colour'; it has: m, fill, m_rule"),
     ],
 )
 def test_bad_options_get_one_line_with_the_remedy(options: dict[str, object], message: str) -> None:

@@ -91,6 +91,10 @@ def wide(**columns: Any) -> Wide:
         ({"features": wide(x=["1", "2", "3"])}, r"column 'x' is not numeric \(string\)"),
         ({"features": wide(x=[0, 1, 1], label=[0, 1, 0])}, "'label' is called like the classes .* give it as --labels"),
         ({"features": wide(**{"": [0, 1, 0]})}, "column '' is called like the row numbers of a data frame"),
+        ({"features": wide(x=[0, 1, 1], y=[0, 1, 0])}, "'y' is called like the classes"),
+        ({"features": wide(x=[0, 1, 1], Target=[0, 1, 0])}, "'Target' is called like the classes"),
+        ({"features": wide(**{"Unnamed: 0.1.1": [0, 1, 0]})}, "column 'Unnamed: 0.1.1' is called like the row numbers"),
+        ({"features": wide(idx=[0, 1, 0])}, "column 'idx' is called like the row numbers of a data frame"),
         ({"features": wide(__index_level_0__=[0, 1, 0])}, "is called like the row numbers of a data frame"),
         ({"features": wide(), "vocabulary": ["x", "y"]}, "column 'y' of the declared vocabulary is not there"),
         ({"features": wide(x=[0, 0, 0], z=[0, 0, 0]), "vocabulary": ["x"]}, "column 'z' is not in the declared"),
@@ -208,7 +212,7 @@ def test_the_order_of_nodes_in_triples_does_not_tell_who_has_what() -> None:
 def test_no_value_stops_a_device() -> None:
     nan, inf = np.nan, np.inf
     table = Wide(
-        node=list("abcdefg"), columns={"x": [-inf, -0.1, 0, nan, 1, 1.00001, inf], "y": [None] * 7, "z": [2**60] * 7}
+        node=list("abcdefg"), columns={"x": [-inf, -0.1, 0, nan, 1, 1.00001, inf], "w": [None] * 7, "z": [2**60] * 7}
     )
     read = own_features("mine", table, low=0, high=1)
     assert read.graph.features.toarray()[:, 0].tolist() == [0, 0, 0, 0.5, 1, 1, 1]
@@ -221,6 +225,14 @@ def test_no_value_stops_a_device() -> None:
     ] * 2 + [1]
     with pytest.raises(OptionError, match=r"must lie in the range 0\.\.1, got 2"):
         own_features("mine", table, low=0, high=1, missing=2)
+
+
+def test_a_column_that_numbers_the_rows_is_known_whatever_the_range() -> None:
+    table = Wide(node=list("abc"), columns={"x": [0, 2, 1], "person": [0, 1, 2]})
+    assert own_features("mine", table, low=0, high=1).row_numbers == ("person",)
+    assert own_features("mine", table, low=0, high=1, vocabulary=["x", "person"]).row_numbers == ()
+    two = Wide(node=list("ab"), columns={"x": [0, 1]})  # as likely a feature
+    assert own_features("mine", two, low=0, high=1).row_numbers == ()
 
 
 def test_no_triple_stops_a_device() -> None:

@@ -305,7 +305,7 @@ IMPORT = ("ldp", "import", "mine", "--features", "f.csv", "--edges", "e.csv", "-
 
 def features(folder: Path, *, turned: bool = False) -> None:
     rows = [f"person-{node},{int(node % 2 == turned)},1" for node in range(12)]
-    (folder / "f.csv").write_text("\n".join(["node,x,y", *rows]) + "\n", encoding="utf-8")
+    (folder / "f.csv").write_text("\n".join(["node,x,z", *rows]) + "\n", encoding="utf-8")
 
 
 @pytest.mark.slow

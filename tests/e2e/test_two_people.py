@@ -220,7 +220,7 @@ def test_reports_of_other_features_or_range_are_refused_by_hash(
     ("parts", "said"),
     [
         ([slice(0, 30), slice(29, 40)], "has a report in one.parquet already, and has spent twice; keep one"),
-        ([slice(0, 39)], "1 of the 40 nodes of mine have no report, the first is 'person-39'; add theirs"),
+        ([slice(0, 39)], "1 of the 40 nodes of mine has no report, the first is 'person-39'; add theirs"),
     ],
 )
 def test_a_merge_wants_one_report_of_everybody(

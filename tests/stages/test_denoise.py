@@ -268,12 +268,15 @@ def test_a_part_of_the_calibration_of_a_wrong_kind_is_one_line(option: str, valu
 def test_reports_of_the_graph_that_stood_here_before_are_refused(tmp_path: Path) -> None:
     """Its people and its dimensions are the same; what they have is not."""
     store(tmp_path)
-    perturb_graph(NAME, "mb", 1.0, data=tmp_path, seeds=[0])
+    perturb_graph(NAME, "mb", 1.0, data=tmp_path, seeds=[0, 1, 2, -1, -2])
     graph = small_graph()
     write_graph(dataclasses.replace(graph, features=graph.features[::-1].tocsr()), graph_dir(tmp_path, NAME))
     before = files(tmp_path)
-    with pytest.raises(ArtifactError, match="was made from another graph than the synthetic that is there now"):
+    with pytest.raises(
+        ArtifactError, match="was made from another graph than the synthetic that is there now"
+    ) as error:
         denoise(NAME, "lpgnn", None, 1.0, data=tmp_path, steps=STEPS)
+    assert str(error.value).endswith("--mechanism mb --epsilon 1 --seeds 3 --search-seeds 2`")  # as many as there were
     assert files(tmp_path) == before
-    perturb_graph(NAME, "mb", 1.0, data=tmp_path, seeds=[0])
+    perturb_graph(NAME, "mb", 1.0, data=tmp_path, seeds=[0, 1, 2, -1, -2])
     denoise(NAME, "lpgnn", None, 1.0, data=tmp_path, steps=STEPS)

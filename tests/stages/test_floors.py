@@ -128,3 +128,22 @@ def test_other_code_is_not_believed(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert Floors(tmp_path).get("here", '{"a": 2}') is Floors(tmp_path).get("there", '{"a": 1}') is None
     monkeypatch.setattr(floors, "code_hash", lambda kind: "other")
     assert Floors(tmp_path).get("here", '{"a": 1}') is None
+
+
+@pytest.mark.parametrize("error", [OSError(30, "Read-only file system"), OSError(121, "Remote I/O error")])
+def test_where_nothing_can_be_written_the_work_goes_on(
+    error: OSError, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(path: Path, **given: Any) -> None:
+        raise error
+
+    monkeypatch.setattr(Path, "mkdir", refuse)
+    said: list[str] = []
+    memo = Floors(tmp_path, said.append)
+    for number in range(2):
+        memo.put("here", f'{{"a": {number}}}', [], [])
+    assert said == [
+        f"note: {tmp_path}/floors/here cannot be written ({error.strerror}): the next time the floor's learners are "
+        "trained again"
+    ]
+    Floors(tmp_path).put("here", "{}", [], [])

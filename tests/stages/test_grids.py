@@ -121,7 +121,7 @@ def test_an_option_of_one_data_set_leaves_the_others_alone(tmp_path: Path) -> No
     ("changes", "words"),
     [
         ({"title": " "}, "title must say in one line what the experiment is"),
-        ({"name": "x"}, "name: a grid's name is its file's; leave it out"),
+        ({"name": "x"}, "unknown key 'name': a grid's name is its file's; leave it out"),
         ({"mechanisms": ["mb"]}, "unknown key 'mechanisms'"),
         ({"abuot": "x"}, "unknown key 'abuot'; did you mean 'about'?"),
         ({"vary": {"epsilon": [1]}}, "vary.epsilon: budgets stand under `epsilons`"),

@@ -160,7 +160,7 @@ def test_an_import_says_where_its_features_come_from(tmp_path: Path) -> None:
     stored = import_own("mine", given, tmp_path, low=0, high=1)
     loops, note, *_ = stored.summary()["notes"]
     assert loops == "1 self-loop set apart, 1 repeated or reversed edge merged"
-    assert note.startswith("its 2 features are those that occur in ")
+    assert note.startswith("its features, 2 in all, are those that occur in ")
     (tmp_path / "names.txt").write_text("c\nb\na\n")
     declared = OwnFiles(features=given.features, edges=given.edges, features_file=tmp_path / "names.txt")
     stored = import_own("mine", declared, tmp_path, low=0, high=1, force=True)
@@ -177,11 +177,17 @@ def test_files_that_cannot_be_read_are_one_line(tmp_path: Path) -> None:
     folder.mkdir()
     text.write_text("x")
     broken.write_bytes(b"PAR1 nonsense")
+    wide = tmp_path / "utf-16.csv"
+    wide.write_bytes("node,x\na,1\n".encode("utf-16"))
     (tmp_path / "latin.csv").write_bytes("node,é\na,1\n".encode("latin1"))
     for path, message in (
         (missing, "there is no such file"),
         (folder, "is a folder; give the features as one .parquet or .csv file"),
-        (text, "features are read from .parquet or .csv files, got '.txt'"),
+        (
+            text,
+            "features are read from .parquet or .csv files, got '.txt'; save them as .csv, with a header and commas",
+        ),
+        (wide, r"not a readable csv file \(it is not UTF-8; save it as UTF-8\)"),
         (broken, "not a readable parquet file"),
         (tmp_path / "latin.csv", "not a readable csv file"),
     ):
@@ -234,7 +240,7 @@ def notes_of(
 def test_minus_one_beside_classes_from_zero_is_no_label(tmp_path: Path) -> None:
     (said, left) = notes_of(tmp_path, "node,label\na,0\nb,1\nc,-1\n")
     assert said == "1 node with the label -1 counted as without one; if -1 is a class, give it a name"
-    assert left == "1 of 3 nodes have no label"
+    assert left == "1 of 3 nodes has no label"
     graph = read_graph(tmp_path / "graphs" / "mine")
     assert (graph.labels.tolist(), graph.classes) == ([0, 1, -1], 2)
     assert notes_of(tmp_path, "node,label\na,1\nb,1\nc,-1\n") == []  # two classes
@@ -251,6 +257,17 @@ def test_an_import_says_what_can_not_be_learned(tmp_path: Path) -> None:
     assert notes_of(tmp_path, None, features=zeros) == ["all its features are 0, so nobody's report says anything"]
     with pytest.raises(DataError, match="every edge joins a node with itself; a graph needs one between two nodes"):
         notes_of(tmp_path, None, "source,target\na,a\nb,b\n")
+
+
+@pytest.mark.parametrize(("column", "known"), [("0", True), ("0.0", True), ("1", False)])
+def test_an_import_says_which_column_numbers_the_rows(column: str, known: bool, tmp_path: Path) -> None:
+    given = files(tmp_path, f"node,age,person\nNA,1,{column}\n007,0,1\nc,1,2\n")
+    stored = import_own("mine", given, tmp_path, low=0, high=2)
+    said = "column 'person' numbers the rows from 0 on, and counts as a feature; if it is none, leave it out"
+    assert (said in stored.notes) == known
+    (tmp_path / "names.txt").write_text("age\nperson\n")
+    declared = OwnFiles(features=given.features, edges=given.edges, features_file=tmp_path / "names.txt")
+    assert said not in import_own("mine", declared, tmp_path, low=0, high=2, force=True).notes  # it is meant
 
 
 def test_one_class_is_not_trained_on(tmp_path: Path) -> None:

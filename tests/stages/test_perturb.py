@@ -339,7 +339,7 @@ def test_secure_needs_a_declared_vocabulary(form: str, tmp_path: Path) -> None:
     said: list[str] = []
     perturb_own(features, say=said.append)
     assert len(said) == 1
-    assert "features are those that occur in" in said[0]
+    assert " in all, are those that occur in" in said[0]
 
 
 @pytest.mark.parametrize("mechanism", ["privset", "subset", "oue", "olh"])

@@ -388,6 +388,14 @@ def test_too_few_reports_say_at_once_how_many_are_needed(params: Any, need: str,
         run(ready, params)
 
 
+def test_estimates_of_the_graph_that_stood_here_before_say_how_many_draws_are_needed(ready: Path) -> None:
+    graph = small_graph()
+    write_graph(dataclasses.replace(graph, features=graph.features[::-1].tocsr()), graph_dir(ready, NAME))
+    said = "was made from another graph .*`ldp perturb [^`]* --epsilon 1 --seeds 4 --search-seeds 2`, then `ldp denoise"
+    with pytest.raises(ArtifactError, match=said):
+        run(ready, small_params(seeds=4))
+
+
 def test_a_graph_without_labels_is_one_line(ready: Path, any_content: None) -> None:
     graph = small_graph()
     write_graph(dataclasses.replace(graph, labels=np.full(90, -1, np.int32), classes=0), graph_dir(ready, NAME))
