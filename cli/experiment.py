@@ -120,6 +120,7 @@ def _list(*, as_json: bool) -> None:
 
 def _say_plan(what: Plan, *, as_json: bool) -> None:
     from graphldp.stages.experiment import cell_title
+    from graphldp.stages.spoken import counted
 
     if as_json:
         rows = [
@@ -130,7 +131,7 @@ def _say_plan(what: Plan, *, as_json: bool) -> None:
         return
     for cell, done in zip(what.cells, what.done, strict=True):
         console.out.print(f"{'there  ' if done else 'to do  '}{cell_title(cell)}", markup=False, soft_wrap=True)
-    console.note(f"{len(what.todo)} of {len(what.cells)} cells are to be computed")
+    console.note(f"of {counted(len(what.cells), 'cell')}, {len(what.todo)} to compute")
 
 
 def _show(found: Result, what: Plan, files: list[Path], *, as_json: bool) -> None:

@@ -34,6 +34,7 @@ from graphldp.stages.graphs import graph_hash, read_graph, read_graph_meta
 from graphldp.stages.params import Cell, Params, value_text
 from graphldp.stages.paths import cell_path, graph_dir
 from graphldp.stages.runs import found_meta, runs_meta, write_runs
+from graphldp.stages.spoken import counted
 from graphldp.stages.tables import Result
 
 __all__ = [
@@ -457,7 +458,7 @@ class Spent:
         unit, word = next((unit, word) for least, unit, word in units if self.seconds >= least)
         whole = f"{self.seconds / unit:.1f} {word}"
         threads = "/".join(map(str, self.threads))
-        return f"The {self.cells} cells took {whole} in all, on {threads} {'thread' if threads == '1' else 'threads'}."
+        return f"{counted(self.cells, 'cell')} took {whole} in all, on {threads} {'thread' if threads == '1' else 'threads'}."
 
 
 def spent(what: Plan) -> Spent:

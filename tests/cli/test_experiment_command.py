@@ -71,7 +71,7 @@ def test_dry_computes_nothing(ldp, here: Path) -> None:
     before = files(here)
     answer = ldp("experiment", "small", "--dry")
     assert answer.out.splitlines()[0] == f"to do  {NAME}, majority, epsilon 0"
-    assert answer.line == "7 of 7 cells are to be computed"
+    assert answer.line == "of 7 cells, 7 to compute"
     assert files(here) == before
 
 
