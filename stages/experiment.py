@@ -458,7 +458,8 @@ class Spent:
         unit, word = next((unit, word) for least, unit, word in units if self.seconds >= least)
         whole = f"{self.seconds / unit:.1f} {word}"
         threads = "/".join(map(str, self.threads))
-        return f"{counted(self.cells, 'cell')} took {whole} in all, on {threads} {'thread' if threads == '1' else 'threads'}."
+        on = f"{threads} {'thread' if threads == '1' else 'threads'}"
+        return f"{counted(self.cells, 'cell')} took {whole} in all, on {on}."
 
 
 def spent(what: Plan) -> Spent:
