@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 
 __all__ = ["register"]
 
+# What a narrow terminal goes without, the first of them first: never the mechanism, its budget or the best guess.
+_SPARE = ("right", "sure of yes", "knows the rest", "votes", "m", "two profiles", "public", "learned", "bound")
+
 
 def attack(
     dataset: Annotated[
@@ -101,7 +104,7 @@ def _show(rows: list[AttackRow], files: list[Path]) -> None:
     shown = [
         cells(row) if row.mechanism != last else ["", *cells(row)[1:]] for row, last in zip(rows, before, strict=False)
     ]
-    console.figures(title, headers(), shown, notes, text=1)
+    console.figures(title, headers(), shown, notes, text=1, spare=_SPARE)
     console.note(f"written: {', '.join(str(path) for path in files)}")
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Collection
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -12,7 +14,7 @@ from rich import box
 from rich.markup import escape
 from rich.table import Table
 
-from graphldp.cli.console import note, out, progress
+from graphldp.cli.console import fitted, left_out, note, out, progress
 from graphldp.cli.lists import numbers
 from graphldp.cli.options import AsJson, Seed, folder
 from graphldp.cli.settings import Settings, parse
@@ -22,6 +24,8 @@ if TYPE_CHECKING:
 
 __all__ = ["register"]
 
+# What a narrow terminal goes without, the first of them first: never a row's name, its budget, its loss or the verdict.
+_SPARE = ("var mean", "var max", "bias", "bits", "enumer.", "fit p", "noticed", "claimed", "lower b.")
 _FAILED = 1  # the exit code of a claim that fails without being marked
 
 
@@ -159,7 +163,9 @@ def _ours(
     if as_json:
         typer.echo(json.dumps(data, indent=2, sort_keys=True, ensure_ascii=False))
     else:
-        out.print(_table(data))
+        table, gone = fitted(partial(_table, data), _SPARE)
+        out.print(table)
+        left_out(gone)
         for line in problem_lines(found):
             out.print(line, markup=False, soft_wrap=True)
         for _, _, reason in found.refused:
@@ -185,7 +191,7 @@ def _theirs(target: str, epsilon: float | None, options: BlackBoxOptions, prop: 
         raise typer.Exit(_FAILED)
 
 
-def _table(data: dict[str, Any]) -> Table:
+def _table(data: dict[str, Any], without: Collection[str] = ()) -> Table:
     from graphldp.stages.audit import cells
 
     options = data["options"]
@@ -213,18 +219,20 @@ def _table(data: dict[str, Any]) -> Table:
         "bias",
         "bits",
         "noticed",
+        "verdict",
     )
-    for name in names:
-        table.add_column(name, justify="left" if name == "mechanism" else "right", no_wrap=True)
-    table.add_column("verdict", no_wrap=True)
+    shown = [place for place, name in enumerate(names) if name not in without]
+    for place in shown:
+        left = names[place] in ("mechanism", "verdict")
+        table.add_column(names[place], justify="left" if left else "right", no_wrap=True)
     last = ""
     for row in data["rows"]:
         if last and row["mechanism"] != last:
             table.add_section()
-        shown = [escape(cell.replace("**", "")) for cell in cells(row)]
+        texts = [escape(cell.replace("**", "")) for cell in cells(row)]
         style = None if row["keeps"] else "yellow" if row["marked"] or row["open"] else "bold red"
-        shown[0] = shown[0] if row["mechanism"] != last else ""
-        table.add_row(*shown, style=style)
+        texts[0] = texts[0] if row["mechanism"] != last else ""
+        table.add_row(*(texts[place] for place in shown), style=style)
         last = row["mechanism"]
     return table
 

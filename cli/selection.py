@@ -19,6 +19,12 @@ if TYPE_CHECKING:
 
 __all__ = ["register"]
 
+# What a narrow terminal goes without, the first of them first: never what was selected by what, or its budget.
+_SPARE = (
+    *("attack", "TOGL random", "TOGL", "right (guess)", "votes", "law", "clean", "public"),
+    *("random, sent", "selected, sent", "by chance"),
+)
+
 
 def selection(
     dataset: Annotated[
@@ -116,7 +122,7 @@ def _show(found: Selected, papers: Path, files: list[Path]) -> None:
     from graphldp.stages.selection_tables import tables
 
     for one in tables(found, papers):
-        console.figures(one.title, one.names, one.rows, one.notes, text=2)
+        console.figures(one.title, one.names, one.rows, one.notes, text=2, spare=_SPARE, rest="--output")
     console.note(f"written: {', '.join(str(path) for path in files)}")
 
 
