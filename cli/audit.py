@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Collection
 from functools import partial
 from pathlib import Path
@@ -17,6 +16,7 @@ from rich.table import Table
 from graphldp.cli.console import fitted, left_out, note, out, progress
 from graphldp.cli.lists import numbers
 from graphldp.cli.options import AsJson, Seed, folder
+from graphldp.cli.processes import workers
 from graphldp.cli.settings import Settings, parse
 
 if TYPE_CHECKING:
@@ -157,7 +157,7 @@ def _ours(
     if options.options and len(mechanisms) != 1:
         raise typer.BadParameter("--set goes with one mechanism: each has options of its own")
     with progress("audit", None, "rows") as bar:
-        found = audit_mechanisms(mechanisms, epsilons, options, bar, processes or os.cpu_count() or 1)
+        found = audit_mechanisms(mechanisms, epsilons, options, bar, workers(processes))
     files = write_audit(found, options, output) if output is not None else []
     data = plain(table_json(found, options))
     if as_json:
@@ -192,12 +192,12 @@ def _theirs(target: str, epsilon: float | None, options: BlackBoxOptions, prop: 
 
 
 def _table(data: dict[str, Any], without: Collection[str] = ()) -> Table:
-    from graphldp.stages.audit import cells
+    from graphldp.stages.audit import cells, samples_text
 
     options = data["options"]
     table = Table(
         title=f"{options['dimensions']} features a node in [{options['low']:g}, {options['high']:g}], "
-        f"{options['samples']} reports a test, seed {options['seed']}",
+        f"{samples_text(options)} reports a test, seed {options['seed']}",
         title_justify="left",
         caption="lower bound: from samples, 95 % for all rows at once. fit p: of the sampler against its law. "
         "noticed: the factor on the budget that the samples show",

@@ -43,6 +43,7 @@ from graphldp.experiment.devices import device_for
 from graphldp.experiment.parts import split_of
 from graphldp.graph import Graph
 from graphldp.ledger import epsilon_text
+from graphldp.methods import check_steps
 from graphldp.randomness import generator
 from graphldp.server import kprop, rectify
 from graphldp.splits import Split
@@ -294,6 +295,7 @@ def _rows(
     steps: int,
     progress: Progress | None,
 ) -> list[AttackRow]:
+    check_steps([steps])
     for target in targets:
         reader_of(target.device, graph.features)  # what cannot be read shows before anything is computed
     splits = {seed: split_of(graph, params, seed) for seed in seeds}
