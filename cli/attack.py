@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 
 __all__ = ["register"]
 
+# What a narrow terminal goes without, the first of them first: never the mechanism, its budget or the best guess.
+_SPARE = ("right", "sure of yes", "knows the rest", "votes", "m", "two profiles", "public", "learned", "bound")
+
 
 def attack(
     dataset: Annotated[
@@ -35,17 +38,29 @@ def attack(
     ] = None,
     seeds: Seeds = None,
     attributes: Annotated[
-        int, typer.Option("--attributes", help="How many attributes are attacked, drawn at random.", min=1)
-    ] = 100,
+        int | None,
+        typer.Option(
+            "--attributes",
+            help="How many attributes are attacked, drawn at random; 100, or all if there are fewer, if left out.",
+            min=1,
+        ),
+    ] = None,
     steps: Annotated[
         int, typer.Option("--steps", "-k", help="Depth K of the filter before the learned attack.", min=0)
     ] = 2,
     seed: Annotated[int | None, typer.Option("--seed", help="The root of all randomness.", min=0)] = None,
     settings: Settings = None,
     output: Annotated[
-        Path,
-        typer.Option("--output", "-o", help="Folder for attack.csv and attack.md.", file_okay=False, callback=folder),
-    ] = Path("results/attack"),
+        Path | None,
+        typer.Option(
+            "--output",
+            "-o",
+            help="Folder to write attack.csv and attack.md into.",
+            show_default="nothing is written",
+            file_okay=False,
+            callback=folder,
+        ),
+    ] = None,
     params: ParamsFile = Path("params.yaml"),
     data: Data = DATA,
     as_json: AsJson = False,
@@ -85,7 +100,7 @@ def attack(
                 dataset, names, budgets, data=data, params=chosen, options=options, attributes=attributes,
                 steps=steps, progress=bar,
             )  # fmt: skip
-    files = stage.write_attack(rows, output)
+    files = [] if output is None else stage.write_attack(rows, output)
     if as_json:
         answer = {"rows": [row.flat() for row in rows], "files": [str(path) for path in files]}
         console.out.print_json(json.dumps(plain(answer)))
@@ -101,8 +116,9 @@ def _show(rows: list[AttackRow], files: list[Path]) -> None:
     shown = [
         cells(row) if row.mechanism != last else ["", *cells(row)[1:]] for row, last in zip(rows, before, strict=False)
     ]
-    console.figures(title, headers(), shown, notes, text=1)
-    console.note(f"written: {', '.join(str(path) for path in files)}")
+    console.figures(title, headers(), shown, notes, text=1, spare=_SPARE)
+    if files:
+        console.note(f"written: {', '.join(str(path) for path in files)}")
 
 
 def register(app: typer.Typer) -> None:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-import os
+from collections.abc import Collection
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -12,9 +13,10 @@ from rich import box
 from rich.markup import escape
 from rich.table import Table
 
-from graphldp.cli.console import note, out, progress
+from graphldp.cli.console import fitted, left_out, note, out, progress
 from graphldp.cli.lists import numbers
 from graphldp.cli.options import AsJson, Seed, folder
+from graphldp.cli.processes import workers
 from graphldp.cli.settings import Settings, parse
 
 if TYPE_CHECKING:
@@ -22,6 +24,8 @@ if TYPE_CHECKING:
 
 __all__ = ["register"]
 
+# What a narrow terminal goes without, the first of them first: never a row's name, its budget, its loss or the verdict.
+_SPARE = ("var mean", "var max", "bias", "bits", "enumer.", "fit p", "noticed", "claimed", "lower b.")
 _FAILED = 1  # the exit code of a claim that fails without being marked
 
 
@@ -153,13 +157,15 @@ def _ours(
     if options.options and len(mechanisms) != 1:
         raise typer.BadParameter("--set goes with one mechanism: each has options of its own")
     with progress("audit", None, "rows") as bar:
-        found = audit_mechanisms(mechanisms, epsilons, options, bar, processes or os.cpu_count() or 1)
+        found = audit_mechanisms(mechanisms, epsilons, options, bar, workers(processes))
     files = write_audit(found, options, output) if output is not None else []
     data = plain(table_json(found, options))
     if as_json:
         typer.echo(json.dumps(data, indent=2, sort_keys=True, ensure_ascii=False))
     else:
-        out.print(_table(data))
+        table, gone = fitted(partial(_table, data), _SPARE)
+        out.print(table)
+        left_out(gone)
         for line in problem_lines(found):
             out.print(line, markup=False, soft_wrap=True)
         for _, _, reason in found.refused:
@@ -185,13 +191,13 @@ def _theirs(target: str, epsilon: float | None, options: BlackBoxOptions, prop: 
         raise typer.Exit(_FAILED)
 
 
-def _table(data: dict[str, Any]) -> Table:
-    from graphldp.stages.audit import cells
+def _table(data: dict[str, Any], without: Collection[str] = ()) -> Table:
+    from graphldp.stages.audit import cells, samples_text
 
     options = data["options"]
     table = Table(
         title=f"{options['dimensions']} features a node in [{options['low']:g}, {options['high']:g}], "
-        f"{options['samples']} reports a test, seed {options['seed']}",
+        f"{samples_text(options)} reports a test, seed {options['seed']}",
         title_justify="left",
         caption="lower bound: from samples, 95 % for all rows at once. fit p: of the sampler against its law. "
         "noticed: the factor on the budget that the samples show",
@@ -213,18 +219,20 @@ def _table(data: dict[str, Any]) -> Table:
         "bias",
         "bits",
         "noticed",
+        "verdict",
     )
-    for name in names:
-        table.add_column(name, justify="left" if name == "mechanism" else "right", no_wrap=True)
-    table.add_column("verdict", no_wrap=True)
+    shown = [place for place, name in enumerate(names) if name not in without]
+    for place in shown:
+        left = names[place] in ("mechanism", "verdict")
+        table.add_column(names[place], justify="left" if left else "right", no_wrap=True)
     last = ""
     for row in data["rows"]:
         if last and row["mechanism"] != last:
             table.add_section()
-        shown = [escape(cell.replace("**", "")) for cell in cells(row)]
+        texts = [escape(cell.replace("**", "")) for cell in cells(row)]
         style = None if row["keeps"] else "yellow" if row["marked"] or row["open"] else "bold red"
-        shown[0] = shown[0] if row["mechanism"] != last else ""
-        table.add_row(*shown, style=style)
+        texts[0] = texts[0] if row["mechanism"] != last else ""
+        table.add_row(*(texts[place] for place in shown), style=style)
         last = row["mechanism"]
     return table
 

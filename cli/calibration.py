@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 
 __all__ = ["register"]
 
+# What a narrow terminal goes without, the first of them first: never what was calibrated, its budget or its depth.
+_SPARE = ("rate", "largest", "reported", "Phi_K", "clean", "energy")
+
 
 def calibration(
     dataset: Dataset,
@@ -92,7 +95,7 @@ def _show(rows: list[MeasuredRow]) -> None:
     from graphldp.stages.measured import cells, headers, legend
 
     title, *notes = legend(rows)
-    console.figures(title, headers(), [cells(row) for row in rows], notes, text=2)
+    console.figures(title, headers(), [cells(row) for row in rows], notes, text=2, spare=_SPARE)
 
 
 def register(app: typer.Typer) -> None:

@@ -10,7 +10,7 @@ import contextlib
 import os
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TextIO
 
@@ -37,6 +37,7 @@ __all__ = [
     "fitted",
     "is_muted",
     "is_quiet",
+    "left_out",
     "mute",
     "note",
     "out",
@@ -117,32 +118,61 @@ def wants_traceback() -> bool:
     return _state.debug
 
 
-def figures(title: str, names: Sequence[str], rows: Sequence[Sequence[str]], notes: Sequence[str], text: int) -> None:
-    """Print a table of figures as a result, the first columns being `text`; what it means goes to the notes."""
-    out.print(title, markup=False, soft_wrap=True, style="bold")
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
-    for position, name in enumerate(names):
-        table.add_column(name, justify="left" if position < text else "right", no_wrap=True)
-    for row in rows:
-        table.add_row(*row)
+def figures(
+    title: str,
+    names: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    notes: Sequence[str],
+    text: int,
+    spare: Sequence[str] = (),
+    rest: str = "--json",
+) -> None:
+    """Print a table of figures as a result, the first columns being `text`; what it means goes to the notes.
+
+    `spare` columns are left out, in this order, where the terminal is too narrow for all; `rest` is the option that
+    shows them.
+    """
+
+    def build(without: Sequence[str]) -> Table:
+        table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
+        shown = [position for position, name in enumerate(names) if name not in without]
+        for position in shown:
+            table.add_column(names[position], justify="left" if position < text else "right", no_wrap=True)
+        for row in rows:
+            table.add_row(*(row[position] for position in shown))
+        return table
+
+    table, gone = fitted(build, spare)
+    out.print(title, markup=False, style="bold")
     out.print(table)
     for line in notes:
         note(line)
+    left_out(gone, rest)
 
 
 def fitted(build: Callable[[Sequence[str]], Table], spare: Sequence[str]) -> tuple[Table, Sequence[str]]:
     """Return a table without as few of its spare columns, in this order, as let it fit the terminal; and which.
 
-    `build` makes it without the columns that it is given.
+    `build` makes it without the columns that it is given. Where all of them are not enough, cells get several lines.
     """
     from rich.measure import Measurement
 
     room = out.options.update(max_width=10_000)
+    there = {column.header for column in build(()).columns}
+    spare = [name for name in spare if name in there]
     for count in range(len(spare) + 1):
         table = build(spare[:count])
         if Measurement.get(out, room, table).maximum <= out.width:
-            break
-    return table, spare[:count]
+            return table, spare[:count]
+    for column in table.columns:
+        column.no_wrap, column.overflow = False, "fold"
+    return table, spare
+
+
+def left_out(columns: Collection[str], rest: str = "--json") -> None:
+    """Say which columns a terminal had no room for, and what shows them."""
+    if columns:
+        note(f"left out to fit {out.width} columns: {', '.join(columns)}; {rest} has all")
 
 
 def note(text: str) -> None:

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from graphldp.cli import console
-from graphldp.cli.options import DATA, AsJson, Data, Device, Jobs, ProtocolName, workers
+from graphldp.cli.options import DATA, AsJson, Data, Device, Jobs, ProtocolName
+from graphldp.cli.processes import workers
 from graphldp.errors import OptionError
 
 if TYPE_CHECKING:
@@ -71,6 +72,7 @@ def experiment(
         return
     if name is None:
         raise OptionError("which experiment? `ldp experiment --list` says which there are")
+    count = workers(jobs, "--jobs")
     grid = load(find(name))
     if protocol is not None:
         from graphldp.stages.protocols import protocol as find_protocol
@@ -85,7 +87,7 @@ def experiment(
             console.note(f"not here, so that options which depend on them are not checked: {', '.join(missing)}")
         return
     with console.progress(f"experiment {grid.name}", None, "steps") as bar:
-        stage.run_cells(what, data, device, progress=bar, jobs=workers(jobs))
+        stage.run_cells(what, data, device, progress=bar, jobs=count)
     found = stage.results_of(what, data, papers)
     files = [] if only else stage.write_results(what, found, results)
     _show(found, what, files, as_json=as_json)

@@ -5,7 +5,6 @@ Use as annotations: `def perturb(dataset: Dataset, epsilon: Epsilon, seeds: Seed
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Annotated, TypeAlias
@@ -45,7 +44,6 @@ __all__ = [
     "folder",
     "graph_names",
     "parquet_file",
-    "workers",
 ]
 
 DATA = Path("data")  # the default of `Data`: where the pipeline keeps its artifacts
@@ -60,11 +58,6 @@ def _complete(names: Callable[[], Iterable[str]]) -> Callable[[str], list[str]]:
         return [name for name in names() if name.startswith(incomplete)]
 
     return complete
-
-
-def workers(jobs: int | None) -> int:
-    """Return on how many cells to work at once."""
-    return jobs or (len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1)
 
 
 def graph_names(ctx: typer.Context, incomplete: str) -> list[str]:

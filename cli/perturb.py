@@ -225,9 +225,11 @@ def _settings(
     from dataclasses import replace
 
     from graphldp.cli.cell import choose_params
-    from graphldp.experiment.options import SearchParams
+    from graphldp.experiment.options import SearchParams, check_most
     from graphldp.experiment.options import Settings as Plain
 
+    for name, count in (("seeds", seeds), ("search.seeds", search_seeds)):
+        check_most(name, count or 0, "a set of everybody's reports")
     if params is None:
         return Plain(seed=seed or 0, seeds=seeds or 1, search=SearchParams(seeds=search_seeds or 0))
     found: Options = choose_params(params, dataset, seeds=seeds, seed=seed)

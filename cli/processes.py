@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from graphldp.experiment.resources import Resources
     from graphldp.learn.team import Team
 
-__all__ = ["COMMANDS", "follows", "joined", "machine", "started_here"]
+__all__ = ["COMMANDS", "follows", "joined", "machine", "started_here", "workers"]
 
 # The commands that share their work; any other, started several times, is as many commands.
 COMMANDS = ("train", "run", "search")
@@ -55,6 +55,17 @@ def _size() -> int:
     return int(text) if text.isdigit() and "RANK" in os.environ else 1
 
 
+def workers(count: int | None, option: str = "--processes") -> int:
+    """Return how many processes to work on, one for each processor if it is not said; refuse far more than these."""
+    processors = _processors()
+    if count is not None and count > _EACH * processors:
+        raise OptionError(
+            f"{option} may be at most {_EACH * processors} on {processors} processor{'s' * (processors > 1)}, "
+            f"got {count}: each holds the data, and more are slower"
+        )
+    return count or processors
+
+
 @contextlib.contextmanager
 def joined(count: int | None, device: str) -> Iterator[Team | None]:
     """Join the other processes, if there are any, and yield their team; None alone.
@@ -65,11 +76,7 @@ def joined(count: int | None, device: str) -> Iterator[Team | None]:
     if not started_here():
         if count is not None and _size() > 1:
             raise OptionError("--processes starts processes itself; under torchrun leave it out")
-        if count is not None and count > _EACH * _processors():
-            raise OptionError(
-                f"--processes may be at most {_EACH * _processors()} on {_processors()} "
-                f"processor{'s' * (_processors() > 1)}, got {count}: each holds the data, and more are slower"
-            )
+        workers(count)
         if count is not None and count > 1:
             raise typer.Exit(_supervise(count, console.arguments()))
     if _size() == 1:

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from graphldp.cli import console
-from graphldp.cli.options import DATA, AsJson, Data, Device, Jobs, workers
+from graphldp.cli.options import DATA, AsJson, Data, Device, Jobs
+from graphldp.cli.processes import workers
 from graphldp.errors import OptionError
 
 if TYPE_CHECKING:
@@ -82,6 +83,7 @@ def reproduce(
         raise OptionError("what is to be made again? `ldp reproduce --list` says what there is")
     if profile not in PROFILES:
         raise OptionError(f"--profile must be {' or '.join(PROFILES)}, got {profile!r}")
+    count = workers(jobs, "--jobs")
     wanted = [name for name in (datasets or "").split(",") if name]
     chosen = find(address, papers)
     orders = []
@@ -109,7 +111,7 @@ def reproduce(
     answers = []
     for what in orders:
         with console.progress(f"reproduce {what.target.key}", None, "steps") as bar:
-            found = stage.reproduce(what, data=data, results=results, device=device, jobs=workers(jobs), progress=bar)
+            found = stage.reproduce(what, data=data, results=results, device=device, jobs=count, progress=bar)
         if check:
             moved[what.target.key] = stage.compare(found, results)
             continue

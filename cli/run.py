@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -90,23 +90,33 @@ def _table(found: RunResult, params: Params) -> None:
     one = task.headline
     show, change = f"{{:.{one.digits}f}}".format, f"{{:+.{one.digits}f}}".format
     percent = f"{100 * params.evaluate.confidence:g} %"
-    table = Table(title=f"{found.graph.name}: test {one.heading}", title_justify="left", box=None, pad_edge=False)
-    table.add_column("method")
+    interval = f"{percent} interval"
     gains = any(row.gain is not None for row in found.rows)
-    for name in ("epsilon", "m", "K", one.label, f"{percent} interval", *(["gain over structure"] if gains else [])):
-        table.add_column(name, justify="right")
-    for row in found.rows:
-        mean, gain = row.score, row.gain
-        table.add_row(
-            row.name,
-            epsilon_text(row.epsilon),
-            "" if row.m is None else str(row.m),
-            str(row.chosen.get("steps", "")),
-            show(mean.mean),
-            f"{show(mean.low)} to {show(mean.high)}" if mean.known else "",
-            *([_gain(gain, change)] if gains else []),
-        )
+
+    def build(without: Collection[str]) -> Table:
+        table = Table(title=f"{found.graph.name}: test {one.heading}", title_justify="left", box=None, pad_edge=False)
+        names = ("method", "epsilon", "m", "K", one.label, interval, *(["gain over structure"] if gains else []))
+        shown = [place for place, name in enumerate(names) if name not in without]
+        for place in shown:
+            table.add_column(names[place], justify="right" if place else "left", no_wrap=True)
+        for row in found.rows:
+            mean, gain = row.score, row.gain
+            texts = (
+                row.name,
+                epsilon_text(row.epsilon),
+                "" if row.m is None else str(row.m),
+                str(row.chosen.get("steps", "")),
+                show(mean.mean),
+                f"{show(mean.low)} to {show(mean.high)}" if mean.known else "",
+                _gain(gain, change),
+            )
+            table.add_row(*(texts[place] for place in shown))
+        return table
+
+    # Never a row's name, its budget, score or gain.
+    table, gone = console.fitted(build, ("m", "K", interval))
     console.out.print(table)
+    console.left_out(gone)
     for row in found.rows:
         if row.chosen.get("options"):
             chosen = ", ".join(f"{key} {value}" for key, value in row.chosen["options"].items())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -71,12 +72,21 @@ def _show(path: Path, most: int, *, as_json: bool) -> None:
     # A value that all trials have says nothing about which is best.
     shown = [name for name in names if len({json.dumps(trial.get(name)) for trial in found}) > 1]
     title = f"{meta['dataset']}: {meta['arm']} at epsilon {meta['epsilon']}, trials by mean validation loss"
-    table = Table(title=title, title_justify="left", box=None, pad_edge=False)
-    for name in shown:
-        table.add_column({"steps": "K"}.get(name, name.replace("_", " ")), justify="right")
-    for trial in found[: most or None]:
-        table.add_row(*(_text(trial.get(name)) for name in shown))
+
+    def build(without: Collection[str]) -> Table:
+        table = Table(title=title, title_justify="left", box=None, pad_edge=False)
+        there = [name for name in shown if _heading(name) not in without]
+        for name in there:
+            table.add_column(_heading(name), justify="right", no_wrap=True)
+        for trial in found[: most or None]:
+            table.add_row(*(_text(trial.get(name)) for name in there))
+        return table
+
+    # Never what a trial is, or the loss by which it is ranked.
+    spare = [_heading(name) for name in shown if name.startswith("validation_") and name != "validation_loss"]
+    table, gone = console.fitted(build, [*spare, "epochs"])
     console.out.print(table)
+    console.left_out(gone)
     words = spoken(facts)
     learner = meta["chosen_point"].get("options", {}).get("learner")
     rest = len(found) - min(len(found), most or len(found))
@@ -91,6 +101,10 @@ def _show(path: Path, most: int, *, as_json: bool) -> None:
         + (f"; {counted(rest, 'more trial')} {'is' if rest == 1 else 'are'} not shown" if rest else "")
         + (f"; without {', '.join(facts['left_out'])}, which {meta['arm']} has not" if "left_out" in facts else "")
     )
+
+
+def _heading(name: str) -> str:
+    return {"steps": "K"}.get(name, name.replace("_", " "))
 
 
 def _text(value: Any) -> str:

@@ -19,6 +19,12 @@ if TYPE_CHECKING:
 
 __all__ = ["register"]
 
+# What a narrow terminal goes without, the first of them first: never what was selected by what, or its budget.
+_SPARE = (
+    *("attack", "TOGL random", "TOGL", "right (guess)", "votes", "law", "clean", "public"),
+    *("random, sent", "selected, sent", "by chance"),
+)
+
 
 def selection(
     dataset: Annotated[
@@ -53,8 +59,16 @@ def selection(
     seed: Annotated[int | None, typer.Option("--seed", help="The root of all randomness.", min=0)] = None,
     settings: Settings = None,
     output: Annotated[
-        Path, typer.Option("--output", "-o", help="Folder for the tables.", file_okay=False, callback=folder)
-    ] = Path("results/selection"),
+        Path | None,
+        typer.Option(
+            "--output",
+            "-o",
+            help="Folder to write the tables into.",
+            show_default="nothing is written",
+            file_okay=False,
+            callback=folder,
+        ),
+    ] = None,
     papers: Annotated[
         Path, typer.Option("--papers", help="Folder of the papers' printed numbers.", file_okay=False)
     ] = Path("papers"),
@@ -100,7 +114,7 @@ def selection(
                 dataset, names, budgets, scorers, data=data, params=chosen, options=options, changes=changes,
                 top=top, others=random, progress=bar,
             )  # fmt: skip
-    files = write_selection(found, output, papers)
+    files = [] if output is None else write_selection(found, output, papers)
     if as_json:
         answer = {
             "selection": [flat(row) for row in found.rows],
@@ -116,8 +130,9 @@ def _show(found: Selected, papers: Path, files: list[Path]) -> None:
     from graphldp.stages.selection_tables import tables
 
     for one in tables(found, papers):
-        console.figures(one.title, one.names, one.rows, one.notes, text=2)
-    console.note(f"written: {', '.join(str(path) for path in files)}")
+        console.figures(one.title, one.names, one.rows, one.notes, text=2, spare=_SPARE, rest="--output")
+    if files:
+        console.note(f"written: {', '.join(str(path) for path in files)}")
 
 
 def register(app: typer.Typer) -> None:

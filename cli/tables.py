@@ -13,7 +13,7 @@ import typer
 from rich.markup import escape
 from rich.table import Table
 
-from graphldp.cli.console import fitted, note, out
+from graphldp.cli.console import fitted, left_out, note, out
 from graphldp.cli.options import AsJson
 from graphldp.measures import measures_of, tasks
 
@@ -103,8 +103,7 @@ def _show(path: Path, form: Format) -> None:
             table, spare = fitted(partial(_table, title, own, beside), _SPARE)
             gone.update(dict.fromkeys(spare))
             out.print(table)
-        if gone:
-            note(f"left out to fit {out.width} columns: {', '.join(gone)}; --format csv has all")
+        left_out(gone, "--format csv")
     else:
         text = require(path.with_suffix(f".{form}"), "ldp evaluate").read_text(encoding="utf-8")
         typer.echo(text, nl=False)

@@ -11,8 +11,8 @@ from graphldp.cli import console
 from graphldp.cli.cell import CellOptions
 from graphldp.cli.command import classes
 from graphldp.cli.grid import Grid, alone, grid_of, show
-from graphldp.cli.options import Jobs, ParquetOut, Seeds, workers
-from graphldp.cli.processes import joined, machine
+from graphldp.cli.options import Jobs, ParquetOut, Seeds
+from graphldp.cli.processes import joined, machine, workers
 from graphldp.errors import OptionError
 
 __all__ = ["register"]
@@ -62,9 +62,10 @@ def train(
         from graphldp.stages.grid import train_grid
 
         alone(ctx, ("device", "jobs"))
+        count = workers(jobs, "--jobs")
         rows, graph = grid_of(grid, cell.dataset)
         with console.progress(f"train {graph}", None, "steps") as bar:
-            made = train_grid(rows, graph, cell.data, device=cell.device, jobs=workers(jobs), progress=bar)
+            made = train_grid(rows, graph, cell.data, device=cell.device, jobs=count, progress=bar)
         show(made, as_json=cell.as_json)
         return
     if jobs is not None:

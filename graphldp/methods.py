@@ -6,7 +6,7 @@ by its name alone.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields, replace
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from graphldp.experiment.conversation import Asking
     from graphldp.server import Calibration
 
-__all__ = ["PREFIX", "Method", "method", "names", "part_of"]
+__all__ = ["PREFIX", "Method", "check_steps", "method", "names", "part_of"]
 
 PREFIX = "method."  # of the options that change a method, wherever options are written
 _FORMER = "denoise."
@@ -33,6 +33,16 @@ def part_of(name: str) -> str | None:
 
 
 MAX_STEPS = 1000  # of a filter: its coefficients are stored and applied one by one
+
+
+def check_steps(steps: Iterable[int]) -> None:
+    """Refuse a depth K that no filter gets to."""
+    deepest = max(steps, default=0)
+    if deepest > MAX_STEPS:
+        raise OptionError(
+            f"the depth K (steps) may be at most {MAX_STEPS:,}, got {deepest:,}: each step is a product with the whole "
+            "graph, and far fewer mix all of it"
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -131,12 +141,10 @@ class Method:
 
     def steps(self, searched: tuple[int, ...]) -> tuple[int, ...]:
         """Return the filter depths K that a search may try."""
-        if self.propagates and searched and max(searched) > MAX_STEPS:
-            raise OptionError(
-                f"the depth K (steps) may be at most {MAX_STEPS:,}, got {max(searched):,}: each step is a product with "
-                "the whole graph, and far fewer mix all of it"
-            )
-        return tuple(searched) if self.propagates else (0,)
+        if not self.propagates:
+            return (0,)
+        check_steps(searched)
+        return tuple(searched)
 
     def calibration(self, steps: int, device: VectorMechanism, average_degree: float) -> Calibration:
         """Return what the server does with reports of that mechanism at depth K."""

@@ -43,6 +43,7 @@ from graphldp.experiment.devices import device_for
 from graphldp.experiment.parts import split_of
 from graphldp.graph import Graph
 from graphldp.ledger import epsilon_text
+from graphldp.methods import check_steps
 from graphldp.randomness import generator
 from graphldp.server import kprop, rectify
 from graphldp.splits import Split
@@ -195,8 +196,11 @@ class Tallies:
             tally.add(fact, chances > 0.5, chances > share, split.test)
 
 
-def chosen_facts(graph: Graph, splits: Sequence[Split], count: int, root: int) -> list[Fact]:
-    """Return the facts about so many attributes, drawn from those of which a learner sees both kinds of people."""
+def chosen_facts(graph: Graph, splits: Sequence[Split], count: int | None, root: int) -> list[Fact]:
+    """Return the facts about so many attributes, drawn from those of which a learner sees both kinds of people.
+
+    Without `count` it is as many as are usual, or all.
+    """
     facts = [fact for fact in facts_of(graph.features, range(graph.dimensions)) if fact.varies]
     fit = [fact for fact in facts if all(_both(fact, part) for one in splits for part in (one.train, one.test))]
     if not fit:
@@ -204,8 +208,13 @@ def chosen_facts(graph: Graph, splits: Sequence[Split], count: int, root: int) -
             f"graph {graph.name} has no attribute that some have and some have not, in training and in test: there is "
             "nothing to guess"
         )
+    if count is not None and count > len(fit):
+        raise OptionError(
+            f"attributes may be at most {len(fit):,}, got {count:,}: so many there are that some people have and some "
+            "have not, in training and in test"
+        )
     rng = generator(root, "attack", graph.name, "attributes")
-    chosen = np.sort(rng.permutation(len(fit))[:count])
+    chosen = np.sort(rng.permutation(len(fit))[: ATTRIBUTES if count is None else count])
     return [fit[place] for place in chosen]
 
 
@@ -231,11 +240,14 @@ def attack(
     data: Path,
     params: Params,
     options: Mapping[str, Any] | None = None,
-    attributes: int = ATTRIBUTES,
+    attributes: int | None = None,
     steps: int = STEPS,
     progress: Progress | None = None,
 ) -> list[AttackRow]:
-    """Return a row for each mechanism and budget; `params` says how many repetitions, and their root and splits."""
+    """Return a row for each mechanism and budget; `params` says how many repetitions, and their root and splits.
+
+    Without `attributes` it is as many as are usual, or all.
+    """
     graph = read_graph(graph_dir(data, dataset))
     devices = [device_for(graph, name, float(budget), options or {}) for name in mechanisms for budget in epsilons]
 
@@ -251,7 +263,7 @@ def attack_file(
     *,
     data: Path,
     params: Params,
-    attributes: int = ATTRIBUTES,
+    attributes: int | None = None,
     steps: int = STEPS,
     progress: Progress | None = None,
 ) -> list[AttackRow]:
@@ -279,10 +291,11 @@ def _rows(
     targets: Sequence[_Target],
     seeds: Sequence[int],
     params: Params,
-    attributes: int,
+    attributes: int | None,
     steps: int,
     progress: Progress | None,
 ) -> list[AttackRow]:
+    check_steps([steps])
     for target in targets:
         reader_of(target.device, graph.features)  # what cannot be read shows before anything is computed
     splits = {seed: split_of(graph, params, seed) for seed in seeds}

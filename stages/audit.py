@@ -29,6 +29,7 @@ from graphldp.audit import (
     audit_soft_threshold,
     audit_unbiased,
 )
+from graphldp.audit.budget import most_samples
 from graphldp.audit.subject import subject_names
 from graphldp.errors import DataError, OptionError
 from graphldp.stages.artifacts import write_json, write_text
@@ -44,6 +45,7 @@ __all__ = [
     "privacy_page",
     "problem_lines",
     "proven",
+    "samples_text",
     "table_json",
     "write_audit",
 ]
@@ -142,6 +144,12 @@ def cells(row: Mapping[str, Any]) -> list[str]:
     ]
 
 
+def samples_text(options: Mapping[str, Any]) -> str:
+    """Return how many reports a test draws: fewer where a report may have very many values."""
+    samples, least = options["samples"], most_samples(options["dimensions"])
+    return str(samples) if samples <= least else f"{least} to {samples}"
+
+
 def proven(rows: Iterable[Mapping[str, Any]]) -> dict[str, str]:
     """Return, for each mechanism, at which of the audited budgets its claim was shown, in words."""
     by_name: dict[str, list[Mapping[str, Any]]] = {}
@@ -180,7 +188,7 @@ def privacy_page(data: Mapping[str, Any], further: Mapping[str, Any] | None = No
         "dimensions: `ldp audit`. How each number is found: [audit.md](audit.md).",
         "",
         f"Features per node: {options['dimensions']}, in [{options['low']:g}, {options['high']:g}]. Reports per test: "
-        f"{options['samples']}; seed {options['seed']}.",
+        f"{samples_text(options)}; seed {options['seed']}.",
         "",
         "- **claimed**: epsilon (and delta) of everything that leaves the device, at most for anybody. With privacy",
         "  levels that is the highest level's; `epsilon` is then the lowest level's.",

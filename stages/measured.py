@@ -97,7 +97,7 @@ def measure_calibration(
         if steps and not recipe.propagates:
             raise OptionError(f"the filter of method {name!r} has no depth K: leave --steps out")
         chosen = recipe.choose(mechanism)
-        depths = tuple(dict.fromkeys(steps)) or recipe.steps(params.search.steps)
+        depths = recipe.steps(tuple(dict.fromkeys(steps)) or params.search.steps)
         for epsilon in epsilons:
             source = Devices(
                 graph=graph, recipe=recipe, mechanism=chosen, epsilon=epsilon, options=options or {}, params=params

@@ -16,7 +16,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from graphldp.audit.budget import CONFIDENCE, CONVICTION_ALPHA, FALSE_ALARMS, TABLE_ROWS
+from graphldp.audit.budget import CONFIDENCE, CONVICTION_ALPHA, FALSE_ALARMS, TABLE_ROWS, check_samples
 from graphldp.audit.empirical import Bound, bound_of_counts
 from graphldp.audit.reports import (
     Measure,
@@ -83,6 +83,7 @@ class BlackBoxOptions:
             value = getattr(self, name)
             if isinstance(value, bool) or not isinstance(value, int) or value < least:
                 raise OptionError(f"audit: {name} must be a whole number of at least {least}, got {value!r}")
+        check_samples(self.samples)
         if not -math.inf < self.low < self.high < math.inf:
             raise OptionError(f"audit: needs finite low < high, got {self.low} and {self.high}")
         if len(self.inputs) == 1:

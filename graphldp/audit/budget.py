@@ -10,6 +10,8 @@ approximation costs at so small a level with cells of MIN_EXPECTED (below 10), w
 
 from __future__ import annotations
 
+from graphldp.errors import OptionError
+
 __all__ = [
     "ALPHA",
     "CHI_SQUARE_INFLATION",
@@ -17,17 +19,19 @@ __all__ = [
     "CONVICTION_ALPHA",
     "FALSE_ALARMS",
     "FAMILIES",
-    "FEASIBLE",
     "LOSS_TOLERANCE",
     "MAX_ROWS",
     "MIN_EXPECTED",
     "MOST_ANSWERS",
+    "MOST_VALUES",
     "PROBES",
     "QUANTILES",
     "QUANTILE_TOLERANCE",
     "RARE_TOLERANCE",
     "SEVERAL_DRAWS_TOLERANCE",
     "TABLE_ROWS",
+    "check_samples",
+    "most_samples",
 ]
 
 FALSE_ALARMS = 1e-3  # an honest program may be accused in one of a thousand audits
@@ -37,7 +41,7 @@ MAX_ROWS = 1000  # mechanisms x budgets of one run
 CHI_SQUARE_INFLATION = 10.0  # by how much the chi-square approximation may understate a tail of 1e-8
 PROBES = 10  # of a row, at most: each level, all dimensions, another range, other options
 MOST_ANSWERS = 5  # that a row is made of, and so counts for
-FEASIBLE = 1e9  # reports that anybody would compare
+MOST_VALUES = 2**22  # of one test's reports: with very many dimensions fewer people are asked
 MIN_EXPECTED = 400.0  # smaller cells are pooled: a Poisson of 400 is close enough to normal 6 deviations out
 
 CONFIDENCE = 0.95  # that all printed lower bounds of a table hold at once
@@ -50,3 +54,14 @@ QUANTILES = 2**18  # evenly spaced uniform numbers that are pushed through a sam
 QUANTILE_TOLERANCE = 8 / QUANTILES  # a cell made of up to 8 intervals of uniform numbers is off by no more
 SEVERAL_DRAWS_TOLERANCE = 2e-3  # the volume of a box, by 2^18 low-discrepancy points in up to 14 dimensions
 RARE_TOLERANCE = 0.1  # relative, for cells rarer than 2^-10, counted in octaves of uniform numbers
+
+
+def most_samples(values: float) -> int:
+    """Return how many reports of so many values a test draws at most."""
+    return max(2000, int(MOST_VALUES // values))
+
+
+def check_samples(samples: int) -> None:
+    """Refuse more reports than any test draws."""
+    if samples > MOST_VALUES:
+        raise OptionError(f"audit: samples may be at most {MOST_VALUES:,}, got {samples:,}: no test draws more")

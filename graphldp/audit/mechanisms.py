@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from graphldp.audit.accuracy import accuracy
-from graphldp.audit.budget import ALPHA, FEASIBLE, LOSS_TOLERANCE, MAX_ROWS, MOST_ANSWERS
+from graphldp.audit.budget import ALPHA, LOSS_TOLERANCE, MAX_ROWS, MOST_ANSWERS, check_samples, most_samples
 from graphldp.audit.conduct import Calls, Conduct, Probe, ValueProbe, conduct, source_conduct
 from graphldp.audit.empirical import Bound, bound_of_scores, log_likelihood_ratio
 from graphldp.audit.exact import Loss, joint_loss, scalar_loss
@@ -40,7 +40,6 @@ _CROSS_TOLERANCE = 1e-6  # between the mechanism's own loss and the enumeration,
 _NUMERICAL_TOLERANCE = 5e-3  # the same for a privacy-loss distribution on a lattice, relative
 _POWER_SAMPLES = 20_000
 _SMALL = 1e-4  # p-values of calls from which on they are told
-_VALUES = 2**22  # of one test's reports at most: with very many dimensions fewer people are asked
 _WIDE_VALUES = 2**19  # of a call with all dimensions
 _LIGHT = Calls(ordinary=2, ends=1, equal=0, rows=20_000)  # where the law is checked once more, elsewhere
 _OTHER_RANGE, _USUAL_RANGE = (0.0, 5.0), (-1.0, 1.0)
@@ -84,6 +83,7 @@ class AuditOptions:
             value = getattr(self, name)
             if isinstance(value, bool) or not isinstance(value, int) or value < least:
                 raise OptionError(f"audit: {name} must be a whole number of at least {least}, got {value!r}")
+        check_samples(self.samples)
         if not -math.inf < self.low < self.high < math.inf:
             raise OptionError(f"audit: needs finite low < high, got low {self.low} and high {self.high}")
 
@@ -254,7 +254,7 @@ def audit_subject(subject: Subject, nominal: float, options: AuditOptions) -> Ro
     rng = _sources(subject, nominal, options)
     exact, exact_delta, loss = _exact(subject)
     enumerated, stated, claimed = _enumerate(subject, nominal, options)
-    samples = min(options.samples, max(2000, _VALUES // subject.m))
+    samples = min(options.samples, most_samples(subject.m))
     sampled, shown = _fit(subject, samples, rng)
     piece = subject.pieces[-1]
     bound, together = _empirical(piece, samples, rng("empirical"))
@@ -311,7 +311,7 @@ def _whole_row(subject: Subject, nominal: float, options: AuditOptions) -> Row:
     """Return the row of a report that is audited as a whole."""
     rng = _sources(subject, nominal, options)
     setting = replace(options.setting, dimensions=subject.dimensions)
-    samples = min(options.samples, max(2000, 2 * _VALUES // subject.dimensions))
+    samples = min(options.samples, _most_whole(subject))
     found = _look_of(subject)(subject, nominal, setting, samples, options.seed)
     problems = [*found.problems, *_loss_problems(subject, subject.stated, 0.0)]
     calls = conduct(found.case.probe(), Calls(), rng("calls"))
@@ -324,7 +324,7 @@ def _whole_row(subject: Subject, nominal: float, options: AuditOptions) -> Row:
         subject,
         nominal,
         problems + elsewhere,
-        _open_whole(found, samples),
+        _open_whole(found, samples, _most_whole(subject)),
         exact_delta=0.0,
         enumerated=found.enumerated,
         stated=found.stated,
@@ -673,7 +673,8 @@ def _open(subject: Subject, shown: Power | None, samples: int, base: Any, piece:
         return ""
     parts = []
     if not shown.wrong_budget:
-        parts.append(_too_close(reports_needed(scaled(base), WRONG_BUDGET), piece.m))
+        needed = reports_needed(scaled(base), WRONG_BUDGET)
+        parts.append(_too_close(needed, piece.m, most_samples(subject.m)))
     if shown.untouched_last is False:
         parts.append("an untouched last coordinate looks like the law here: " + _more(samples, piece))
     return "no power: " + "; ".join(parts)
@@ -686,13 +687,22 @@ def _by_samples(shown: Power | None, noticed: float) -> Power | None:
     return replace(shown, wrong_budget=True)
 
 
-def _too_close(needed: float, m: int) -> str:
-    """Return what it takes to tell a wrong budget, of values that are sent m at a time about either end."""
+def _most_whole(subject: Subject) -> int:
+    """Return how many reports a test draws at most of one that is audited as a whole."""
+    return most_samples(subject.dimensions / 2)
+
+
+def _too_close(needed: float, m: int, most: int) -> str:
+    """Return what it takes to tell a wrong budget, of values that are sent m at a time about either end.
+
+    `most`: reports that a test draws at most.
+    """
     words = f"a budget {WRONG_BUDGET:g} times as large moves"
     if math.isinf(needed):
         return f"{words} no probability by what any number of reports can show"
     words += f" probabilities so little that about {needed:.1g} values would have to be compared"
-    return f"{words}, more than is feasible" if needed > FEASIBLE else f"{words}: --samples {needed / (2 * m):.0f}"
+    samples = math.ceil(needed / (2 * m))
+    return f"{words}, more than is feasible" if samples > most else f"{words}: --samples {samples}"
 
 
 def _more(samples: int, piece: Piece) -> str:
@@ -702,12 +712,12 @@ def _more(samples: int, piece: Piece) -> str:
     return f"more --samples (now {samples}), or fewer --dimensions"
 
 
-def _open_whole(found: WholeFinding, samples: int) -> str:
+def _open_whole(found: WholeFinding, samples: int, most: int) -> str:
     if found.power.shown:
         return ""
     parts = []
     if not found.power.wrong_budget:
-        parts.append(_too_close(max(reports_needed(law_of, WRONG_BUDGET) for law_of in found.laws_of), 1))
+        parts.append(_too_close(max(reports_needed(law_of, WRONG_BUDGET) for law_of in found.laws_of), 1, most))
     if found.power.untouched_last is False:
         parts.append(f"an untouched last coordinate looks like the law here: more --samples (now {samples})")
     return "no power: " + "; ".join(parts)

@@ -230,7 +230,16 @@ class Settings:
         return report_seeds(self.seeds, self.search.seeds)
 
 
-MOST = 10_000  # runs or points: more exhaust a machine
+MOST = 10_000  # runs, points or units of a layer: more exhaust a machine
+
+_RUN = "a run that is trained"
+_UNIT = "a unit of a layer that is trained"
+
+
+def check_most(name: str, value: int, each: str) -> None:
+    """Refuse a number of which every one costs as much again."""
+    if value > MOST:
+        raise OptionError(f"{name} may be at most {MOST:,}, got {value:,}: every one is {each}")
 
 
 def check_settings(settings: Settings) -> None:
@@ -239,9 +248,15 @@ def check_settings(settings: Settings) -> None:
     for name, least in (("seeds", 1), ("seed", 0)):
         if getattr(settings, name) < least:
             raise OptionError(f"{name} must be at least {least}, got {getattr(settings, name)}")
-    for name, value in (("seeds", settings.seeds), ("search.seeds", search.seeds), ("search.points", search.points)):
-        if value > MOST:
-            raise OptionError(f"{name} may be at most {MOST:,}, got {value:,}: every one is a run that is trained")
+    for name, value, each in (
+        ("seeds", settings.seeds, _RUN),
+        ("search.seeds", search.seeds, _RUN),
+        ("search.points", search.points, _RUN),
+        ("train.link_width", train.link_width, _UNIT),
+        ("train.hidden", train.hidden, _UNIT),
+        *(("train.hidden", one, _UNIT) for one in search.options.get("train.hidden", ()) if isinstance(one, int)),
+    ):
+        check_most(name, value, each)
     if train.link_loss not in LINK_LOSSES:
         raise OptionError(f"train.link_loss must be one of {', '.join(LINK_LOSSES)}, got {train.link_loss!r}")
     if train.activation and train.activation not in ACTIVATIONS:

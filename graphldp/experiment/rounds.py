@@ -26,6 +26,7 @@ from graphldp.experiment.options import Settings, split_facts
 from graphldp.experiment.parts import apart_of, split_of
 from graphldp.experiment.told import told_of
 from graphldp.graph import Graph
+from graphldp.methods import check_steps
 from graphldp.server import (
     Calibration,
     Estimate,
@@ -84,6 +85,7 @@ class Rounds(Asking):
             )
         if isinstance(self.score_steps, bool) or not isinstance(self.score_steps, int) or self.score_steps < 0:
             raise OptionError(f"score_steps must be a whole number of at least 0, got {self.score_steps!r}")
+        check_steps([self.score_steps])
 
     def but(self, **changes: Any) -> Rounds:
         """Return these rounds with some options changed, checked against what there is by name."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ from graphldp.adversary import advantage_bound
 from graphldp.stages.perturb import perturb_graph
 
 CALL = ("attack", "-d", NAME, "--seeds", 2, "--attributes", 6)
+OUT = ("--output", "results/attack")
 
 
 @pytest.fixture(autouse=True)
@@ -24,7 +26,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_it_prints_and_writes_what_every_attacker_gains(ldp) -> None:
-    answer = ldp(*CALL, "-m", "mb,privset", "-e", "0.5,8", "--json")
+    answer = ldp(*CALL, *OUT, "-m", "mb,privset", "-e", "0.5,8", "--json")
     assert answer.code == 0, answer.err
     found = json.loads(answer.out)
     assert found["files"] == ["results/attack/attack.csv", "results/attack/attack.md"]
@@ -53,19 +55,38 @@ def test_it_prints_and_writes_what_every_attacker_gains(ldp) -> None:
 
 
 def test_the_same_call_gives_the_same_files(ldp) -> None:
-    assert ldp(*CALL, "-m", "pm", "-e", 4).code == 0
+    assert ldp(*CALL, *OUT, "-m", "pm", "-e", 4).code == 0
     before = Path("results/attack/attack.csv").read_bytes()
-    assert ldp(*CALL, "-m", "pm", "-e", 4).code == 0
+    assert ldp(*CALL, *OUT, "-m", "pm", "-e", 4).code == 0
     assert Path("results/attack/attack.csv").read_bytes() == before
 
 
 def test_the_table_names_a_mechanism_once_and_says_what_was_measured(ldp) -> None:
-    answer = ldp(*CALL, "-m", "mb", "-e", "1,2")
+    answer = ldp(*CALL, *OUT, "-m", "mb", "-e", "1,2")
     assert answer.out.startswith(f"{NAME}: 6 attributes of 90 people, 2 repetitions; ")
     assert sum(line.startswith("mb ") for line in answer.out.splitlines()) == 1
     assert "bound: what LDP allows" in answer.err
     assert answer.err.splitlines()[-1] == "written: results/attack/attack.csv, results/attack/attack.md"
     assert ldp(*CALL, "-m", "mb", "-e", 1, "--quiet").err == ""
+
+
+def test_nothing_is_written_unless_a_folder_is_named(ldp, here: Path) -> None:
+    store(here / "data", "other", nodes=60)
+    assert ldp(*CALL, *OUT, "-m", "pm", "-e", 4).code == 0
+    before = {name: Path(name).read_bytes() for name in files(here)}
+    other = ldp("attack", "-d", "other", "-m", "mb", "-e", 1, "--seeds", 1, "--json")
+    assert (other.code, json.loads(other.out)["files"]) == (0, [])
+    assert {name: Path(name).read_bytes() for name in files(here)} == before
+
+
+def test_no_more_attributes_are_attacked_than_there_are(ldp) -> None:
+    call = ("attack", "-d", NAME, "--seeds", 1, "-m", "mb", "-e", 1)
+    answer = ldp(*call, "--attributes", 100_000)
+    assert answer.code == 2
+    most = int(re.match(r"error: attributes may be at most (\d+), got 100,000: ", answer.line)[1])
+    for more in (("--attributes", most), ()):
+        assert json.loads(ldp(*call, *more, "--json").out)["rows"][0]["attributes"] == most
+    assert ldp(*call, "--attributes", most + 1).code == 2
 
 
 def test_reports_of_a_file_are_those_of_the_devices(ldp) -> None:

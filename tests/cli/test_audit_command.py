@@ -7,6 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from graphldp.audit import AuditOptions, audit_mechanism
+from graphldp.stages.audit import samples_text
+
 FAULTS = Path(__file__).resolve().parents[2] / "examples" / "published_faults"
 
 
@@ -33,6 +36,19 @@ def test_nothing_is_written_unless_a_folder_is_named(ldp, tmp_path: Path) -> Non
     assert answer.code == 0, answer.err
     assert "8 features a node in [0, 5]" in answer.out
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("samples", "dimensions", "words"),
+    [(2000, 8, "2000"), (524_288, 8, "524288"), (600_000, 8, "524288 to 600000"), (9000, 2**20, "2000 to 9000")],
+)
+def test_the_heading_says_how_many_reports_a_test_draws(samples: int, dimensions: int, words: str) -> None:
+    assert samples_text({"samples": samples, "dimensions": dimensions}) == words
+
+
+def test_no_more_samples_are_asked_for_than_a_test_draws() -> None:
+    row = audit_mechanism("hds", 0.001, AuditOptions(samples=2000))
+    assert row.open.endswith("values would have to be compared, more than is feasible")
 
 
 def test_no_power_is_no_failure(ldp) -> None:

@@ -13,6 +13,7 @@ from cell_factory import NAME, files, store
 from graphldp.stages.artifacts import ParquetSink, read_meta, read_table
 
 CALL = ("selection", "-d", NAME, "--seeds", 2, "--top", 3, "--random", 4)
+FOLDER = ("--output", "results/selection")
 OUT = [f"results/selection/{name}" for name in ("selection.csv", "groups.csv", "attributes.csv", "selection.md")]
 
 
@@ -30,7 +31,7 @@ def rows_of(name: str) -> list[dict[str, str]]:
 
 
 def test_it_prints_three_tables_and_writes_them(ldp) -> None:
-    answer = ldp(*CALL, "-m", "pm,mb", "-e", "8,40", "--by", "fda", "--set", "method.rho=1.0")
+    answer = ldp(*CALL, *FOLDER, "-m", "pm,mb", "-e", "8,40", "--by", "fda", "--set", "method.rho=1.0")
     assert answer.code == 0, answer.err
     titles = [line for line in answer.out.splitlines() if "TOGL's Table" in line]
     assert [title.rpartition("(")[2].strip() for title in titles] == [f"TOGL's Table {n})" for n in (9, 6, 10)]
@@ -46,7 +47,7 @@ def test_it_prints_three_tables_and_writes_them(ldp) -> None:
 
 
 def test_the_same_call_gives_the_same_files(ldp) -> None:
-    call = (*CALL, "-e", 8)
+    call = (*CALL, *FOLDER, "-e", 8)
     answer = json.loads(ldp(*call, "--json").out)
     assert answer["files"] == OUT
     assert [(row["mechanism"], row["by"]) for row in answer["selection"]] == [
@@ -55,6 +56,15 @@ def test_the_same_call_gives_the_same_files(ldp) -> None:
     before = [Path(name).read_bytes() for name in OUT]
     assert ldp(*call, "--quiet").err == ""
     assert [Path(name).read_bytes() for name in OUT] == before
+
+
+def test_nothing_is_written_unless_a_folder_is_named(ldp, here: Path) -> None:
+    store(here / "data", "other", nodes=60)
+    assert ldp(*CALL, *FOLDER, "-e", 8).code == 0
+    before = {name: Path(name).read_bytes() for name in files(here)}
+    other = ldp("selection", "-d", "other", "-e", 8, "--by", "fda", "--seeds", 2, "--random", 4, "--json")
+    assert (other.code, json.loads(other.out)["files"]) == (0, [])
+    assert {name: Path(name).read_bytes() for name in files(here)} == before
 
 
 def answers(ldp, *more: object) -> str:

@@ -148,6 +148,8 @@ perturb --grid typo.yaml -d mine | unknown key 'epsilon'; did you mean 'epsilons
 perturb --grid bad.yaml -d mine | bad.yaml is not YAML
 perturb --grid gone.yaml -d mine | gone.yaml does not exist
 perturb --grid typo.yaml -d mine -e 1 | --epsilon goes without --grid
+perturb -d mine -e 1 --seeds 100000000 | seeds may be at most 10,000, got 100,000,000: every one is a set
+perturb -d mine -e 1 --search-seeds 100000000 | search.seeds may be at most 10,000, got 100,000,000: every one is a set
 denoise -d mine | --epsilon 1
 denoise -d mine -e 2 | make it with `ldp perturb --dataset mine --mechanism mb --epsilon 2`
 denoise -d minee -e 1 | did you mean 'mine'?
@@ -196,7 +198,9 @@ train -d mine -e 1 --output x.json | name it x.parquet
 train -d mine -e 1 --search-strategy best | Valid: grid, halving, random
 train -d mine -e 1 --epochs 0 | greater than or equal to 1
 train -d mine -e 1 --hidden -1 | greater than or equal to 1
+train -d mine -e 1 --hidden 100000000 | train.hidden may be at most 10,000, got 100,000,000
 train -d mine -e 1 --jobs 2 | --jobs goes with --grid
+train --grid p.yaml -d mine --jobs 1000 | got 1000: each holds the data
 train --grid p.yaml -d mine --seeds 3 | --seeds goes without --grid
 run -d mine -e 1 --method structure | spends nothing: say --epsilon 0
 run -d mine -e 1 --set train.hidden=32 | under train, or is --hidden of this command
@@ -214,6 +218,8 @@ run -d mine -e 1 -e 2 | --epsilon is given 2 times; leave all but one out
 run -d mine -e 1 --method LPGNN | did you mean 'lpgnn'?
 run -d mine | Missing option '--epsilon'
 run -d mine -e 1 --search-points 5000000 | search.points may be at most 10,000
+run -d mine -e 1 --hidden 100000000 | train.hidden may be at most 10,000, got 100,000,000: every one is a unit
+search -d mine -e 1 --search train.hidden=4,100000000 | train.hidden may be at most 10,000, got 100,000,000
 search -d mine -e 1 --search foo=1 | search.options has 'foo'
 search -d mine -e 1 --method majority | there is nothing to search
 predict nowhere --reports f.csv --output p.parquet | nowhere/model.json does not exist
@@ -235,6 +241,8 @@ tables --format xls | is not one of 'rich', 'md', 'csv'
 evaluate --params p.yaml | unknown key 'a'. Valid:
 evaluate --params gone.yaml | gone.yaml does not exist
 experiment nope | no experiment 'nope'
+experiment methods --jobs 1000 | got 1000: each holds the data
+reproduce togl:table17 --jobs 1000 | got 1000: each holds the data
 experiment typo.yaml | did you mean 'epsilons'?
 experiment axes.yaml | unknown key 'axes'; did you mean 'vary'? Valid: seed, seeds, search, train, title,
 experiment further.yaml | unknown key 'further': say labels and epsilon_labels
@@ -247,11 +255,17 @@ download own | see `ldp import --help`
 audit nope -e 1 | unknown mechanism 'nope'
 audit mb -e nan | got nan
 audit mb -e 1 -e 2 | --epsilon is given 2 times; several values go with commas: --epsilon 1,2
+audit mb -e 1 --samples 100000000000 | samples may be at most 4,194,304, got 100,000,000,000: no test draws more
+audit --module f.py:f -e 1 --samples 100000000000 | samples may be at most 4,194,304, got 100,000,000,000
+audit mb -e 1 --processes 1000 | got 1000: each holds the data
 audit mb -e x | takes numbers such as 1,10; got 'x'
 audit mb -e 1 --output a.csv | several files are written into a folder: name it a;
 attack -d mine -m mb -e 1 -e 2 | --epsilon is given 2 times; several values go with commas: --epsilon 1,2
 attack -d mine -m mb -m pm -e 1 | several values go with commas: --mechanism mb,pm
 attack -d mine -m mb -e 1 --output a.json | several files are written into a folder: name it a;
+attack -d mine -m mb -e 1 -k 1000000 | at most 1,000, got 1,000,000
+calibration -d mine -e 1 -k 1000000 | at most 1,000, got 1,000,000: each step is a product with the whole graph
+selection -d mine -e 1 --set method.score_steps=1000000 | at most 1,000, got 1,000,000
 calibration -d mine -e 1 --output c.parquet | has the format that its name ends in, .csv or .json
 calibration -d mine -e 1 -k 2 -k 4 | several values go with commas: --steps 2,4
 calibration -d mine -e 1 --method lpgnn --method base | several values go with commas: --method lpgnn,base
