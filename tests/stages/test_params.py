@@ -134,6 +134,7 @@ def test_an_override_that_cannot_be(value: Any, words: str, tmp_path: Path) -> N
         ("epsilon", 1, "unknown key 'epsilon'; did you mean 'epsilons'? Valid: seed, seeds, search"),
         ("axes", {"m": [1]}, "unknown key 'axes'; did you mean 'vary'? Valid: seed, seeds, search, train, title"),
         ("further", {}, "unknown key 'further': say labels and epsilon_labels, links and epsilon_links"),
+        ("references", [], "unknown key 'references'"),  # floor and ceiling stand in every table
         ("search.point", 1, "unknown key 'search.point'; did you mean 'points'?"),
         ("train.learning_rate", 1, "unknown key 'train.learning_rate'"),
         ("rows.0.mechanisms", "mb", "unknown key 'rows[0].mechanisms'; did you mean 'mechanism'?"),

@@ -253,3 +253,9 @@ def test_a_cards_commands_are_commands(here: Path) -> None:
     found = re.findall(r"^ldp (\w+) ", card(here), flags=re.MULTILINE)
     assert found == ["download", "perturb", "denoise", "train"]
     assert "--task regression --seeds 3" in card(here)
+
+
+def test_a_loss_is_the_tasks_and_not_its_backbones(here: Path) -> None:
+    keep(here, "regression")
+    (line,) = re.findall(r"^\| backbone \|.*$", card(here), flags=re.MULTILINE)
+    assert "loss" not in line
