@@ -58,9 +58,9 @@ def measure(given: argparse.Namespace) -> dict[str, Any]:
     from graphldp.experiment.cell import learn_cell
     from graphldp.experiment.options import SearchParams, TrainParams
     from graphldp.experiment.plan import Devices, plan_of
-    from graphldp.stages.graphs import read_graph
-    from graphldp.stages.params import Params
-    from graphldp.stages.paths import graph_dir
+    from graphldp.stages.files.graphs import read_graph
+    from graphldp.stages.files.paths import graph_dir
+    from graphldp.stages.grids.params import Params
 
     if given.threads:
         torch.set_num_threads(given.threads)

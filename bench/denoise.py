@@ -42,7 +42,7 @@ class Case:
         from graphldp.client import protocol
         from graphldp.randomness import generator
         from graphldp.server import boundary, rectify, shift
-        from graphldp.stages.graphs import read_graph
+        from graphldp.stages.files.graphs import read_graph
 
         graph = read_graph(directory)
         device = protocol(mechanism, epsilon, graph.dimensions, graph.low, graph.high)

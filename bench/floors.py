@@ -27,9 +27,9 @@ def measure(given: argparse.Namespace) -> dict[str, Any]:
     from graphldp.experiment.options import SearchParams, Settings, TrainParams
     from graphldp.experiment.plan import Devices, plan_of
     from graphldp.experiment.resources import Resources
-    from graphldp.stages.floors import Floors
-    from graphldp.stages.graphs import read_graph
-    from graphldp.stages.paths import graph_dir
+    from graphldp.stages.files.floors import Floors
+    from graphldp.stages.files.graphs import read_graph
+    from graphldp.stages.files.paths import graph_dir
 
     if given.threads:
         torch.set_num_threads(given.threads)

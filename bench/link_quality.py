@@ -27,7 +27,7 @@ from graphldp.errors import OptionError
 from graphldp.randomness import generator
 from graphldp.server.link_measures import link_measures
 from graphldp.server.links import LinkEstimate, estimate_links, symmetric
-from graphldp.stages.graphs import read_graph
+from graphldp.stages.files.graphs import read_graph
 from graphldp.trusted import edge_rr, edgerand, lapgraph, priv_hrg, private_people
 
 DEVICES = (

@@ -35,7 +35,7 @@ MAX_MEMORY = 4e9
 def edges(data: Path) -> tuple[np.ndarray, str]:
     """Return Facebook's links, each once."""
     if (data / "graphs" / "facebook" / "graph.json").exists():
-        from graphldp.stages.graphs import read_graph
+        from graphldp.stages.files.graphs import read_graph
 
         return read_graph(data / "graphs" / "facebook").edges, "data/graphs/facebook"
     mirror = Path(os.environ.get("LDP_MIRROR", "")) / SOURCE
@@ -56,7 +56,7 @@ def few(pairs: np.ndarray) -> np.ndarray:
 
 def rr(data: Path, epsilon: float, nodes: int) -> dict[str, Any]:
     """Randomised response of everybody's lists."""
-    import graphldp.stages.graphs  # noqa: F401  (part of the imports, not of the work)
+    import graphldp.stages.files.graphs  # noqa: F401  (part of the imports, not of the work)
     from graphldp.client.links import Neighbours, link_mechanism
 
     pairs, source = edges(data)
@@ -95,7 +95,7 @@ def dense(data: Path, epsilon: float, nodes: int) -> dict[str, Any]:
 
 def blink(data: Path, epsilon: float, nodes: int) -> dict[str, Any]:
     """BLINK's reports, and the hybrid estimate under the limit of memory."""
-    import graphldp.stages.graphs  # noqa: F401
+    import graphldp.stages.files.graphs  # noqa: F401
     from graphldp.client.links import Neighbours, link_mechanism
     from graphldp.server.links import estimate_links
 

@@ -38,7 +38,7 @@ BLOCK = 14  # rows: about 2^16 values
 
 def features(data: Path) -> tuple[sp.csr_array, str]:
     if (data / "graphs" / "facebook" / "graph.json").exists():
-        from graphldp.stages.graphs import read_graph
+        from graphldp.stages.files.graphs import read_graph
 
         return read_graph(data / "graphs" / "facebook").features, "data/graphs/facebook"
     mirror = Path(os.environ.get("LDP_MIRROR", "")) / SOURCE
@@ -65,7 +65,7 @@ def timed(work: Callable[[], Any], repeats: int) -> list[float]:
 
 
 def ours(mechanism: str, repeats: int, data: Path) -> dict[str, Any]:
-    import graphldp.stages.graphs  # noqa: F401  (part of the imports, not of the work)
+    import graphldp.stages.files.graphs  # noqa: F401  (part of the imports, not of the work)
     from graphldp.client import protocol
 
     floor = peak()
@@ -81,7 +81,7 @@ def plain(mechanism: str, repeats: int, data: Path) -> dict[str, Any]:
     import torch
     from plain_mechanisms import MECHANISMS
 
-    import graphldp.stages.graphs  # noqa: F401
+    import graphldp.stages.files.graphs  # noqa: F401
     from graphldp.client import protocol
 
     torch.rand(4, 4).topk(2)

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from graphldp.client.links import link_mechanism
-from graphldp.stages.graphs import read_graph
-from graphldp.stages.paths import graph_dir
+from graphldp.stages.files.graphs import read_graph
+from graphldp.stages.files.paths import graph_dir
 from graphldp.stages.run import run
 
 # method, mechanism, and whether it asks for features and for links

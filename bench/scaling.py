@@ -78,7 +78,7 @@ def measure(shape: Shape, method: str) -> dict[str, float]:
     from graphldp.experiment.parts import split_of
     from graphldp.experiment.plan import Devices
     from graphldp.learn import Options, Problem, Run, fit, model
-    from graphldp.stages.params import Params
+    from graphldp.stages.grids.params import Params
 
     graph = synthetic(
         nodes=shape.nodes,

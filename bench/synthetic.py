@@ -28,8 +28,8 @@ found = {{"seconds": seconds, "gigabytes": peak() / 1e9, "nodes": graph.nodes, "
 print(json.dumps(found))
 """
 _DRAW = "from graphldp.datasets.synthetic import synthetic\ngraph = synthetic(nodes={nodes}, degree={degree})"
-_WRITE = _DRAW + "\nfrom graphldp.stages.graphs import write_graph\nwrite_graph(graph, Path({folder!r}))"
-_READ = "from graphldp.stages.graphs import read_graph\ngraph = read_graph(Path({folder!r}))"
+_WRITE = _DRAW + "\nfrom graphldp.stages.files.graphs import write_graph\nwrite_graph(graph, Path({folder!r}))"
+_READ = "from graphldp.stages.files.graphs import read_graph\ngraph = read_graph(Path({folder!r}))"
 
 
 def measure(work: str) -> dict[str, float]:

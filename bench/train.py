@@ -92,7 +92,7 @@ def write_cell(settings: Settings) -> None:
     from graphldp.randomness import generator
     from graphldp.server import rectify
     from graphldp.stages.download import download
-    from graphldp.stages.graphs import read_graph
+    from graphldp.stages.files.graphs import read_graph
 
     graph = read_graph(download(settings.dataset, Path(settings.data)))
     device = protocol("mb", settings.epsilon, graph.dimensions, low=graph.low, high=graph.high)

@@ -15,7 +15,7 @@ from graphldp.cli.settings import Settings, mechanism_of, parse, parts
 from graphldp.errors import OptionError
 
 if TYPE_CHECKING:
-    from graphldp.stages.measured import MeasuredRow
+    from graphldp.stages.calibration import MeasuredRow
 
 __all__ = ["register"]
 
@@ -67,7 +67,7 @@ def calibration(
     from dataclasses import asdict
 
     from graphldp.jsonable import plain
-    from graphldp.stages import measured as stage
+    from graphldp.stages import calibration as stage
 
     if not epsilon:
         raise OptionError("name a budget, or several: --epsilon 0.1,1")
@@ -92,7 +92,7 @@ def calibration(
 
 
 def _show(rows: list[MeasuredRow]) -> None:
-    from graphldp.stages.measured import cells, headers, legend
+    from graphldp.stages.calibration import cells, headers, legend
 
     title, *notes = legend(rows)
     console.figures(title, headers(), [cells(row) for row in rows], notes, text=2, spare=_SPARE)

@@ -38,7 +38,7 @@ from graphldp.errors import OptionError
 
 if TYPE_CHECKING:
     from graphldp.experiment.options import Further
-    from graphldp.stages.params import Params
+    from graphldp.stages.grids.params import Params
 
 __all__ = ["CellOptions", "MemoryOptions", "ParamsFile", "choose_params", "fetch"]
 
@@ -145,7 +145,7 @@ def choose_params(
     """
     import dataclasses
 
-    from graphldp.stages.params import Params, check_numbers, load_settings, with_axes
+    from graphldp.stages.grids.params import Params, check_numbers, load_settings, with_axes
 
     if file != _PARAMS and not file.exists():
         raise OptionError(f"{file} does not exist; leave --params out for the defaults")
@@ -184,8 +184,8 @@ def asked_under(
         return None, searched
     from graphldp import methods
     from graphldp.methods import PREFIX
-    from graphldp.stages.params import RowParams
-    from graphldp.stages.protocols import protocol
+    from graphldp.stages.grids.params import RowParams
+    from graphldp.stages.grids.protocols import protocol
 
     found = protocol(name, Path("papers"))
     row = found.row(
@@ -205,7 +205,7 @@ def asked_under(
 def fetch(dataset: str, data: Path) -> None:
     """Download a data set, unless it is there."""
     from graphldp.stages.download import download
-    from graphldp.stages.paths import graph_dir
+    from graphldp.stages.files.paths import graph_dir
 
     if graph_dir(data, dataset).exists():
         return

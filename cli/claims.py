@@ -38,7 +38,7 @@ def claims(
 
     from graphldp.errors import unknown_name
     from graphldp.stages import claims as stage
-    from graphldp.stages.artifacts import write_text
+    from graphldp.stages.files.artifacts import write_text
 
     judged = stage.judge(papers, results)
     known = {one.claim.paper for one in judged}

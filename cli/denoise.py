@@ -115,7 +115,7 @@ def denoise(
 def _show(path: Path, embedding: Path | None, *, as_json: bool) -> None:
     import json
 
-    from graphldp.stages.artifacts import read_meta
+    from graphldp.stages.files.artifacts import read_meta
 
     meta = read_meta(path, "ldp denoise")
     if as_json:

@@ -30,8 +30,8 @@ def docs(
 
     Needs a repository's docs folder, or any folder to write to. The same code gives the same bytes.
     """
-    from graphldp.stages.docs import outdated_pages, write_docs
-    from graphldp.stages.spoken import counted
+    from graphldp.stages.pages.docs import outdated_pages, write_docs
+    from graphldp.stages.pages.wording import counted
 
     if check:
         wrong = outdated_pages(output)

@@ -143,7 +143,7 @@ def _import(
     as_json: AsJson = False,
 ) -> None:
     from graphldp.stages.download import import_own
-    from graphldp.stages.own import OwnFiles
+    from graphldp.stages.files.own import OwnFiles
 
     files = OwnFiles(features=features, edges=edges, labels=labels, features_file=features_file, nodes=nodes)
     stored = import_own(name, files, data, low=low, high=high, dimensions=dimensions, force=force)

@@ -36,9 +36,9 @@ def evaluate(
     without it their column stays empty and the table says so.
     """
     from graphldp.stages.evaluate import measure, write
-    from graphldp.stages.findings import find
-    from graphldp.stages.params import load
-    from graphldp.stages.tables import metrics
+    from graphldp.stages.grids.params import load
+    from graphldp.stages.pages.findings import find
+    from graphldp.stages.pages.tables import metrics
 
     grid = load(params)
     with progress("evaluate", len(grid.cells()), "cells") as bar:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from graphldp.stages.experiment import Plan
-    from graphldp.stages.tables import Result, Section
+    from graphldp.stages.pages.tables import Result, Section
 
 __all__ = ["register"]
 
@@ -63,7 +63,7 @@ def experiment(
     results/NAME stays as it is. Under a paper's --protocol, NAME is followed by its name.
     """
     from graphldp.stages import experiment as stage
-    from graphldp.stages.params import find, load
+    from graphldp.stages.grids.params import find, load
 
     if listed:
         if name is not None:
@@ -75,7 +75,7 @@ def experiment(
     count = workers(jobs, "--jobs")
     grid = load(find(name))
     if protocol is not None:
-        from graphldp.stages.protocols import protocol as find_protocol
+        from graphldp.stages.grids.protocols import protocol as find_protocol
 
         grid = find_protocol(protocol, papers).grid(grid)
     with console.progress("download", None, "bytes") as bar:
@@ -96,8 +96,8 @@ def experiment(
 def _list(*, as_json: bool) -> None:
     from rich.table import Table
 
-    from graphldp.stages.params import experiments, find, load
-    from graphldp.stages.spoken import counted
+    from graphldp.stages.grids.params import experiments, find, load
+    from graphldp.stages.pages.wording import counted
 
     if not experiments():
         raise OptionError(f"the folder {_FOLDER} holds no experiment; run where it is, or name a file")
@@ -122,7 +122,7 @@ def _list(*, as_json: bool) -> None:
 
 def _say_plan(what: Plan, *, as_json: bool) -> None:
     from graphldp.stages.experiment import cell_title
-    from graphldp.stages.spoken import counted
+    from graphldp.stages.pages.wording import counted
 
     if as_json:
         rows = [
@@ -137,8 +137,8 @@ def _say_plan(what: Plan, *, as_json: bool) -> None:
 
 
 def _show(found: Result, what: Plan, files: list[Path], *, as_json: bool) -> None:
-    from graphldp.stages.findings import find
-    from graphldp.stages.tables import metrics
+    from graphldp.stages.pages.findings import find
+    from graphldp.stages.pages.tables import metrics
 
     findings = [find(section) for section in found.sections]
     if as_json:
@@ -168,7 +168,7 @@ def _table(section: Section) -> Table:
     from rich.markup import escape
     from rich.table import Table
 
-    from graphldp.stages.tables import number, short
+    from graphldp.stages.pages.tables import number, short
 
     table = Table(
         title=f"{section.title}: test {section.measure.heading}", title_justify="left", box=None, pad_edge=False

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection
 
     from graphldp.stages.grid import Made
-    from graphldp.stages.params import Params
+    from graphldp.stages.grids.params import Params
 
 __all__ = ["Grid", "alone", "grid_of", "show"]
 
@@ -39,7 +39,7 @@ def alone(ctx: typer.Context, beside: Collection[str] = ()) -> None:
 
 def grid_of(file: Path, dataset: str | None) -> tuple[Params, str]:
     """Return a file's grid and the data set to work on."""
-    from graphldp.stages.params import load
+    from graphldp.stages.grids.params import load
 
     grid = load(file)
     if dataset is None:

@@ -15,7 +15,7 @@ from graphldp.cli.console import out
 from graphldp.cli.options import AsJson
 
 if TYPE_CHECKING:
-    from graphldp.stages.describe import Description
+    from graphldp.stages.files.describe import Description
 
 __all__ = ["register"]
 
@@ -37,8 +37,8 @@ def inspect(
 
     Reads no rows, so it is quick for files of any size.
     """
-    from graphldp.stages.describe import describe
-    from graphldp.stages.spoken import counted
+    from graphldp.stages.files.describe import describe
+    from graphldp.stages.pages.wording import counted
 
     found = describe(file)
     if as_json:

@@ -33,7 +33,7 @@ def ledger(
 
     Example: ldp ledger first.parquet second.parquet models/mine
     """
-    from graphldp.stages.spent import accounts, relations, together
+    from graphldp.stages.files.spent import accounts, relations, together
 
     found = accounts(files)
     total, lines = together(found), relations(found)

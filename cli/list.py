@@ -86,8 +86,8 @@ def _datasets() -> list[Row]:
 def _stored(data: Path) -> list[Row]:
     from graphldp.errors import ArtifactError
     from graphldp.stages.download import made_from
-    from graphldp.stages.graphs import read_graph_meta
-    from graphldp.stages.paths import graph_dir, stored_graphs
+    from graphldp.stages.files.graphs import read_graph_meta
+    from graphldp.stages.files.paths import graph_dir, stored_graphs
 
     facts = {"nodes": "n", "edges": "edges", "features": "d", "classes": "classes"}
     rows: list[Row] = []

@@ -32,7 +32,7 @@ def merge(
     """
     import json
 
-    from graphldp.stages.artifacts import read_meta
+    from graphldp.stages.files.artifacts import read_meta
     from graphldp.stages.merge import merge as stage
     from graphldp.stages.merge import words
 

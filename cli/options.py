@@ -63,7 +63,7 @@ def _complete(names: Callable[[], Iterable[str]]) -> Callable[[str], list[str]]:
 def graph_names(ctx: typer.Context, incomplete: str) -> list[str]:
     """Complete the name of a graph: a registered one, or one that stands in the data folder."""
     from graphldp.datasets import names
-    from graphldp.stages.paths import stored_graphs
+    from graphldp.stages.files.paths import stored_graphs
 
     known = {*names(), *stored_graphs(ctx.params.get("data") or DATA)}
     return [name for name in sorted(known) if name.startswith(incomplete)]
@@ -125,7 +125,7 @@ def _tasks() -> Iterable[str]:
 
 
 def _protocols() -> Iterable[str]:
-    from graphldp.stages.protocols import protocol_names
+    from graphldp.stages.grids.protocols import protocol_names
 
     return protocol_names(Path("papers"))
 

@@ -144,7 +144,7 @@ def perturb(
     from dataclasses import replace
 
     from graphldp.stages import perturb as stage
-    from graphldp.stages.extras import Extras
+    from graphldp.stages.files.levels_scores import Extras
 
     options, changes = parts(parse(settings))
     if m is not None:
@@ -240,8 +240,8 @@ def _show(path: Path, *, as_json: bool) -> None:
     import json
 
     from graphldp.ledger import Ledger
-    from graphldp.stages.artifacts import read_meta
-    from graphldp.stages.spoken import counted
+    from graphldp.stages.files.artifacts import read_meta
+    from graphldp.stages.pages.wording import counted
 
     meta = read_meta(path, "ldp perturb")
     if as_json:

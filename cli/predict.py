@@ -62,7 +62,7 @@ def predict(
     """
     import json
 
-    from graphldp.stages.predictions import Wanted, predict_reports, read_predictions
+    from graphldp.stages.predict import Wanted, predict_reports, read_predictions
 
     wanted = None if pairs is None and top is None else Wanted(pairs=pairs, top=top)
     path = predict_reports(
@@ -78,7 +78,7 @@ def predict(
 
 def _summary(table: pa.Table) -> tuple[dict[str, Any], str]:
     """Return what was predicted as facts and in words."""
-    from graphldp.stages.spoken import counted
+    from graphldp.stages.pages.wording import counted
 
     if "score" in table.column_names:
         linked = sum(table["linked"].to_pylist())

@@ -102,8 +102,8 @@ def machine(max_memory: float | None, team: Team | None, data: Path) -> Resource
     from functools import partial
 
     from graphldp.experiment.resources import Resources, memory_bytes
-    from graphldp.stages.floors import Floors
-    from graphldp.stages.stores import ArrowStores
+    from graphldp.stages.files.filtered_inputs import ArrowStores
+    from graphldp.stages.files.floors import Floors
 
     limit = memory_bytes(max_memory)
     return Resources(

@@ -23,7 +23,7 @@ _PAPERS = Path("papers")
 
 
 def _complete(incomplete: str) -> list[str]:
-    from graphldp.stages.targets import targets
+    from graphldp.stages.grids.targets import targets
 
     if not _PAPERS.is_dir():
         return []
@@ -72,7 +72,7 @@ def reproduce(
     grid's. After Ctrl-C the same command goes on where it was, and a second run computes nothing.
     """
     from graphldp.stages import reproduce as stage
-    from graphldp.stages.targets import PROFILES, find, targets
+    from graphldp.stages.grids.targets import PROFILES, find, targets
 
     if listed:
         if address is not None:
@@ -149,8 +149,8 @@ def _list(every: list, *, as_json: bool) -> None:  # type: ignore[type-arg]
 
 def _say(orders: list[Order], data: Path, *, as_json: bool) -> None:
     """Say what is not at hand, what is there, and what the rest will take: of each target, and in all."""
+    from graphldp.stages.pages.wording import counted
     from graphldp.stages.reproduce import estimate, estimates
-    from graphldp.stages.spoken import counted
 
     if as_json:
         return

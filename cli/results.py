@@ -30,8 +30,8 @@ def results(
     disk. Nothing is computed: both show what `ldp reproduce`, `ldp claims`, `ldp experiment` and the pipeline have
     written.
     """
-    from graphldp.stages.paper_pages import tally, write_papers
-    from graphldp.stages.results_page import write_page
+    from graphldp.stages.pages.paper_pages import tally, write_papers
+    from graphldp.stages.pages.results_page import write_page
 
     if not folder.is_dir():
         raise OptionError(f"{folder} does not exist; run where results are, or name the folder with --results")

@@ -17,7 +17,7 @@ from graphldp.errors import OptionError
 if TYPE_CHECKING:
     from graphldp.evaluation import Interval
     from graphldp.experiment.running import RunResult
-    from graphldp.stages.params import Params
+    from graphldp.stages.grids.params import Params
 
 __all__ = ["register"]
 
@@ -40,8 +40,8 @@ def run(
     from graphldp.evaluation import Confidence
     from graphldp.experiment.running import run_rows
     from graphldp.experiment.told import told_of
-    from graphldp.stages.graphs import read_graph
-    from graphldp.stages.paths import graph_dir
+    from graphldp.stages.files.graphs import read_graph
+    from graphldp.stages.files.paths import graph_dir
 
     with joined(cell.processes, cell.device) as team:
         chosen, mechanism, options, changes = cell.asked(seeds)
@@ -84,7 +84,7 @@ def _table(found: RunResult, params: Params) -> None:
     from graphldp.experiment.parts import few_tested
     from graphldp.ledger import epsilon_text
     from graphldp.measures import measures_of
-    from graphldp.stages.spoken import counted
+    from graphldp.stages.pages.wording import counted
 
     task = measures_of(params.train.task)
     one = task.headline
@@ -148,7 +148,7 @@ def _gain(gain: Interval | None, change: Callable[[float], str]) -> str:
 
 
 def _unusual(search: Mapping[str, Any]) -> str:
-    from graphldp.stages.spoken import spoken
+    from graphldp.stages.pages.wording import spoken
 
     words = spoken(search)
     return f" ({words})" if words else ""

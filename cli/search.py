@@ -36,7 +36,7 @@ def search(
     part of the final seeds, too. Ctrl-C keeps what was reached; the same command goes on from there. `ldp run` with the
     same options chooses the same point.
     """
-    from graphldp.stages import trials as stage
+    from graphldp.stages import search as stage
 
     with joined(cell.processes, cell.device) as team:
         chosen, mechanism, options, changes = cell.asked(seeds)
@@ -59,9 +59,9 @@ def _show(path: Path, most: int, *, as_json: bool) -> None:
     from rich.table import Table
 
     from graphldp.jsonable import plain
-    from graphldp.stages.artifacts import read_meta
-    from graphldp.stages.spoken import counted, spoken
-    from graphldp.stages.trials import ranking
+    from graphldp.stages.files.artifacts import read_meta
+    from graphldp.stages.pages.wording import counted, spoken
+    from graphldp.stages.search import ranking
 
     found, meta = ranking(path), read_meta(path, "ldp search")
     if as_json:

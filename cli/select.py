@@ -50,7 +50,7 @@ def select(
     import json
 
     from graphldp.ledger import Ledger
-    from graphldp.stages.artifacts import read_meta, read_table
+    from graphldp.stages.files.artifacts import read_meta, read_table
     from graphldp.stages.select import select as stage
 
     if all_seeds and seed is not None:

@@ -89,7 +89,7 @@ def selection(
 
     from graphldp.jsonable import plain
     from graphldp.stages import selection as stage
-    from graphldp.stages.selection_tables import flat, write_selection
+    from graphldp.stages.pages.selection_tables import flat, write_selection
 
     if answers is not None:
         given = {"--dataset": dataset, "--mechanism": mechanism, "--epsilon": epsilon, "--by": by, "--set": settings}
@@ -127,7 +127,7 @@ def selection(
 
 
 def _show(found: Selected, papers: Path, files: list[Path]) -> None:
-    from graphldp.stages.selection_tables import tables
+    from graphldp.stages.pages.selection_tables import tables
 
     for one in tables(found, papers):
         console.figures(one.title, one.names, one.rows, one.notes, text=2, spare=_SPARE, rest="--output")

@@ -18,7 +18,7 @@ from graphldp.cli.options import AsJson
 from graphldp.measures import measures_of, tasks
 
 if TYPE_CHECKING:
-    from graphldp.stages.compare import Difference
+    from graphldp.stages.pages.compare import Difference
 
 __all__ = ["register"]
 
@@ -70,7 +70,7 @@ def tables(
         _check(results, against, as_json)
         return
     from graphldp.errors import unknown_name
-    from graphldp.stages.artifacts import require
+    from graphldp.stages.files.artifacts import require
 
     found = {path.stem: path for path in sorted((results / "tables").glob("*.csv"))}
     if listed:
@@ -83,8 +83,8 @@ def tables(
 
 
 def _show(path: Path, form: Format) -> None:
-    from graphldp.stages.artifacts import require
-    from graphldp.stages.tables import axis_columns, read_csv
+    from graphldp.stages.files.artifacts import require
+    from graphldp.stages.pages.tables import axis_columns, read_csv
 
     rows = read_csv(path.read_text(encoding="utf-8"))
     if form is Format.json:
@@ -163,7 +163,7 @@ def _interval(row: dict[str, str], column: str, *, colour: bool = False) -> str:
 
 def _stale(results: Path, *, as_json: bool) -> None:
     from graphldp.errors import OptionError
-    from graphldp.stages.traces import traces
+    from graphldp.stages.files.traces import traces
 
     if not results.is_dir():
         raise OptionError(f"{results} does not exist; make it with `ldp evaluate`")
@@ -177,9 +177,9 @@ def _stale(results: Path, *, as_json: bool) -> None:
 
 
 def _check(results: Path, revision: str, as_json: bool) -> None:
-    from graphldp.stages.compare import check, is_committed
-    from graphldp.stages.params import EXPERIMENTS
-    from graphldp.stages.traces import trace
+    from graphldp.stages.files.traces import trace
+    from graphldp.stages.grids.params import EXPERIMENTS
+    from graphldp.stages.pages.compare import check, is_committed
 
     found = check(results, revision)
     failed = [difference for difference in found if difference.fails]

@@ -56,7 +56,7 @@ def train(
     from graphldp.experiment.options import SearchParams
     from graphldp.experiment.space import Row, check_axes
     from graphldp.stages import train as stage
-    from graphldp.stages.params import with_axes
+    from graphldp.stages.grids.params import with_axes
 
     if grid is not None:
         from graphldp.stages.grid import train_grid
@@ -102,8 +102,8 @@ def _show(path: Path, model: Path | None, data: Path, *, as_json: bool) -> None:
 
     from graphldp.experiment.parts import FEW_TESTED
     from graphldp.measures import measures_of
-    from graphldp.stages.artifacts import read_meta, read_table
-    from graphldp.stages.cards import floor_command
+    from graphldp.stages.files.artifacts import read_meta, read_table
+    from graphldp.stages.files.cards import floor_command
 
     meta = read_meta(path, "ldp train")
     rows = [row for row in read_table(path, "ldp train").to_pylist() if row["role"] == "final"]

@@ -1,4 +1,4 @@
-"""One module per pipeline stage: read artifacts, call the library, write artifacts. No mathematics here."""
+"""One module per stage or command: read artifacts, call the library, write artifacts. No mathematics here."""
 
 from __future__ import annotations
 

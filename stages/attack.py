@@ -47,12 +47,12 @@ from graphldp.methods import check_steps
 from graphldp.randomness import generator
 from graphldp.server import kprop, rectify
 from graphldp.splits import Split
-from graphldp.stages.answers import AnswersFile
-from graphldp.stages.artifacts import write_text
-from graphldp.stages.belong import check_graph
-from graphldp.stages.graphs import read_graph
-from graphldp.stages.params import Params
-from graphldp.stages.paths import graph_dir
+from graphldp.stages.files.answers import AnswersFile
+from graphldp.stages.files.artifacts import write_text
+from graphldp.stages.files.belong import check_graph
+from graphldp.stages.files.graphs import read_graph
+from graphldp.stages.files.paths import graph_dir
+from graphldp.stages.grids.params import Params
 
 __all__ = [
     "ATTRIBUTES",

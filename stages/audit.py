@@ -32,7 +32,7 @@ from graphldp.audit import (
 from graphldp.audit.budget import most_samples
 from graphldp.audit.subject import subject_names
 from graphldp.errors import DataError, OptionError
-from graphldp.stages.artifacts import write_json, write_text
+from graphldp.stages.files.artifacts import write_json, write_text
 
 __all__ = [
     "EPSILONS",

@@ -21,9 +21,9 @@ import numpy as np
 from graphldp.datasets import names as dataset_names
 from graphldp.errors import DataError
 from graphldp.evaluation import Interval
-from graphldp.stages.docs_numbers import expected_error, raw_variance, scalar_variance
-from graphldp.stages.protocols import read_paper
-from graphldp.stages.tables import span
+from graphldp.stages.grids.protocols import read_paper
+from graphldp.stages.pages.docs_numbers import expected_error, raw_variance, scalar_variance
+from graphldp.stages.pages.tables import span
 
 __all__ = ["TOLERANCE", "VERDICTS", "Claimed", "Judged", "claims_csv", "claims_page", "counts", "judge", "stale_page"]
 

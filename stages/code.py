@@ -22,7 +22,7 @@ from pathlib import Path
 
 import graphldp
 from graphldp.errors import ArtifactError, OptionError
-from graphldp.stages.artifacts import write_json
+from graphldp.stages.files.artifacts import write_json
 
 __all__ = ["KINDS", "code", "code_hash", "hashes"]
 

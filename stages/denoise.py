@@ -17,12 +17,12 @@ from graphldp.experiment.options import Further
 from graphldp.experiment.told import Told
 from graphldp.ledger import epsilon_text
 from graphldp.server import Estimate, Filtered
-from graphldp.stages.answers import check_asked, conversation_in, open_answers, with_draws
-from graphldp.stages.artifacts import ParquetSink, file_hash
-from graphldp.stages.belong import FEATURES_HASH, check_graph
-from graphldp.stages.graphs import read_graph
-from graphldp.stages.paths import PUBLIC, calibrated_path, graph_dir
-from graphldp.stages.reports import CARRIED, CalibratedFile, write_calibrated
+from graphldp.stages.files.answers import check_asked, conversation_in, open_answers, with_draws
+from graphldp.stages.files.artifacts import ParquetSink, file_hash
+from graphldp.stages.files.belong import FEATURES_HASH, check_graph
+from graphldp.stages.files.graphs import read_graph
+from graphldp.stages.files.paths import PUBLIC, calibrated_path, graph_dir
+from graphldp.stages.files.reports import CARRIED, CalibratedFile, write_calibrated
 
 __all__ = ["denoise", "make_command", "materialize"]
 

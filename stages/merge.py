@@ -16,13 +16,13 @@ from graphldp.experiment.devices import nodes_hash
 from graphldp.graph import Graph
 from graphldp.jsonable import plain
 from graphldp.ledger import Ledger, epsilon_text
-from graphldp.stages.answers import AnswersFile
-from graphldp.stages.artifacts import is_real
-from graphldp.stages.belong import FEATURES_HASH, check_graph
-from graphldp.stages.graphs import read_graph
-from graphldp.stages.paths import graph_dir, reports_path
-from graphldp.stages.reports import write_reports
-from graphldp.stages.spoken import counted
+from graphldp.stages.files.answers import AnswersFile
+from graphldp.stages.files.artifacts import is_real
+from graphldp.stages.files.belong import FEATURES_HASH, check_graph
+from graphldp.stages.files.graphs import read_graph
+from graphldp.stages.files.paths import graph_dir, reports_path
+from graphldp.stages.files.reports import write_reports
+from graphldp.stages.pages.wording import counted
 
 __all__ = ["merge", "words"]
 

@@ -20,14 +20,14 @@ from graphldp.experiment.told import Told, told_of
 from graphldp.graph import Graph
 from graphldp.ledger import epsilon_text
 from graphldp.randomness import SecureSource, Source
-from graphldp.stages.answers import write_answers
-from graphldp.stages.artifacts import file_hash, is_real, keep_real, read_meta
-from graphldp.stages.belong import FEATURES_HASH, features_hash, other_features
-from graphldp.stages.extras import Extras, read_levels, read_scores
-from graphldp.stages.graphs import graph_hash, read_graph
-from graphldp.stages.own import read_features, read_vocabulary, row_number_words
-from graphldp.stages.paths import NAME, PUBLIC, answers_path, graph_dir, reports_path, stored_graphs
-from graphldp.stages.reports import write_reports
+from graphldp.stages.files.answers import write_answers
+from graphldp.stages.files.artifacts import file_hash, is_real, keep_real, read_meta
+from graphldp.stages.files.belong import FEATURES_HASH, features_hash, other_features
+from graphldp.stages.files.graphs import graph_hash, read_graph
+from graphldp.stages.files.levels_scores import Extras, read_levels, read_scores
+from graphldp.stages.files.own import read_features, read_vocabulary, row_number_words
+from graphldp.stages.files.paths import NAME, PUBLIC, answers_path, graph_dir, reports_path, stored_graphs
+from graphldp.stages.files.reports import write_reports
 
 __all__ = ["addressed", "perturb_file", "perturb_graph", "perturb_method", "source_of"]
 

@@ -26,16 +26,16 @@ from graphldp.errors import ArtifactError, DataError, GraphLDPError, OptionError
 from graphldp.evaluation import MANY, Confidence, Interval, paired_difference
 from graphldp.ledger import ledger_from_meta
 from graphldp.measures import Measure, measures_of
-from graphldp.stages.artifacts import read_meta, read_table, write_json, write_text
 from graphldp.stages.download import obtain
 from graphldp.stages.evaluate import remark_of
 from graphldp.stages.experiment import Plan, plan, run_cells, spent
-from graphldp.stages.graphs import read_graph_meta
-from graphldp.stages.params import Cell, Params, value_text
-from graphldp.stages.paths import graph_dir
-from graphldp.stages.protocols import Protocol
-from graphldp.stages.tables import number, span
-from graphldp.stages.targets import Made, Printed, Profile, Target, protocol_of, stands
+from graphldp.stages.files.artifacts import read_meta, read_table, write_json, write_text
+from graphldp.stages.files.graphs import read_graph_meta
+from graphldp.stages.files.paths import graph_dir
+from graphldp.stages.grids.params import Cell, Params, value_text
+from graphldp.stages.grids.protocols import Protocol
+from graphldp.stages.grids.targets import Made, Printed, Profile, Target, protocol_of, stands
+from graphldp.stages.pages.tables import number, span
 
 __all__ = [
     "COLUMNS",

@@ -8,8 +8,8 @@ from typing import Any
 from graphldp.experiment.running import RunResult
 from graphldp.experiment.running import run as run_graph
 from graphldp.stages.download import obtain
-from graphldp.stages.graphs import read_graph
-from graphldp.stages.paths import graph_dir
+from graphldp.stages.files.graphs import read_graph
+from graphldp.stages.files.paths import graph_dir
 
 __all__ = ["run"]
 

@@ -15,12 +15,12 @@ from graphldp.experiment.rounds import score_reports, selection_facts
 from graphldp.graph import Graph
 from graphldp.ledger import ledger_from_meta
 from graphldp.server import Scores
-from graphldp.stages.answers import AnswersFile
-from graphldp.stages.artifacts import file_hash, write_table
-from graphldp.stages.belong import check_graph
-from graphldp.stages.graphs import read_graph
-from graphldp.stages.params import Params
-from graphldp.stages.paths import graph_dir
+from graphldp.stages.files.answers import AnswersFile
+from graphldp.stages.files.artifacts import file_hash, write_table
+from graphldp.stages.files.belong import check_graph
+from graphldp.stages.files.graphs import read_graph
+from graphldp.stages.files.paths import graph_dir
+from graphldp.stages.grids.params import Params
 
 __all__ = ["select"]
 

@@ -46,12 +46,12 @@ from graphldp.server import (
     rectify,
 )
 from graphldp.splits import Split
-from graphldp.stages.answers import AnswersFile, check_selection, conversation_in
 from graphldp.stages.attack import SURE, Tallies
-from graphldp.stages.belong import check_graph
-from graphldp.stages.graphs import read_graph
-from graphldp.stages.params import Params
-from graphldp.stages.paths import graph_dir
+from graphldp.stages.files.answers import AnswersFile, check_selection, conversation_in
+from graphldp.stages.files.belong import check_graph
+from graphldp.stages.files.graphs import read_graph
+from graphldp.stages.files.paths import graph_dir
+from graphldp.stages.grids.params import Params
 
 __all__ = [
     "AttributeRow",

@@ -15,13 +15,13 @@ from graphldp.evaluation import Confidence, Interval
 from graphldp.experiment.resources import Progress, Resources, part_of
 from graphldp.experiment.split import Asked, Shares, Tried, shares_of, try_splits
 from graphldp.graph import Graph
-from graphldp.stages.artifacts import write_text
 from graphldp.stages.attack import write_rows
-from graphldp.stages.figures import FIGURE_CSS
-from graphldp.stages.graphs import read_graph
-from graphldp.stages.params import Params
-from graphldp.stages.paths import graph_dir
-from graphldp.stages.spoken import counted
+from graphldp.stages.files.artifacts import write_text
+from graphldp.stages.files.graphs import read_graph
+from graphldp.stages.files.paths import graph_dir
+from graphldp.stages.grids.params import Params
+from graphldp.stages.pages.figures import FIGURE_CSS
+from graphldp.stages.pages.wording import counted
 
 __all__ = ["Splits", "measure_splits", "split_figure", "split_rows", "summary_rows", "transfer_rows", "write_splits"]
 

@@ -18,12 +18,12 @@ import numpy as np
 
 from graphldp import methods
 from graphldp.measures import Measure, measures_of
-from graphldp.stages.artifacts import read_meta, read_table
 from graphldp.stages.experiment import cell_title, plan, run_cells
-from graphldp.stages.params import Cell, Params, experiments, find, load, value_text
+from graphldp.stages.files.artifacts import read_meta, read_table
+from graphldp.stages.grids.params import Cell, Params, experiments, find, load, value_text
+from graphldp.stages.grids.targets import Made, Profile, Target, protocol_of
+from graphldp.stages.pages.tables import number, read_csv
 from graphldp.stages.reproduce import axes_text, cell_seconds
-from graphldp.stages.tables import number, read_csv
-from graphldp.stages.targets import Made, Profile, Target, protocol_of
 
 __all__ = ["Spot", "look", "of_experiments", "of_target", "rotated"]
 

@@ -15,20 +15,27 @@ from graphldp.experiment.options import Further
 from graphldp.experiment.plan import plan_of
 from graphldp.experiment.resources import Resources
 from graphldp.ledger import epsilon_text
-from graphldp.stages.answers import AnswersFile, check_further, check_selection, draws_in, open_answers, with_draws
-from graphldp.stages.answers import make_command as ask_command
-from graphldp.stages.artifacts import expect, file_hash, is_real, write_json
-from graphldp.stages.belong import asked_for, check_graph
-from graphldp.stages.cards import floor_of
-from graphldp.stages.cells import Cells
 from graphldp.stages.denoise import make_command as denoise_command
-from graphldp.stages.graphs import graph_hash, read_graph
-from graphldp.stages.models import save_model
-from graphldp.stages.params import Params
-from graphldp.stages.paths import calibrated_path, graph_dir, runs_path
-from graphldp.stages.reports import CalibratedFile
-from graphldp.stages.runs import found_meta, placed, runs_meta, write_runs
-from graphldp.stages.stored import Answered, Stored
+from graphldp.stages.files.answers import (
+    AnswersFile,
+    check_further,
+    check_selection,
+    draws_in,
+    open_answers,
+    with_draws,
+)
+from graphldp.stages.files.answers import make_command as ask_command
+from graphldp.stages.files.artifacts import expect, file_hash, is_real, write_json
+from graphldp.stages.files.belong import asked_for, check_graph
+from graphldp.stages.files.cards import floor_of
+from graphldp.stages.files.cell_sources import Answered, Stored
+from graphldp.stages.files.cells import Cells
+from graphldp.stages.files.graphs import graph_hash, read_graph
+from graphldp.stages.files.models import save_model
+from graphldp.stages.files.paths import calibrated_path, graph_dir, runs_path
+from graphldp.stages.files.reports import CalibratedFile
+from graphldp.stages.files.runs import found_meta, placed, runs_meta, write_runs
+from graphldp.stages.grids.params import Params
 
 __all__ = ["make_command", "train"]
 

@@ -16,11 +16,11 @@ from graphldp.datasets.synthetic import synthetic_graph
 from graphldp.experiment.options import SearchParams, TrainParams
 from graphldp.experiment.running import RowResult, run_rows
 from graphldp.graph import Graph
-from graphldp.stages.artifacts import read_table
 from graphldp.stages.denoise import denoise
-from graphldp.stages.graphs import read_graph, write_graph
-from graphldp.stages.params import Params
-from graphldp.stages.paths import graph_dir
+from graphldp.stages.files.artifacts import read_table
+from graphldp.stages.files.graphs import read_graph, write_graph
+from graphldp.stages.files.paths import graph_dir
+from graphldp.stages.grids.params import Params
 from graphldp.stages.perturb import perturb_method
 from graphldp.stages.train import train
 

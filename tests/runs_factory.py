@@ -9,9 +9,9 @@ from typing import Any
 import pyarrow as pa
 
 from graphldp.randomness import generator
-from graphldp.stages.artifacts import write_table
-from graphldp.stages.params import Cell, EvaluateParams, Params, RowParams
-from graphldp.stages.paths import cell_path
+from graphldp.stages.files.artifacts import write_table
+from graphldp.stages.files.paths import cell_path
+from graphldp.stages.grids.params import Cell, EvaluateParams, Params, RowParams
 
 MEANS = {
     "majority": 0.302,

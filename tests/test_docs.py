@@ -14,7 +14,7 @@ import pytest
 import typer
 
 from graphldp.cli.app import build
-from graphldp.stages.params import load
+from graphldp.stages.grids.params import load
 
 ROOT = Path(__file__).resolve().parents[1]
 TOP = ("README.md", "CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md")

@@ -14,8 +14,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+from graphldp.stages.grids.targets import PROFILES, targets
 from graphldp.stages.spotcheck import Spot, look, of_experiments, of_target, rotated
-from graphldp.stages.targets import PROFILES, targets
 
 DATASETS = ("cora", "citeseer", "synthetic")  # which need nothing but the package index
 

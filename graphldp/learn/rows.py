@@ -2,7 +2,7 @@
 
 A filter needs all nodes of a column at once, a batch all columns of some nodes. So the powers of the filter are
 computed block by block of columns, within a bound of memory, and a store turns them into rows. The store here keeps
-them in memory; one that keeps them in files is for whoever has files (`graphldp.stages.stores`).
+them in memory; one that keeps them in files is for whoever has files (`graphldp.stages.files.filtered_inputs`).
 """
 
 from __future__ import annotations

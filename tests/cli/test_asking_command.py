@@ -9,8 +9,8 @@ import pytest
 from cell_factory import NAME, files, store
 
 from graphldp.methods import method as recipe_of
-from graphldp.stages.artifacts import read_meta
-from graphldp.stages.paths import answers_path, reports_path
+from graphldp.stages.files.artifacts import read_meta
+from graphldp.stages.files.paths import answers_path, reports_path
 
 PARAMS = ("--params", "small.yaml")
 

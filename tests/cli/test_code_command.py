@@ -118,5 +118,5 @@ def test_what_decides_a_number_is_hashed() -> None:
         "stages.params",
     ):
         assert f"graphldp.{name}" in train, name
-    assert "graphldp.stages.report" not in train
+    assert "graphldp.stages.pages.report" not in train
     assert code_hash("train") != code_hash("perturb")

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from cell_factory import NAME, files, store
 
-from graphldp.stages.artifacts import read_meta
+from graphldp.stages.files.artifacts import read_meta
 from graphldp.stages.perturb import perturb_graph
 
 GIVEN = ("denoise", "--dataset", NAME, "--epsilon", "1")

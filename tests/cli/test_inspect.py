@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 from safetensors.numpy import save_file
 
-from graphldp.stages.artifacts import write_json, write_table
+from graphldp.stages.files.artifacts import write_json, write_table
 
 META = {"kind": "reports", "mechanism": "mb", "epsilon": 1.0, "search": {"points": 12}, "seeds": [0, 1]}
 

@@ -11,8 +11,8 @@ import pyarrow.parquet as pq
 import pytest
 from cell_factory import NAME, files, store
 
-from graphldp.stages.artifacts import read_meta
-from graphldp.stages.paths import reports_path
+from graphldp.stages.files.artifacts import read_meta
+from graphldp.stages.files.paths import reports_path
 
 GIVEN = ("perturb", "--dataset", NAME, "--epsilon", "1")
 OWN = ("perturb", "--input", "features.csv", "--epsilon", "1")

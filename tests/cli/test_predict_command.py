@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from cell_factory import NAME, files, learn, small_params, store
 
-from graphldp.stages.artifacts import read_meta, read_table
+from graphldp.stages.files.artifacts import read_meta, read_table
 from graphldp.stages.perturb import perturb_graph
 
 REPORTS = f"data/perturbed/{NAME}/mb/eps=1.parquet"

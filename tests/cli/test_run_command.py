@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from cell_factory import NAME, accuracies, files, learn, small_params, store
 
-from graphldp.stages import floors
 from graphldp.stages.experiment import plan, results_of, run_cells
-from graphldp.stages.params import load
+from graphldp.stages.files import floors
+from graphldp.stages.grids.params import load
 
 GIVEN = ("run", "--dataset", NAME, "--epsilon", "1", "--seeds", 3, "--params", "small.yaml")
 

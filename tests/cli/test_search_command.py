@@ -13,8 +13,8 @@ from typer.main import get_command
 from graphldp.cli.app import build
 from graphldp.cli.settings import axes
 from graphldp.errors import OptionError
-from graphldp.stages.artifacts import read_meta, read_table
-from graphldp.stages.paths import trials_path
+from graphldp.stages.files.artifacts import read_meta, read_table
+from graphldp.stages.files.paths import trials_path
 
 GIVEN = ("--dataset", NAME, "--epsilon", "1", "--params", "small.yaml")
 MADE = trials_path(Path("data"), NAME, "lpgnn", 1.0)

@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 import pytest
 from cell_factory import NAME, files, store
 
-from graphldp.stages.artifacts import ParquetSink, read_meta, read_table
+from graphldp.stages.files.artifacts import ParquetSink, read_meta, read_table
 
 CALL = ("selection", "-d", NAME, "--seeds", 2, "--top", 3, "--random", 4)
 FOLDER = ("--output", "results/selection")

@@ -13,9 +13,9 @@ from cell_factory import NAME, accuracies, calibrate, files, small_params, store
 from graphldp.cli.cell import choose_params
 from graphldp.errors import OptionError
 from graphldp.learn import neighbors
-from graphldp.stages import cards
-from graphldp.stages.artifacts import read_meta
-from graphldp.stages.params import Params, load
+from graphldp.stages.files import cards
+from graphldp.stages.files.artifacts import read_meta
+from graphldp.stages.grids.params import Params, load
 
 SMALL = ("--seeds", 3, "--search-points", 2, "--search-seeds", 2, "--epochs", 8)
 GIVEN = ("train", "--dataset", NAME, "--epsilon", "1", *SMALL)

@@ -18,8 +18,8 @@ import pytest
 
 from graphldp.cli import app
 from graphldp.errors import DataError
-from graphldp.stages.graphs import read_graph
-from graphldp.stages.own import OwnFiles, read_own
+from graphldp.stages.files.graphs import read_graph
+from graphldp.stages.files.own import OwnFiles, read_own
 
 FILES = {
     "f.csv": "node,x,z\na,0.1,0.2\nb,0.3,0.4\nc,0.5,0.6\nd,0.7,0.8\n",

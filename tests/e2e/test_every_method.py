@@ -13,9 +13,9 @@ from cell_factory import NAME, rows, run, store
 
 from graphldp import methods
 from graphldp.cli import app, console
-from graphldp.stages.artifacts import read_meta
-from graphldp.stages.params import Cell, Params, load
-from graphldp.stages.paths import runs_path
+from graphldp.stages.files.artifacts import read_meta
+from graphldp.stages.files.paths import runs_path
+from graphldp.stages.grids.params import Cell, Params, load
 
 ROOT = Path(__file__).resolve().parents[2]
 EPSILON = 4.1  # of which neither round's share is a round number

@@ -10,8 +10,8 @@ import pytest
 from cell_factory import NAME, calibrate, files, small_params, store
 from ldp_process import ldp, stopped
 
-from graphldp.stages.artifacts import read_meta
-from graphldp.stages.paths import reports_path, runs_path
+from graphldp.stages.files.artifacts import read_meta
+from graphldp.stages.files.paths import reports_path, runs_path
 
 PERTURB = ("perturb", "--dataset", NAME, "--epsilon", 1, "--seeds", 40)
 TRAIN = ("train", "--dataset", NAME, "--epsilon", 1, "--seeds", 3, "--search-points", 3, "--epochs", 30)

@@ -101,7 +101,7 @@ def test_what_becomes_of_a_fault_is_told(tmp_path: Path) -> None:
     tests = {
         "library": "import graphldp.graph",
         "command": "import graphldp.cli.app",
-        "stage": "import graphldp.stages.paths",
+        "stage": "import graphldp.stages.files.paths",
         "process": "import subprocess, sys; subprocess.check_call([sys.executable, '-c', 'import graphldp.cli.app'])",
         "wrong": "import graphldp.graph; assert 'here' == 'there'",
     }
@@ -115,7 +115,7 @@ def test_what_becomes_of_a_fault_is_told(tmp_path: Path) -> None:
     planted = [
         ("library-gone", "graphldp/graph.py", first, raised, "library"),
         ("command-gone", "cli/app.py", first, raised, "command"),
-        ("stage-gone", "stages/paths.py", first, raised, "stage"),
+        ("stage-gone", "stages/files/paths.py", first, raised, "stage"),
         ("process-gone", "cli/app.py", first, raised, "process"),
         ("nobody-looks", "graphldp/graph.py", "where they have any.", "where they have some.", "library"),
         ("fails-anyway", "graphldp/graph.py", "where they have any.", "where they have some.", "wrong"),

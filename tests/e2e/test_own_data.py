@@ -18,9 +18,9 @@ from cell_factory import small_graph
 
 from graphldp.cli import app, console
 from graphldp.ledger import Ledger
-from graphldp.stages.artifacts import read_meta, read_table
-from graphldp.stages.graphs import graph_hash
-from graphldp.stages.paths import graph_dir
+from graphldp.stages.files.artifacts import read_meta, read_table
+from graphldp.stages.files.graphs import graph_hash
+from graphldp.stages.files.paths import graph_dir
 
 ROOT = Path(__file__).resolve().parents[2]
 SHORT = "seeds: 10\nsearch: {points: 2, seeds: 2, steps: [0, 2]}\ntrain: {epochs: 12, hidden: 4}\n"

@@ -16,7 +16,7 @@ import pytest
 from runs_factory import grid, write_grid
 
 from graphldp.stages.evaluate import evaluate
-from graphldp.stages.params import RowParams
+from graphldp.stages.grids.params import RowParams
 
 PAPERS = Path(__file__).parents[2] / "papers"
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome", "chrome"))), None)

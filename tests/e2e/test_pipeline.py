@@ -14,8 +14,8 @@ import yaml
 from ldp_process import environment
 
 from graphldp.stages.code import KINDS
-from graphldp.stages.graphs import graph_hash
-from graphldp.stages.paths import graph_dir
+from graphldp.stages.files.graphs import graph_hash
+from graphldp.stages.files.paths import graph_dir
 
 ROOT = Path(__file__).resolve().parents[2]
 GRID: dict[str, Any] = {

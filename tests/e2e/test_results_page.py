@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from test_page import CHROMIUM, Browser
 
-from graphldp.stages.results_page import results_page, write_page
+from graphldp.stages.pages.results_page import results_page, write_page
 
 ROOT = Path(__file__).parents[2]
 pytestmark = [

@@ -20,9 +20,9 @@ import pytest
 from cell_factory import files, small_graph
 
 from graphldp.cli import app, console
-from graphldp.stages.artifacts import read_meta, read_table
-from graphldp.stages.graphs import read_graph
-from graphldp.stages.paths import graph_dir
+from graphldp.stages.files.artifacts import read_meta, read_table
+from graphldp.stages.files.graphs import read_graph
+from graphldp.stages.files.paths import graph_dir
 
 ROOT = Path(__file__).resolve().parents[2]
 NODES = 40

@@ -21,12 +21,12 @@ from graphldp.experiment.told import Told, told_of
 from graphldp.graph import Graph
 from graphldp.ledger import Ledger
 from graphldp.methods import method
-from graphldp.stages.answers import AnswersFile
-from graphldp.stages.artifacts import read_meta, read_table
 from graphldp.stages.denoise import denoise
-from graphldp.stages.params import Params, load
+from graphldp.stages.files.answers import AnswersFile
+from graphldp.stages.files.artifacts import read_meta, read_table
+from graphldp.stages.grids.params import Params, load
 from graphldp.stages.perturb import perturb_graph, perturb_method
-from graphldp.stages.predictions import predict_reports
+from graphldp.stages.predict import predict_reports
 from graphldp.stages.train import train
 
 KRR = Further(labels="krr", epsilon_labels=2.0)

@@ -20,10 +20,10 @@ from graphldp.experiment.told import Told, as_links, as_reports, told_of
 from graphldp.graph import Graph
 from graphldp.ledger import Ledger
 from graphldp.methods import method
-from graphldp.stages.answers import AnswersFile
-from graphldp.stages.artifacts import read_table
 from graphldp.stages.denoise import denoise
-from graphldp.stages.params import Params, load
+from graphldp.stages.files.answers import AnswersFile
+from graphldp.stages.files.artifacts import read_table
+from graphldp.stages.grids.params import Params, load
 from graphldp.stages.perturb import perturb_method
 from graphldp.stages.train import train
 

@@ -21,17 +21,17 @@ from graphldp.experiment.rounds import Rounds, TwoRounds, joined
 from graphldp.graph import Graph
 from graphldp.ledger import Ledger, ledger_from_meta
 from graphldp.server import rectify
-from graphldp.stages.answers import AnswersFile
-from graphldp.stages.artifacts import read_meta, read_table
 from graphldp.stages.denoise import denoise
-from graphldp.stages.extras import Extras
-from graphldp.stages.graphs import read_graph
-from graphldp.stages.models import load_model
-from graphldp.stages.params import Params
-from graphldp.stages.paths import graph_dir, reports_path
+from graphldp.stages.files.answers import AnswersFile
+from graphldp.stages.files.artifacts import read_meta, read_table
+from graphldp.stages.files.graphs import read_graph
+from graphldp.stages.files.levels_scores import Extras
+from graphldp.stages.files.models import load_model
+from graphldp.stages.files.paths import graph_dir, reports_path
+from graphldp.stages.files.reports import CalibratedFile
+from graphldp.stages.grids.params import Params
 from graphldp.stages.perturb import perturb_graph, perturb_method
-from graphldp.stages.predictions import predict_reports
-from graphldp.stages.reports import CalibratedFile
+from graphldp.stages.predict import predict_reports
 from graphldp.stages.select import select
 from graphldp.stages.train import train
 

@@ -29,11 +29,11 @@ from graphldp.jsonable import plain
 from graphldp.ledger import ledger_from_meta
 from graphldp.server import kprop, rectify
 from graphldp.server.voting import Surveyed
-from graphldp.stages.answers import AnswersFile
-from graphldp.stages.artifacts import file_hash, read_meta, read_table
 from graphldp.stages.denoise import denoise
-from graphldp.stages.graphs import graph_hash
-from graphldp.stages.params import Params
+from graphldp.stages.files.answers import AnswersFile
+from graphldp.stages.files.artifacts import file_hash, read_meta, read_table
+from graphldp.stages.files.graphs import graph_hash
+from graphldp.stages.grids.params import Params
 from graphldp.stages.perturb import perturb_method
 from graphldp.stages.train import train
 

@@ -20,7 +20,7 @@ from graphldp.experiment.result import CellResult
 from graphldp.graph import Graph
 from graphldp.learn import NodeInputs
 from graphldp.points import Point
-from graphldp.stages.params import Params
+from graphldp.stages.grids.params import Params
 
 FLOOR = methods.method("structure").learners
 EPSILON = {"structure": 0.0, "frontier": 3.0}

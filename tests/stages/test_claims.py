@@ -12,10 +12,10 @@ from scipy import stats
 
 from graphldp.evaluation import Interval
 from graphldp.stages.claims import VERDICTS, Judged, claims_csv, claims_page, counts, judge
-from graphldp.stages.paper_pages import outdated_papers, tally
+from graphldp.stages.grids.targets import PROFILES, find, protocol_of
+from graphldp.stages.grids.yamls import read_yaml
+from graphldp.stages.pages.paper_pages import outdated_papers, tally
 from graphldp.stages.reproduce import COLUMNS
-from graphldp.stages.targets import PROFILES, find, protocol_of
-from graphldp.stages.yamls import read_yaml
 
 ROOT = Path(__file__).parents[2]
 PAPERS, RESULTS = ROOT / "papers", ROOT / "results"

@@ -16,13 +16,13 @@ from graphldp.client import protocol
 from graphldp.errors import ArtifactError, OptionError
 from graphldp.graph import Graph
 from graphldp.server import rectify
-from graphldp.stages.answers import AnswersFile
-from graphldp.stages.artifacts import file_hash, read_meta, read_table
 from graphldp.stages.denoise import denoise, make_command, materialize
-from graphldp.stages.graphs import read_graph, write_graph
-from graphldp.stages.paths import calibrated_path, graph_dir, reports_path
+from graphldp.stages.files.answers import AnswersFile
+from graphldp.stages.files.artifacts import file_hash, read_meta, read_table
+from graphldp.stages.files.graphs import read_graph, write_graph
+from graphldp.stages.files.paths import calibrated_path, graph_dir, reports_path
+from graphldp.stages.files.reports import CalibratedFile
 from graphldp.stages.perturb import perturb_graph
-from graphldp.stages.reports import CalibratedFile
 
 MAKE = "ldp denoise"
 STEPS = (0, 2, 4)

@@ -9,10 +9,10 @@ import pytest
 
 from graphldp.client import names
 from graphldp.errors import OptionError
-from graphldp.stages import docs
-from graphldp.stages.docs_figures import law_figure, variance_comparison
-from graphldp.stages.docs_numbers import crossing, crossings, raw_variance, scalar_variance
-from graphldp.stages.errata import ERRATA, FAULTS, errata_of
+from graphldp.stages.pages import docs
+from graphldp.stages.pages.docs_figures import law_figure, variance_comparison
+from graphldp.stages.pages.docs_numbers import crossing, crossings, raw_variance, scalar_variance
+from graphldp.stages.pages.errata import ERRATA, FAULTS, errata_of
 
 ROOT = Path(__file__).resolve().parents[2]
 

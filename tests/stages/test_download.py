@@ -18,9 +18,9 @@ from graphldp.datasets.registry import Expected
 from graphldp.errors import DownloadError, OptionError
 from graphldp.stages import download as module
 from graphldp.stages.download import download, obtain, unexpected
-from graphldp.stages.fetch import FetchOptions
-from graphldp.stages.graphs import graph_hash, read_graph, read_graph_meta
-from graphldp.stages.paths import sources_path
+from graphldp.stages.files.fetch import FetchOptions
+from graphldp.stages.files.graphs import graph_hash, read_graph, read_graph_meta
+from graphldp.stages.files.paths import sources_path
 
 # What the papers print of the graphs that the mirror holds: (nodes, edges, features, classes). They count edges as PyG
 # does, (2 edges + self-loops) / 2, and keep CiteSeer's 124 self-loops out.
@@ -47,7 +47,7 @@ def no_other_source(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing here may depend on what the machine can reach."""
     for name in ("LDP_MIRROR", "http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY"):
         monkeypatch.delenv(name, raising=False)
-    monkeypatch.setattr("graphldp.stages.fetch.GITHUB", "http://127.0.0.1:9")
+    monkeypatch.setattr("graphldp.stages.files.fetch.GITHUB", "http://127.0.0.1:9")
     monkeypatch.setenv("PIP_NO_INDEX", "1")
     monkeypatch.setenv("PIP_CONFIG_FILE", os.devnull)
 

@@ -11,12 +11,12 @@ from runs_factory import MEANS, grid, write_grid, write_runs
 
 from graphldp.errors import ArtifactError
 from graphldp.evaluation import Confidence, mean_interval, paired_difference
-from graphldp.stages.artifacts import read_table
 from graphldp.stages.evaluate import evaluate, measure
-from graphldp.stages.findings import find
-from graphldp.stages.params import Cell, Params
-from graphldp.stages.paths import runs_path
-from graphldp.stages.tables import Result, Row
+from graphldp.stages.files.artifacts import read_table
+from graphldp.stages.files.paths import runs_path
+from graphldp.stages.grids.params import Cell, Params
+from graphldp.stages.pages.findings import find
+from graphldp.stages.pages.tables import Result, Row
 
 PAPERS = Path(__file__).parents[2] / "papers"
 ONE = grid(epsilons=(1.0,))

@@ -13,15 +13,15 @@ import yaml
 from cell_factory import NAME, accuracies, files, learn, small_params, store
 
 from graphldp.errors import OptionError
-from graphldp.stages import cells
 from graphldp.stages import experiment as stage
-from graphldp.stages.artifacts import read_meta
 from graphldp.stages.experiment import Plan, cell_path, home, plan, results_of, run_cells, write_results
-from graphldp.stages.figures import budget_figure, pictures
-from graphldp.stages.findings import find
-from graphldp.stages.params import Params, load
-from graphldp.stages.runs import runs_schema
-from graphldp.stages.tables import read_csv
+from graphldp.stages.files import cells
+from graphldp.stages.files.artifacts import read_meta
+from graphldp.stages.files.runs import runs_schema
+from graphldp.stages.grids.params import Params, load
+from graphldp.stages.pages.figures import budget_figure, pictures
+from graphldp.stages.pages.findings import find
+from graphldp.stages.pages.tables import read_csv
 
 PARAMS = small_params(seeds=2)
 GRID: dict[str, Any] = {

@@ -20,8 +20,8 @@ from graphldp.experiment.result import Checkpoint
 from graphldp.graph import Graph
 from graphldp.points import Point, Rung
 from graphldp.server.embeddings import links
-from graphldp.stages.artifacts import read_meta, read_table
-from graphldp.stages.params import Params
+from graphldp.stages.files.artifacts import read_meta, read_table
+from graphldp.stages.grids.params import Params
 
 FLOOR = methods.method("structure")
 

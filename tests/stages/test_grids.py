@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from graphldp.errors import OptionError
-from graphldp.stages.params import Cell, Params, experiments, find, load
+from graphldp.stages.grids.params import Cell, Params, experiments, find, load
 
 ROOT = Path(__file__).parents[2]
 GRID: dict[str, Any] = {

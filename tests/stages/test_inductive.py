@@ -32,18 +32,18 @@ from graphldp.server import filter_names, kprop, rectify
 from graphldp.server.evidence import Setting, evidence_class, evidence_names, make_evidence
 from graphldp.server.evidence.roles import triangles
 from graphldp.splits import Apart, among, set_apart
-from graphldp.stages.answers import AnswersFile, check_selection
-from graphldp.stages.artifacts import read_meta, read_table
 from graphldp.stages.evaluate import measure
-from graphldp.stages.graphs import graph_hash, write_graph
-from graphldp.stages.models import CARD, load_model
-from graphldp.stages.params import Params, check
-from graphldp.stages.paths import graph_dir, reports_path
+from graphldp.stages.files.answers import AnswersFile, check_selection
+from graphldp.stages.files.artifacts import read_meta, read_table
+from graphldp.stages.files.cell_sources import Stored
+from graphldp.stages.files.graphs import graph_hash, write_graph
+from graphldp.stages.files.models import CARD, load_model
+from graphldp.stages.files.paths import graph_dir, reports_path
+from graphldp.stages.files.reports import CalibratedFile, write_reports
+from graphldp.stages.grids.params import Params, check
+from graphldp.stages.pages.tables import markdown_text
 from graphldp.stages.perturb import perturb_method
-from graphldp.stages.predictions import predict_reports
-from graphldp.stages.reports import CalibratedFile, write_reports
-from graphldp.stages.stored import Stored
-from graphldp.stages.tables import markdown_text
+from graphldp.stages.predict import predict_reports
 
 PAPERS = Path(__file__).parents[2] / "papers"
 # One of each: a linear filter, a threshold behind it, node weights, no filter, two rounds, evidence, everybody's own.

@@ -15,7 +15,7 @@ from graphldp.experiment.options import TrainParams
 from graphldp.experiment.parts import split_of
 from graphldp.experiment.plan import Devices, plan_of
 from graphldp.graph import Graph
-from graphldp.stages.params import Params
+from graphldp.stages.grids.params import Params
 
 
 def params_of(**train: Any) -> Params:

@@ -12,9 +12,9 @@ import scipy.sparse as sp
 from graphldp.errors import ArtifactError, GraphLDPError, OptionError
 from graphldp.graph import Graph
 from graphldp.stages.download import Stored, import_own, obtain
-from graphldp.stages.graphs import graph_hash, read_graph, read_graph_meta, write_graph
-from graphldp.stages.own import OwnFiles
-from graphldp.stages.paths import graph_dir, sources_path, stored_graphs
+from graphldp.stages.files.graphs import graph_hash, read_graph, read_graph_meta, write_graph
+from graphldp.stages.files.own import OwnFiles
+from graphldp.stages.files.paths import graph_dir, sources_path, stored_graphs
 
 
 @pytest.fixture

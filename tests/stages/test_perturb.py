@@ -20,13 +20,13 @@ from graphldp.experiment.addresses import source_of
 from graphldp.experiment.devices import device_for, nodes_hash
 from graphldp.ledger import ledger_from_meta
 from graphldp.randomness import generator
-from graphldp.stages.answers import AnswersFile
-from graphldp.stages.artifacts import file_hash, read_meta, read_table
-from graphldp.stages.belong import check_graph
 from graphldp.stages.download import import_own
-from graphldp.stages.graphs import graph_hash, read_graph
-from graphldp.stages.own import OwnFiles
-from graphldp.stages.paths import graph_dir, reports_path
+from graphldp.stages.files.answers import AnswersFile
+from graphldp.stages.files.artifacts import file_hash, read_meta, read_table
+from graphldp.stages.files.belong import check_graph
+from graphldp.stages.files.graphs import graph_hash, read_graph
+from graphldp.stages.files.own import OwnFiles
+from graphldp.stages.files.paths import graph_dir, reports_path
 from graphldp.stages.perturb import perturb_file, perturb_graph
 
 MAKE = "ldp perturb"

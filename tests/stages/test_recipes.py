@@ -28,13 +28,13 @@ from graphldp.experiment.parts import split_of
 from graphldp.experiment.plan import Devices, backbone_of, plan_of
 from graphldp.learn import NodeInputs, Options, Problem, fit, model
 from graphldp.server import Filtered, node_weights, rectify, shift
-from graphldp.stages.artifacts import read_meta, read_table
 from graphldp.stages.denoise import denoise
-from graphldp.stages.graphs import read_graph
-from graphldp.stages.models import load_model
-from graphldp.stages.paths import graph_dir, reports_path
-from graphldp.stages.predictions import predict_reports
-from graphldp.stages.reports import CalibratedFile
+from graphldp.stages.files.artifacts import read_meta, read_table
+from graphldp.stages.files.graphs import read_graph
+from graphldp.stages.files.models import load_model
+from graphldp.stages.files.paths import graph_dir, reports_path
+from graphldp.stages.files.reports import CalibratedFile
+from graphldp.stages.predict import predict_reports
 from graphldp.stages.train import train
 
 # Methods of two rounds have stages of their own: test_rounds.py; those that ask people in turn none: test_surveys.py.

@@ -17,9 +17,9 @@ from graphldp.errors import ArtifactError, OptionError
 from graphldp.evaluation import Interval
 from graphldp.stages import reproduce as stage
 from graphldp.stages.code import code_hash
+from graphldp.stages.grids.targets import Profile, Target, find
 from graphldp.stages.reproduce import Line, Order, Reproduction, compare, csv_text, latex_text, markdown_text, write
 from graphldp.stages.spotcheck import look, of_target, rotated
-from graphldp.stages.targets import Profile, Target, find
 
 ROOT = Path(__file__).parents[2]
 PAPERS = ROOT / "papers"

@@ -23,9 +23,9 @@ from graphldp.experiment.resources import Resources
 from graphldp.experiment.result import CellResult, Checkpoint
 from graphldp.graph import Graph
 from graphldp.server.evidence import Evidence, Setting, evidence_names, make_evidence, register, registry
-from graphldp.stages.artifacts import read_meta
 from graphldp.stages.denoise import denoise
-from graphldp.stages.params import Params
+from graphldp.stages.files.artifacts import read_meta
+from graphldp.stages.grids.params import Params
 from graphldp.stages.train import train
 
 HALVING: dict[str, Any] = {"strategy": "halving", "points": 4, "eta": 2, "rungs": 3}

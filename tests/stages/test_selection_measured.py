@@ -17,8 +17,8 @@ from graphldp.experiment.parts import split_of
 from graphldp.experiment.rounds import Rounds, TwoRounds, joined
 from graphldp.server import attribute_accuracy, degree_correlation, kprop, mean_jaccard, rectify
 from graphldp.server.filtered import Filtered
+from graphldp.stages.pages.selection_tables import markdown, tables
 from graphldp.stages.selection import Selected, SelectionRow, chance_jaccard, measure_selection
-from graphldp.stages.selection_tables import markdown, tables
 
 PARAMS = small_params(seeds=3)
 PAPERS = Path(__file__).resolve().parents[2] / "papers"

@@ -12,7 +12,7 @@ from cell_factory import NAME, store
 from test_experiment import GRID
 
 from graphldp.stages.experiment import plan, results_of, run_cells, write_results
-from graphldp.stages.params import load
+from graphldp.stages.grids.params import load
 from graphldp.stages.spotcheck import look, of_experiments, rotated
 
 

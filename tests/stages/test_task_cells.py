@@ -26,8 +26,8 @@ from graphldp.graph import Graph
 from graphldp.learn import EdgeSplit, edge_split
 from graphldp.measures import measures_of, tasks
 from graphldp.server import kprop
-from graphldp.stages.params import Params
-from graphldp.stages.runs import runs_schema
+from graphldp.stages.files.runs import runs_schema
+from graphldp.stages.grids.params import Params
 
 # One of each kind: a linear filter, a threshold behind the filter, node weights.
 METHODS = [("lpgnn", "mb"), ("upgnet-hn", "mb"), ("ppgnn", "ppm-public")]

@@ -12,9 +12,9 @@ from runs_factory import grid, write_runs
 from graphldp.errors import ArtifactError
 from graphldp.experiment.options import TrainParams
 from graphldp.stages.evaluate import measure, write
-from graphldp.stages.findings import find
-from graphldp.stages.params import Cell, Params
-from graphldp.stages.tables import Result, metrics, read_csv
+from graphldp.stages.grids.params import Cell, Params
+from graphldp.stages.pages.findings import find
+from graphldp.stages.pages.tables import Result, metrics, read_csv
 
 PAPERS = Path(__file__).parents[2] / "papers"
 MAE = {

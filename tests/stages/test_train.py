@@ -19,10 +19,10 @@ from cell_factory import NAME, accuracies, calibrate, files, learn, rows, small_
 from graphldp import __version__
 from graphldp.errors import ArtifactError, DataError, OptionError
 from graphldp.experiment.parts import split_of
-from graphldp.stages.artifacts import file_hash, read_meta
-from graphldp.stages.graphs import graph_hash, write_graph
-from graphldp.stages.paths import calibrated_path, graph_dir, runs_path
-from graphldp.stages.runs import runs_schema
+from graphldp.stages.files.artifacts import file_hash, read_meta
+from graphldp.stages.files.graphs import graph_hash, write_graph
+from graphldp.stages.files.paths import calibrated_path, graph_dir, runs_path
+from graphldp.stages.files.runs import runs_schema
 from graphldp.stages.train import make_command, train
 
 PARAMS = small_params()
@@ -156,7 +156,7 @@ def test_the_floor_learns_what_the_graph_alone_says(tmp_path: Path) -> None:
 @pytest.fixture
 def any_content(monkeypatch: pytest.MonkeyPatch) -> None:
     """Take reports of the same people although the graph's labels are others now."""
-    monkeypatch.setattr("graphldp.stages.belong._is_of", lambda *_: True)
+    monkeypatch.setattr("graphldp.stages.files.belong._is_of", lambda *_: True)
 
 
 def test_test_labels_change_the_test_accuracy_alone(tmp_path: Path, any_content: None) -> None:

@@ -1,0 +1,267 @@
+"""The model card: what a person should know of a kept model before using it, in Markdown, from what is recorded."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from shlex import quote
+from typing import Any
+
+import numpy as np
+
+from graphldp.client import from_meta
+from graphldp.client.levels import Personalised
+from graphldp.datasets.own import WITHOUT
+from graphldp.experiment.options import INDUCTIVE
+from graphldp.jsonable import plain
+from graphldp.ledger import Ledger, epsilon_text, ledger_from_meta, number
+from graphldp.measures import DEFAULT_TASK, Measure, measures_of
+from graphldp.methods import method
+from graphldp.stages.files.answers import further_in
+from graphldp.stages.files.artifacts import read_meta, read_table
+from graphldp.stages.files.graphs import read_graph_meta
+from graphldp.stages.files.paths import graph_dir, runs_path
+from graphldp.stages.grids.params import Params
+
+__all__ = ["Floor", "card_text", "floor_command", "floor_of"]
+
+_FLOOR = "structure"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Floor:
+    """What the floor's final runs score on the same splits: epsilon 0, nobody's features; by measure."""
+
+    scores: Mapping[str, tuple[float, ...]]
+
+
+def floor_of(data: Path, dataset: str, meta: Mapping[str, Any]) -> Floor | None:
+    """Return the floor of such runs, if it stands in its usual place and was measured on the same splits."""
+    path = runs_path(data, dataset, _FLOOR, 0.0, str(meta["task"]))
+    if not path.exists():
+        return None
+    found = read_meta(path, "ldp train")
+    alike = ("root", "input", "train", "seeds", "task")
+    if found.get("method") != _FLOOR or any(found.get(key) != meta.get(key) for key in alike):
+        return None
+    if any(found["search"].get(key) != meta["search"].get(key) for key in ("points", "seeds", "strategy")):
+        return None
+    rows = [row for row in read_table(path, "ldp train").to_pylist() if row["role"] == "final"]
+    names = measures_of(str(meta["task"])).names
+    return Floor(scores={name: tuple(float(row[f"test_{name}"]) for row in rows) for name in names})
+
+
+def floor_command(data: Path, meta: Mapping[str, Any]) -> str:
+    """Return the command that shows such runs' floor; empty where it is known, or stands in the tables.
+
+    Tables are of public graphs. People whose features never were here cannot be asked again in memory.
+    """
+    dataset, further = str(meta["dataset"]), further_in(meta)
+    origin = read_graph_meta(graph_dir(data, dataset))["provenance"]
+    if origin.get("dataset") != "own" or meta["method"] in (_FLOOR, "majority"):
+        return ""
+    if not further.asked and floor_of(data, dataset, meta) is not None:
+        return ""
+    options = "" if meta["task"] == DEFAULT_TASK else f" --task {meta['task']}"
+    options += further.command()
+    if WITHOUT in origin:
+        return f"ldp train -d {quote(dataset)} -e 0 --method {_FLOOR}{options}"
+    name, mechanism, epsilon = str(meta["method"]), str(meta["mechanism"]), epsilon_text(float(meta["epsilon"]))
+    asked = name if mechanism == method(name).mechanism else f"{name} --mechanism {mechanism}"
+    return f"ldp run -d {quote(dataset)} -e {epsilon} --method {asked}{options}"
+
+
+def card_text(
+    facts: Mapping[str, Any],
+    meta: Mapping[str, Any],
+    reports: Mapping[str, Any],
+    final: Sequence[Mapping[str, Any]],
+    params: Params,
+    floor: Floor | None,
+) -> str:
+    """Return the card of a model.
+
+    `facts` are its recipe, `meta` and `final` what its cell's runs say of themselves and the final ones, `reports` the
+    metadata of what it was trained on.
+    """
+    about, task = facts["about"], measures_of(str(meta["task"]))
+    title = f"# Model card: {meta['arm']} on {meta['dataset']}, {task.title}"
+    intro = f"A {facts['model']} trained for {task.title} on locally private reports. {about['summary']}"
+    parts = [title, intro, "## What it is", _table(_facts(facts, meta, task.title, task.parts))]
+    parts += ["## Privacy", *_privacy(meta, reports, task.public)]
+    parts += [task.disclosed] if task.disclosed else []
+    parts += ["## How good it is", *_scores(about, meta, final, task.measures, floor)]
+    parts += ["## What it is for", *_uses(task.task), "## How to make it again", _commands(about, meta, params)]
+    return "\n\n".join(parts) + "\n"
+
+
+def _table(rows: Sequence[tuple[str, str]]) -> str:
+    return "\n".join(["| | |", "| --- | --- |", *(f"| {name} | {value.replace('|', '/')} |" for name, value in rows)])
+
+
+def _facts(facts: Mapping[str, Any], meta: Mapping[str, Any], title: str, parts: str) -> list[tuple[str, str]]:
+    about = facts["about"]
+    options, learned = (
+        ", ".join(f"{key} {value}" for key, value in of["options"].items()) for of in (facts, facts["task"])
+    )
+    inductive = about.get("split") == INDUCTIVE
+    apart = ", seen alone: the people of the other parts were in graphs without a link to them" * inductive
+    chosen = ", ".join(f"{key} {value}" for key, value in about["chosen"].items() if value not in ({}, None))
+    return [
+        ("task", f"{title} ({learned})" if learned else title),
+        ("data set", f"{meta['dataset']}, `{meta['input']}`"),
+        ("method", str(meta["method"])),
+        ("mechanism", f"{meta['mechanism']}, {about['m']} of {facts['dimensions']} features of a person reported"),
+        ("values", f"in the public range {about['low']} to {about['high']}"),
+        ("filter", f"{about['filter_name']}, depth K {about['chosen'].get('steps', 0)}"),
+        ("backbone", f"{facts['model']} ({options})"),
+        (
+            "found by",
+            f"{meta['search']['points']} points on {meta['search']['seeds']} seeds, by validation loss: {chosen}",
+        ),
+        ("trained on", f"{about[f'train_{parts}']} {parts}{apart}, with the reports of seed {about['seed']}"),
+        ("made by", f"graphldp {about['library']}"),
+    ]
+
+
+def _privacy(meta: Mapping[str, Any], reports: Mapping[str, Any], public: str) -> list[str]:
+    claim, delta = meta["claim"], float(meta["delta"])
+    exact = float(meta["epsilon_exact"])
+    ledger = ledger_from_meta([meta])
+    rows = [
+        ("claimed epsilon of one report", number(float(claim["epsilon"]))),
+        ("exact epsilon of one report, from the mechanism's law", "infinite" if math.isinf(exact) else f"{exact:.6g}"),
+        ("delta of one report", f"{delta:g}"),
+        ("keeps its claim", "yes" if claim["keeps"] else f"**no**: {claim['reason']}"),
+        ("spent in all", ledger.text()),
+    ]
+    levels = _levels(reports)
+    if levels:
+        rows.append(("a report's budget by the person's level" + " (not kept)" * (not claim["keeps"]), levels))
+    return [
+        _table(rows),
+        *_draws(ledger),
+        "Everything behind the reports (calibration, training, this model, its predictions) spends nothing more. A new "
+        "report of the same person does: its epsilon adds up.",
+        f"Not protected: {public}, and who takes part. What these alone say about somebody is the floor below.",
+    ]
+
+
+def _draws(ledger: Ledger) -> list[str]:
+    """Return why a person has spent more than one report costs, where she has."""
+    most = max((spend.times for spend in ledger.spends), default=1)
+    if most == 1:
+        return []
+    return [
+        f"**This model is made of {most} reports of each person**: its hyper-parameters were chosen on the search's "
+        "draws, and it was kept as the best of the final runs, each of which has a draw of its own. So their budgets "
+        "add up. A model of one collection (`ldp perturb --input FILE --secure`) spends one report: search and all "
+        "runs share it."
+    ]
+
+
+def _levels(reports: Mapping[str, Any]) -> str:
+    """Return the budget of each level, where people have levels."""
+    device = from_meta(dict(reports))
+    if not isinstance(device, Personalised):
+        return ""
+    return ", ".join(f"level {level}: {number(budget)}" for level, budget in enumerate(device.budgets, start=1))
+
+
+def _scores(
+    about: Mapping[str, Any],
+    meta: Mapping[str, Any],
+    final: Sequence[Mapping[str, Any]],
+    measures: Sequence[Measure],
+    floor: Floor | None,
+) -> list[str]:
+    lines = ["| measure | this run, validation | this run, test | all final runs, test | floor, test |"]
+    lines.append("| --- | ---: | ---: | ---: | ---: |")
+    for one in measures:
+        every = [one.factor * float(row[f"test_{one.name}"]) for row in final]
+        own = [one.number(one.factor * float(about[f"{part}_{one.name}"])) for part in ("validation", "test")]
+        low = "not known" if floor is None else _spread([one.factor * value for value in floor.scores[one.name]], one)
+        heading = one.label if one.best == "high" else f"{one.label} (less is better)"
+        lines.append(f"| {heading} | {own[0]} | {own[1]} | {_spread(every, one)} | {low} |")
+    text = (
+        "The floor is what is known without anybody's report (epsilon 0): the best of several learners of the public "
+        "graph, searched alike, on the same splits. What a model is worth is what it adds to that."
+    )
+    if floor is None:
+        dataset, task = meta["dataset"], meta["task"]
+        command = f"ldp train --dataset {dataset} --method {_FLOOR} --mechanism null --epsilon 0 --task {task}"
+        text += (
+            f" It was not there when this model was kept: `{command}` measures it, after `ldp perturb` and `ldp "
+            "denoise` of the same."
+        )
+    return [
+        "\n".join(lines),
+        f"This run is the one of {len(final)} with the lowest validation loss. Means over runs, with their standard "
+        "deviation.",
+        text,
+    ]
+
+
+def _spread(values: Sequence[float], one: Measure) -> str:
+    spread = f" ± {np.std(values, ddof=1):.{one.digits}f}" if len(values) > 1 else ""
+    return f"{one.number(float(np.mean(values)))}{spread}"
+
+
+def _uses(task: str) -> list[str]:
+    what = {
+        "node-classification": "the class of every node",
+        "link-prediction": "scores of pairs of nodes, an order and no probability unless `probability` is there",
+        "regression": "a number for every node",
+        "multi-task": "the class of every node, and a number for it",
+    }[task]
+    return [
+        f"`ldp predict` gives {what}, from reports of the same mechanism and the same features: of the people that it "
+        "was trained on, or of another graph.",
+        "- With few features reported, it knows its own people by their reports: others, and new reports of the same "
+        "people, are predicted worse than the scores above say.\n"
+        "- The scores are of one graph and its random splits; other graphs and times are other.\n"
+        "- It must not decide about single people: a prediction is made of noise and of what neighbours are like.\n"
+        "- What a prediction about a person takes from her links and from other people is not covered by her epsilon.",
+    ]
+
+
+def _graph_command(about: Mapping[str, Any], dataset: str) -> str:
+    """Return the command that made the graph: of a registered one with its options, or of somebody's own files."""
+    origin = about["graph"]
+    name = quote(dataset)
+    if origin.get("dataset") == "own":
+        files = " ".join(f"--{role} {quote(one['name'])}" for role, one in sorted(origin["files"].items()))
+        count = f" --dimensions {origin['dimensions']}" if "dimensions" in origin else ""
+        return f"ldp import {name} {files} --low {about['low']:g} --high {about['high']:g}{count}"
+    source = str(origin.get("dataset", dataset))
+    given = {key: value for key, value in sorted(origin.get("options", {}).items()) if value is not None}
+    changes = [f"--set {quote(f'{key}={value}')}" for key, value in given.items()]
+    return " ".join(["ldp download", source, *changes, *([f"--name {name}"] if source != dataset else [])])
+
+
+def _commands(about: Mapping[str, Any], meta: Mapping[str, Any], params: Params) -> str:
+    dataset, mechanism, epsilon = meta["dataset"], meta["mechanism"], epsilon_text(float(meta["epsilon"]))
+    cell = f"--dataset {dataset} --method {meta['method']} --mechanism {mechanism} --epsilon {epsilon}"
+    seeds = f"--seeds {params.seeds} --search-seeds {params.search.seeds} --seed {params.seed}"
+    split = "" if params.train.split == "random" else f" --split {params.train.split}"
+    options = [f"--{key.replace('_', '-')} {value}" for key, value in sorted(meta["options"].items()) if key == "m"]
+    asked = cell if "rounds" in meta else f"--dataset {dataset} --mechanism {mechanism} --epsilon {epsilon}"
+    asked += "".join(f" --set {quote(f'method.{key}={value}')}" for key, value in meta.get("rounds", {}).items())
+    lines = [
+        _graph_command(about, dataset),
+        " ".join([f"ldp perturb {asked}", seeds, *options]),
+        f"ldp denoise {cell}",
+        f"ldp train {cell} --task {meta['task']}{split} --seeds {params.seeds} --seed {params.seed} "
+        "--save-model FOLDER",
+    ]
+    if not meta["random"]["reproducible"]:
+        lines[1] = "# the reports came from people's devices, and are not drawn again"
+    record = {"search": meta["search"], "train": meta["train"], "options": meta["options"]}
+    return (
+        "```sh\n" + "\n".join(lines) + "\n```\n\n"
+        "with these `search` and `train` in `params.yaml`, and these options of the mechanism:\n\n"
+        f"```json\n{json.dumps(plain(record), indent=2, sort_keys=True)}\n```"
+    )

@@ -1,0 +1,200 @@
+"""Cells of tables, computed once: found by all that decides their numbers, or computed and kept.
+
+`ldp train`, `ldp experiment` and the pipeline look here first. A cell is claimed while it is computed, so
+that two processes on one folder share the work; a claim ends with its process, and another one goes on from where an
+interrupted cell was.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import fcntl
+import hashlib
+import json
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from graphldp import __version__
+from graphldp.errors import ArtifactError
+from graphldp.experiment.cell import learn_cell
+from graphldp.experiment.options import Settings
+from graphldp.experiment.plan import Plan
+from graphldp.experiment.resources import Resources
+from graphldp.experiment.result import CellResult, Checkpoint
+from graphldp.graph import Graph
+from graphldp.jsonable import plain
+from graphldp.learn import resolve_device
+from graphldp.stages.code import code_hash
+from graphldp.stages.files.artifacts import read_meta, read_table, write_table
+from graphldp.stages.files.checkpoints import Keeper
+from graphldp.stages.files.runs import runs_schema
+
+__all__ = ["Cells", "cell_mark", "mark_of", "taken_up"]
+
+Progress = Callable[[int, int, str], None]
+
+
+def cell_mark(plan: Plan, settings: Settings, content: str, device: str = "auto", max_memory: int | None = None) -> str:
+    """Return a hash of all that decides a cell's numbers: reports, points, settings, graph, code, kind of device.
+
+    `content` is the hash of the graph. A limit of memory may make batches of nodes, which are other updates. What a row
+    is called is no part of it.
+    """
+    whole = {id(setup): setup.facts(content, settings) for setup in plan.setups}
+    facts = [
+        [[point.values(), whole[id(setup)]] for point, setup in zip(plan.points, plan.setups, strict=True)],
+        [dataclasses.asdict(learner) for learner in plan.learners],
+        {"seed": settings.seed, "seeds": settings.seeds},
+        {part: dataclasses.asdict(getattr(settings, part)) for part in ("search", "train")},
+        [resolve_device(device).type, max_memory],
+        plan.told.facts() if plan.told.replaces else {},
+    ]
+    return mark_of(facts, content)
+
+
+def mark_of(facts: Any, content: str) -> str:
+    """Return a hash of JSON-able facts, of a graph, and of the code that trains."""
+    whole = plain([facts, content, code_hash("train"), __version__])
+    return hashlib.sha256(json.dumps(whole, sort_keys=True, default=str).encode()).hexdigest()
+
+
+class Cells:
+    """The cells that are kept below a data folder."""
+
+    def __init__(self, data: Path) -> None:
+        self._folder = data / "cells"
+
+    def learn(
+        self,
+        graph: Graph,
+        plan: Plan,
+        settings: Settings,
+        content: str,
+        *,
+        device: str = "auto",
+        resources: Resources | None = None,
+        progress: Progress | None = None,
+        whole: bool = False,
+    ) -> CellResult:
+        """Return what a cell has become, computed if it is not there; interrupted, it goes on where it was.
+
+        Args:
+            graph: the graph.
+            plan: what the cell tries.
+            settings: seeds, search and training.
+            content: the hash of the graph.
+            device: where to compute.
+            resources: what the machine gives.
+            progress: is told (done, total, text).
+            whole: whether the final models are wanted, which are not kept.
+        """
+        resources = resources or Resources()
+        mark = cell_mark(plan, settings, content, device, resources.max_memory)
+        with self._claimed(mark, resources):
+            if not whole and _agreed(self._path(mark).exists(), resources):
+                found = self._get(mark, plan)
+                if found is not None:
+                    return found
+            keeper = Keeper(self._folder / f"{mark}.resume.safetensors")
+            result = learn_cell(
+                graph,
+                plan,
+                settings,
+                device=device,
+                resources=resources,
+                checkpoint=taken_up(keeper, mark, resources),
+                on_stop=keeper.save if resources.leads else None,
+                fingerprint=mark,
+                progress=progress,
+            )
+            if resources.leads:
+                self._put(mark, result, settings.train.task)
+                keeper.clear()
+        return result
+
+    def free(self, mark: str) -> bool:
+        """Return whether nobody is computing a cell."""
+        claim = self._folder / f"{mark}.claim"
+        if not claim.exists():
+            return True
+        with contextlib.suppress(FileNotFoundError), _lock(claim, wait=False, create=False) as mine:
+            return mine
+        return True
+
+    def _path(self, mark: str) -> Path:
+        return self._folder / f"{mark}.parquet"
+
+    def _get(self, mark: str, plan: Plan) -> CellResult | None:
+        """Return a cell that is there; None of a file that is damaged, which is computed again."""
+        path = self._path(mark)
+        try:
+            meta, rows = read_meta(path, "ldp train"), read_table(path, "ldp train").to_pylist()
+        except ArtifactError:
+            return None
+        place = next(row["point"] for row in rows if row["role"] == "final")
+        return CellResult(
+            rows=rows,
+            chosen=plan.points[place].values(),
+            steps=plan.points[place].steps,
+            setup=plan.setups[place],
+            records=meta["records"],
+            record=meta["record"],
+            learners=tuple(meta["learners"]),
+        )
+
+    def _put(self, mark: str, result: CellResult, task: str) -> None:
+        schema = runs_schema(task)
+        columns = {field.name: [row[field.name] for row in result.rows] for field in schema}
+        facts = {"kind": "cell", "records": list(result.records), "record": result.record}
+        facts |= {"learners": list(result.learners), "library": __version__}
+        write_table(self._path(mark), pa.table(columns, schema=schema), facts)
+
+    @contextlib.contextmanager
+    def _claimed(self, mark: str, resources: Resources) -> Iterator[None]:
+        """Hold a cell's claim; where another process has it, wait for that one to end."""
+        if not resources.leads:
+            yield
+            return
+        claim = self._folder / f"{mark}.claim"
+        with _lock(claim, wait=True):
+            try:
+                yield
+            finally:
+                # Who waits for it may hold a claim whose file is gone, and looks first whether the cell is there.
+                with contextlib.suppress(OSError):
+                    claim.unlink()
+
+
+@contextlib.contextmanager
+def _lock(path: Path, *, wait: bool, create: bool = True) -> Iterator[bool]:
+    """Hold an exclusive lock, which the system takes from a process that ends; yield whether it is ours."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handle = os.open(path, os.O_RDWR | (os.O_CREAT if create else 0), 0o644)
+    try:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+        except BlockingIOError:
+            yield False
+            return
+        yield True
+    finally:
+        os.close(handle)
+
+
+def _agreed(mine: bool, resources: Resources) -> bool:
+    """Return whether it is so in all processes that share the runs."""
+    return mine if resources.team is None else all(resources.team.gather(b"1" if mine else b""))
+
+
+def taken_up(keeper: Keeper, mark: str, resources: Resources) -> Checkpoint | None:
+    """Return the checkpoint to go on from, the first process's in all of them."""
+    found = keeper.load(mark) if resources.leads else None
+    if resources.team is None:
+        return found
+    data = resources.team.gather(b"" if found is None else found.to_bytes())[0]
+    return Checkpoint.from_bytes(data) if data else None

@@ -1,0 +1,124 @@
+"""The Runs artifact: one row for each run of a cell, and what the cell says of itself."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from graphldp import __version__, methods
+from graphldp.experiment.options import Further, Settings
+from graphldp.experiment.parts import given_away
+from graphldp.experiment.plan import Plan
+from graphldp.experiment.result import CellResult
+from graphldp.experiment.told import told_of
+from graphldp.graph import Graph
+from graphldp.ledger import ledger_from_meta
+from graphldp.measures import measures_of
+from graphldp.stages.code import code_hash
+from graphldp.stages.files.artifacts import write_table
+from graphldp.stages.files.graphs import graph_hash
+
+__all__ = ["CARRIED", "found_meta", "placed", "runs_meta", "runs_schema", "write_runs"]
+
+_FLOATS = ("learning_rate", "weight_decay", "dropout")
+_PARTS = ("train", "validation", "test")
+
+# What runs say of the reports that they were learned from.
+CARRIED = ("options", "epsilon_exact", "delta", "claim", "m", "ledger", "random")
+
+
+def runs_schema(task: str) -> pa.Schema:
+    """Return the columns of a task's runs: each of its measures in validation and in test."""
+    measures = measures_of(task)
+    scores = [f"{part}_{name}" for name in measures.names for part in _PARTS[1:]]
+    return pa.schema(
+        [("role", pa.string()), ("point", pa.int32()), ("seed", pa.int32())]
+        + [(name, pa.float64()) for name in _FLOATS]
+        + [(name, pa.int32()) for name in ("steps", "best_epoch", "epochs")]
+        + [("options", pa.string()), ("rung", pa.int32())]
+        + [(name, pa.float64()) for name in ("validation_loss", *scores)]
+        + [(f"{part}_{measures.parts}", pa.int32()) for part in _PARTS]
+    )
+
+
+def runs_meta(
+    graph: Graph,
+    folder: Path,
+    recipe: methods.Method,
+    mechanism: str,
+    epsilon: float,
+    name: str,
+    params: Settings,
+    reports: Mapping[str, Any] | None = None,
+) -> dict[str, Any]:
+    """Return what a cell's runs say of themselves; `reports` is the metadata of what they were learned from."""
+    meta = {
+        "kind": "runs",
+        "dataset": graph.name,
+        "method": recipe.name,
+        "mechanism": mechanism,
+        "epsilon": float(epsilon),
+        "arm": name,
+        "model": (params.train.model or recipe.model) if recipe.model else "none",
+        "task": params.train.task,
+        "root": params.seed,
+        "seeds": params.seeds,
+        "search": {
+            **dataclasses.asdict(params.search),
+            "steps": recipe.steps(params.search.steps),
+            "points": params.search.points if recipe.model else 0,
+        },
+        "train": dataclasses.asdict(params.train),
+        "input": graph_hash(folder),
+        "library": __version__,
+        "code": code_hash("train"),
+    }
+    others = given_away(params.train, str(meta["input"])).as_json()
+    meta["ledger"] = others
+    if params.further.asked:
+        meta["further"] = params.further.facts()
+        if reports is None:
+            told = told_of(graph, params, recipe)
+            meta["ledger"] = [*told.ledger(str(meta["input"]), params.draws).as_json(), *others]
+    if reports is not None:
+        meta |= {key: reports[key] for key in CARRIED if key != "ledger"}
+        meta |= {key: reports[key] for key in ("rounds", "selection", "evidence") if key in reports}
+        # The runs, what their search has chosen and what is kept of them come from these draws alone.
+        used = params.draws
+        meta["ledger"] = [*ledger_from_meta([reports]).of_seeds(used).as_json(), *others]
+        claim = reports["claim"]
+        meta["mechanism_claim"] = {
+            "claimed": claim["epsilon"],
+            "exact": reports["epsilon_exact"],
+            "keeps": claim["keeps"],
+            "text": claim["reason"],
+        }
+    return meta
+
+
+def placed(further: Further) -> dict[str, Any]:
+    """Return the place in a table of runs for which people were asked for more than features."""
+    return {"axes": further.budgets()} if further.asked else {}
+
+
+def found_meta(plan: Plan, result: CellResult, search: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what a cell's runs say of what was found: the chosen point, its model, and the trainer's notes."""
+    assert result.setup is not None
+    return {
+        "model": result.setup.backbone.name,
+        "chosen_point": result.chosen,
+        "record": {**result.record, "search": list(result.records)},
+        "search": {**search, **plan.facts(result.learners)},
+    }
+
+
+def write_runs(path: Path, result: CellResult, meta: Mapping[str, Any]) -> Path:
+    """Write a cell's runs with their metadata, and return where."""
+    schema = runs_schema(str(meta["task"]))
+    columns = {field.name: [row[field.name] for row in result.rows] for field in schema}
+    write_table(path, pa.table(columns, schema=schema), meta)
+    return path

@@ -1,0 +1,315 @@
+"""The numbers that papers print, and which of them may stand beside a row of ours.
+
+`papers/` holds one YAML per paper and the printed tables as CSV. It belongs to the repository, not to the wheel. A
+printed number stands beside a row of ours only where a rule of the paper's YAML (`beside`) names everything that the
+row is: its method and mechanism, and whatever it changes in them (`set`). A number that stands nowhere says why
+(`alone`).
+"""
+
+from __future__ import annotations
+
+import csv
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from graphldp import methods
+from graphldp.client import protocol
+from graphldp.errors import DataError, OptionError
+from graphldp.experiment.options import SearchParams, TrainParams
+from graphldp.stages.grids.params import Cell, value_text
+
+__all__ = ["Alone", "PaperNumber", "PaperNumbers", "Rule", "changes_of", "load_papers"]
+
+_PAPER_KEYS = {"paper", "short", "title", "reference", "tables", "figures"}
+_CELL_KEYS = {"row", "printed", "metric", "value", "ours"}
+_OURS_KEYS = {"dataset", "model", "task", "epsilon"}
+_WHICH = ("printed", "dataset", "epsilon", "metric", "task")  # by what a rule chooses among a table's cells
+_BESIDE_KEYS = {"printed", "method", "mechanism", "rank", "note"}
+DEFAULT, ANY = "default", "any"  # of a setting: as the method has it; any other value
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PaperNumber:
+    """One printed number: where it stands, its value and spread as printed, and what to know before comparing.
+
+    `paper` is the paper's short name, `source` its title and reference.
+    """
+
+    paper: str
+    source: str
+    table: str
+    printed: str
+    value: str
+    spread: str
+    spread_kind: str
+    note: str
+    rank: int
+
+    @property
+    def reference(self) -> str:
+        """Name the place, for example 'UPGNet Table 2 (MBM)'."""
+        return f"{self.paper} Table {self.table} ({self.printed})"
+
+    @property
+    def text(self) -> str:
+        """The number as printed, with its spread where one is printed."""
+        return f"{self.value} ± {self.spread}" if self.spread else self.value
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rule:
+    """Beside which rows of ours a printed number may stand: all of this together is its address.
+
+    Attributes:
+        dataset, model, task, epsilon: as printed; a paper that does not name its model stands beside any of ours.
+        method, mechanism: by their registered names.
+        settings: what the row must change in its method, each as the texts of the values that fit. `default` is the
+            method's own, `any` every other. A row that changes anything else is another row.
+    """
+
+    dataset: str
+    method: str
+    mechanism: str
+    model: str | None
+    task: str
+    epsilon: float
+    settings: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+    @property
+    def address(self) -> tuple[Any, ...]:
+        """Return all of it, to be compared."""
+        settings = tuple(sorted(self.settings.items()))
+        return self.dataset, self.method, self.mechanism, self.model, self.task, self.epsilon, settings
+
+    def fits(
+        self,
+        dataset: str,
+        method: str,
+        mechanism: str,
+        model: str,
+        task: str,
+        epsilon: float,
+        changes: Mapping[str, Any],
+    ) -> bool:
+        """Whether a row is the one that is meant: `changes` is what it changes in its method (`changes_of`)."""
+        return (
+            (self.dataset, self.method, self.mechanism, self.task) == (dataset, method, mechanism, task)
+            and self.model in (None, model)
+            and (self.epsilon == epsilon or math.isclose(self.epsilon, epsilon, rel_tol=1e-9))
+            and all(_fits(self.settings.get(key, (DEFAULT,)), changes.get(key)) for key in {*self.settings, *changes})
+        )
+
+
+def _fits(allowed: Sequence[str], value: Any) -> bool:
+    if value is None:
+        return DEFAULT in allowed
+    return ANY in allowed or _text(value) in allowed
+
+
+def _text(value: Any) -> str:
+    return "/".join(map(value_text, value)) if isinstance(value, list | tuple) else value_text(value)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Alone:
+    """A printed number that stands beside no row, and why."""
+
+    paper: str
+    table: str
+    file: str
+    row: int
+    why: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Entry:
+    rule: Rule
+    metric: str
+    number: PaperNumber
+    file: str
+    row: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PaperNumbers:
+    """All numbers of a folder of papers; `folder` is None when there was none to read."""
+
+    folder: Path | None
+    entries: tuple[_Entry, ...]
+    alone: tuple[Alone, ...] = ()
+
+    @property
+    def missing(self) -> bool:
+        """Whether no folder was read, so that an empty column means nothing."""
+        return self.folder is None
+
+    def lookup(
+        self,
+        *,
+        dataset: str,
+        method: str,
+        mechanism: str,
+        model: str,
+        epsilon: float,
+        task: str = "node_classification",
+        metric: str = "accuracy",
+        changes: Mapping[str, Any] | None = None,
+    ) -> list[PaperNumber]:
+        """Return the printed numbers that may stand beside a row, the closest first.
+
+        `changes` is what the row changes in its method; a number whose rule does not name it all is of another row.
+        """
+        row = (dataset, method, mechanism, model, task, epsilon, changes or {})
+        found = [entry.number for entry in self.entries if entry.metric == metric and entry.rule.fits(*row)]
+        return sorted(found, key=lambda number: (number.rank, number.paper, number.table, number.printed))
+
+
+def changes_of(cell: Cell) -> dict[str, Any]:
+    """Return what a cell changes in its method, its mechanism, its search, its training and its data set.
+
+    Keys are written as an experiment's axes are (`method.before`, `search.steps`, `gamma`); what is said and is the
+    default is no change. The backbone and the task are parts of an address by themselves.
+    """
+    recipe = methods.method(cell.method)
+    out = {f"method.{key}": value for key, value in cell.changes.items() if _changes(recipe, key, value)}
+    if cell.options:
+        device = protocol(cell.mechanism, 1.0, 64).options()
+        usual = {"m_rule": "optimal", **device}
+        out |= {key: value for key, value in cell.options.items() if _text(value) != _text(usual.get(key, ""))}
+    shared = {"search": SearchParams(), "train": TrainParams()}
+    for place, value in cell.places.items():
+        part, _, key = place.partition(".")
+        if place not in ("train.model", "train.task") and getattr(shared[part], key) != value:
+            out[place] = value
+    return out | {f"data.{key}": value for key, value in cell.data.items()}
+
+
+def _changes(recipe: methods.Method, key: str, value: Any) -> bool:
+    """Whether a part of a recipe is another one with that value."""
+    if key in recipe.asking_options():
+        return bool(getattr(recipe.asking, key) != value)
+    try:
+        return recipe.but({key: value}) != recipe
+    except OptionError:  # it needs a change beside it, such as another filter
+        return True
+
+
+def load_papers(folder: Path) -> PaperNumbers:
+    """Read every `*.yaml` of the folder with its CSVs. A folder that is not there gives an empty, marked result."""
+    if not folder.is_dir():
+        return PaperNumbers(folder=None, entries=())
+    import yaml
+
+    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # the same language, read ten times as fast
+    entries: list[_Entry] = []
+    alone: list[Alone] = []
+    for path in sorted(folder.glob("*.yaml")):
+        try:
+            paper = yaml.load(path.read_text(encoding="utf-8"), Loader=loader)
+        except yaml.YAMLError as error:
+            raise DataError(f"{path} is not valid YAML: {' '.join(str(error).split())}") from error
+        if not isinstance(paper, dict) or not set(paper) >= _PAPER_KEYS:
+            raise DataError(f"{path} needs the keys {', '.join(sorted(_PAPER_KEYS))}")
+        for table in paper["tables"]:
+            found, without = _table_entries(path, paper, table)
+            entries += found
+            alone += without
+    return PaperNumbers(folder=folder, entries=tuple(entries), alone=tuple(alone))
+
+
+def _table_entries(path: Path, paper: Mapping[str, Any], table: Mapping[str, Any]) -> tuple[list[_Entry], list[Alone]]:
+    """Return the numbers of a table: those that stand beside rows, once for each rule, and those that stand alone."""
+    where = f"{path}, table {table.get('table')}"
+    printed = _read_csv(path.parent / table["file"], where)
+    which = set(_WHICH)
+    for rule in table["beside"]:
+        _check_keys(where, "beside", rule, _BESIDE_KEYS, optional={"set", *which})
+    for reason in table.get("alone", []):
+        _check_keys(where, "alone", reason, {"why"}, optional=which)
+    entries, alone = [], []
+    for cell in table["cells"]:
+        _check_keys(where, "cells", cell, _CELL_KEYS)
+        _check_keys(where, "ours", cell["ours"], _OURS_KEYS)
+        row = _printed_row(where, printed, cell)
+        rules = [rule for rule in table["beside"] if _chosen(rule, cell)]
+        reasons = [str(reason["why"]) for reason in table.get("alone", []) if _chosen(reason, cell)]
+        if bool(rules) == bool(reasons) or len(reasons) > 1:
+            raise DataError(
+                f"{where}, row {cell['row']} ({cell['printed']}) must stand beside rows of ours or say once why not; "
+                f"it has {len(rules)} rules of beside and {len(reasons)} of alone"
+            )
+        file, place = str(table["file"]), int(cell["row"])
+        alone += [
+            Alone(paper=str(paper["short"]), table=str(table["table"]), file=file, row=place, why=why)
+            for why in reasons
+        ]
+        for rule in rules:
+            number = PaperNumber(
+                paper=str(paper["short"]),
+                source=f"{paper['title']}. {paper['reference']}.",
+                table=str(table["table"]),
+                printed=cell["printed"],
+                value=row["value"],
+                spread=row["spread"],
+                spread_kind=row["spread_kind"],
+                note=rule["note"],
+                rank=int(rule["rank"]),
+            )
+            one = _rule(where, rule, cell)
+            entries.append(_Entry(rule=one, metric=cell["metric"], number=number, file=file, row=place))
+    return entries, alone
+
+
+def _rule(where: str, rule: Mapping[str, Any], cell: Mapping[str, Any]) -> Rule:
+    ours = cell["ours"]
+    if ours["epsilon"] is None:
+        raise DataError(f"{where}, row {cell['row']}: a number without a budget stands beside no row; say why in alone")
+    return Rule(
+        dataset=ours["dataset"],
+        method=rule["method"],
+        mechanism=rule["mechanism"],
+        model=ours["model"],
+        task=ours["task"],
+        epsilon=float(ours["epsilon"]),
+        settings={key: tuple(map(_text, _listed(value))) for key, value in rule.get("set", {}).items()},
+    )
+
+
+def _chosen(rule: Mapping[str, Any], cell: Mapping[str, Any]) -> bool:
+    """Whether a rule or a reason is about a cell: it names the cell's value wherever it names any."""
+    facts = {**cell, **cell["ours"]}
+    return all(facts[key] in _listed(rule[key]) for key in _WHICH if key in rule)
+
+
+def _listed(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else [value]
+
+
+def _read_csv(path: Path, where: str) -> list[dict[str, str]]:
+    if not path.is_file():
+        raise DataError(f"{where}: {path} does not exist; `file` must name a CSV of the papers' folder")
+    with path.open(encoding="utf-8", newline="") as handle:
+        return list(csv.DictReader(handle))
+
+
+def _printed_row(where: str, printed: list[dict[str, str]], cell: Mapping[str, Any]) -> dict[str, str]:
+    """Return the CSV row of a cell, after checking that both say the same."""
+    number = int(cell["row"])
+    if not 1 <= number <= len(printed):
+        raise DataError(f"{where}: row {number} is not in its CSV, which has {len(printed)} rows")
+    row: dict[str, str] = printed[number - 1]
+    for key, column in (("printed", "method"), ("metric", "metric"), ("value", "value")):
+        if row[column] != cell[key]:
+            raise DataError(f"{where}, row {number}: {key} is {cell[key]!r} here and {row[column]!r} in the CSV")
+    return row
+
+
+def _check_keys(
+    where: str, part: str, entry: Mapping[str, Any], keys: set[str], *, optional: set[str] | None = None
+) -> None:
+    names = set(entry)
+    if not keys <= names or names - keys - (optional or set()):
+        raise DataError(f"{where}: an entry of {part} has the keys {sorted(names)}, expected {sorted(keys)}")

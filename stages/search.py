@@ -1,0 +1,161 @@
+"""The search alone: its trials as an artifact, best first, and nothing of the test part opened."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from graphldp import methods
+from graphldp.errors import ArtifactError, OptionError
+from graphldp.experiment.cell import search_cell
+from graphldp.experiment.options import report_seeds
+from graphldp.experiment.plan import Devices, plan_of
+from graphldp.experiment.resources import Resources
+from graphldp.experiment.result import fingerprint
+from graphldp.experiment.space import check_axes
+from graphldp.ledger import epsilon_text
+from graphldp.measures import measures_of
+from graphldp.points import AXES
+from graphldp.stages.code import code_hash
+from graphldp.stages.files.artifacts import expect, read_meta, read_table, write_table
+from graphldp.stages.files.cells import taken_up
+from graphldp.stages.files.checkpoints import Keeper
+from graphldp.stages.files.graphs import graph_hash, read_graph
+from graphldp.stages.files.paths import graph_dir, trials_path
+from graphldp.stages.files.runs import runs_meta, runs_schema
+from graphldp.stages.grids.params import Params
+
+__all__ = ["Trial", "make_command", "ranking", "search"]
+
+Progress = Callable[[int, int, str], None]
+Trial = dict[str, Any]
+
+
+def make_command(dataset: str, method: str, mechanism: str, epsilon: float) -> str:
+    """Return the command that makes a Trials artifact."""
+    return f"ldp search --dataset {dataset} --method {method} --mechanism {mechanism} --epsilon {epsilon_text(epsilon)}"
+
+
+def search(
+    dataset: str,
+    method: str,
+    mechanism: str | None,
+    epsilon: float,
+    *,
+    data: Path,
+    params: Params,
+    device: str = "auto",
+    resources: Resources | None = None,
+    options: Mapping[str, Any] | None = None,
+    changes: Mapping[str, Any] | None = None,
+    output: Path | None = None,
+    progress: Progress | None = None,
+) -> Path:
+    """Perturb, calibrate and search one cell in memory, as `ldp run` does, and write every trial.
+
+    Of a method that chooses among learners, the rows of the playoff are there as well, of role `playoff`.
+
+    A file that holds this very search is left as it is. Stopped, the same search goes on from there. Arguments as for
+    `run`.
+    """
+    recipe = methods.method(method)
+    if not recipe.model:
+        raise OptionError(f"method {method!r} learns nothing, so there is nothing to search")
+    recipe = recipe.but(changes or {})
+    mechanism, folder, resources = recipe.choose(mechanism), graph_dir(data, dataset), resources or Resources()
+    graph = read_graph(folder)
+    source = Devices(
+        graph=graph, recipe=recipe, mechanism=mechanism, epsilon=float(epsilon), options=dict(options or {}),
+        params=params,
+    )  # fmt: skip
+    check_axes(params.search, [source.row])
+    plan = plan_of(source, params)
+    finals = params.seeds if len(plan.learners) > 1 else 0  # on which learners are compared
+    name = recipe.cell_name(mechanism)
+    target = output or trials_path(data, dataset, name, epsilon, params.train.task)
+    given = (dict(options or {}), dict(changes or {}))
+    searching: dict[str, Any] = {"seed": params.seed, "search": asdict(params.search), "train": asdict(params.train)}
+    if finals:
+        searching["seeds"] = finals
+    mark = fingerprint(
+        searching, dataset, method, mechanism, float(epsilon), given, graph_hash(folder), code_hash("train")
+    )
+    if _holds(target, mark):
+        return target
+    keeper = Keeper(target.with_name(f".{target.stem}.resume.safetensors"))
+    result = search_cell(
+        graph,
+        plan,
+        params,
+        device=device,
+        resources=resources,
+        checkpoint=taken_up(keeper, mark, resources),
+        on_stop=keeper.save if resources.leads else None,
+        fingerprint=mark,
+        progress=progress,
+    )
+    assert result.setup is not None
+    reports = result.setup.meta(graph_hash(folder), report_seeds(finals, params.search.seeds))
+    meta = runs_meta(graph, folder, recipe, mechanism, epsilon, name, params, reports)
+    meta |= {
+        "kind": "trials",
+        "seeds": finals,
+        "model": result.setup.backbone.name,
+        "chosen_point": result.chosen,
+        "search": {**meta["search"], **plan.facts(result.learners)},
+        "changes": dict(changes or {}),
+        "record": {"search": list(result.records)},
+        "fingerprint": mark,
+    }
+    if resources.leads:
+        schema = pa.schema([one for one in runs_schema(params.train.task) if not one.name.startswith("test_")])
+        columns = {one.name: [row[one.name] for row in result.rows] for one in schema}
+        write_table(target, pa.table(columns, schema=schema), meta)
+        keeper.clear()
+    return target
+
+
+def _holds(path: Path, mark: str) -> bool:
+    if not path.exists():
+        return False
+    try:
+        return read_meta(path, "ldp search").get("fingerprint") == mark
+    except ArtifactError:
+        return False
+
+
+def ranking(path: Path) -> list[Trial]:
+    """Return the trials of a Trials artifact, best first: those that went furthest, by mean validation loss."""
+    meta = read_meta(path, "ldp search")
+    expect(meta, path, "ldp search", kind="trials")
+    headline = measures_of(meta["task"]).headline
+    shared, own = meta["search"]["rungs"], meta["search"].get("learner_rungs", {})
+    trials: dict[int, list[dict[str, Any]]] = {}
+    for row in read_table(path, "ldp search").to_pylist():
+        if row["role"] != "search":
+            continue
+        trials.setdefault(row["point"], []).append(row)
+    out = []
+    for point, rows in trials.items():
+        last = max(row["rung"] for row in rows)
+        there = [row for row in rows if row["rung"] == last]
+        options = json.loads(there[0]["options"])
+        rungs = own.get(options.get("learner"), shared)
+        scores = [row[f"validation_{headline.name}"] for row in there]
+        out.append(
+            {
+                "point": point,
+                **{name: there[0][name] for name in AXES},
+                **options,
+                "epochs": rungs[last]["epochs"],
+                "validation_loss": float(np.mean([row["validation_loss"] for row in there])),
+                f"validation_{headline.name}": float(np.mean(scores)) if None not in scores else None,
+            }
+        )
+    return sorted(out, key=lambda one: (-one["epochs"], one["validation_loss"], one["point"]))
