@@ -14,7 +14,8 @@ from graphldp.cli.processes import workers
 from graphldp.errors import OptionError
 
 if TYPE_CHECKING:
-    from graphldp.stages.reproduce import Order, Reproduction
+    from graphldp.stages.pages.reproduced import Reproduction
+    from graphldp.stages.reproduce import Order
 
 __all__ = ["PapersFolder", "register"]
 
@@ -73,6 +74,7 @@ def reproduce(
     """
     from graphldp.stages import reproduce as stage
     from graphldp.stages.grids.targets import PROFILES, find, targets
+    from graphldp.stages.pages.reproduced import with_earlier, write
 
     if listed:
         if address is not None:
@@ -115,7 +117,8 @@ def reproduce(
         if check:
             moved[what.target.key] = stage.compare(found, results)
             continue
-        files = stage.write(found, results)
+        found = with_earlier(found, results)
+        files = write(found, results)
         answers.append({"target": what.target.key, "files": [str(path) for path in files]})
         if not as_json:
             _show(found, files)
@@ -168,7 +171,7 @@ def _show(found: Reproduction, files: list[Path]) -> None:
     from rich.markup import escape
     from rich.table import Table
 
-    from graphldp.stages.reproduce import filled
+    from graphldp.stages.pages.reproduced import filled
 
     heads, rows = filled(found)
     table = Table(title=f"{found.target.heading}: {found.target.title}", title_justify="left", box=None, pad_edge=False)

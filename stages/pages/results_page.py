@@ -153,7 +153,8 @@ def _reproduced(results: Path, docs: Path) -> list[Shown]:
         heads = [
             *("data", "row", "step" if bridge else "place", "epsilon", "metric", "printed"),
             *("so far" if bridge else "their protocol", "less printed", "ours"),
-            *("this step" if bridge else "theirs less ours", "floor", "ceiling", "spent", "in each reading", "remark"),
+            *("this step" if bridge else "theirs less ours", "floor", "ceiling", "spent", "in each reading"),
+            *("seconds", "remark"),
         ]
         cells = [_reproduced_row(row) for row in rows]
         kept = [place for place in range(len(heads)) if any(row[place] for row in cells)]
@@ -165,11 +166,18 @@ def _reproduced(results: Path, docs: Path) -> list[Shown]:
                 about=f"{profile}, {ran} of {len(rows)} rows" if ran < len(rows) else profile,
                 heads=[heads[place] for place in kept], rows=[[row[place] for place in kept] for row in cells],
                 notes=[*made["notes"], *_protocol(made)], points=_points(rows) if shares and not bridge else (),
-                file=f"reproduce/{folder.name}/{profile}/table.csv", pages=_paper_page(folder.name, results, docs),
+                file=f"reproduce/{folder.name}/{profile}/table.csv",
+                pages=[*_figure(folder / profile, results), *_paper_page(folder.name, results, docs)],
                 code=str(made.get("code", ""))[:_DIGITS],
             )
         )  # fmt: skip
     return out
+
+
+def _figure(folder: Path, results: Path) -> list[tuple[str, str]]:
+    """Return where a table's figure stands, if it has one."""
+    path = folder / "figure.svg"
+    return [(path.relative_to(results).as_posix(), "as a figure")] * path.is_file()
 
 
 def _paper_page(name: str, results: Path, docs: Path) -> list[tuple[str, str]]:
@@ -192,6 +200,7 @@ def _reproduced_row(row: Mapping[str, str]) -> list[str]:
         row["dataset"], row["row"], row["place"], row["epsilon"], row["metric"], printed, _span(row, "theirs", digits),
         _span(row, "to_printed", digits), _span(row, "ours", digits), _span(row, "apart", digits),
         _span(row, "floor", digits), _span(row, "ceiling", digits), row["mean_epsilon"], row["readings"],
+        " and ".join(row[name] for name in ("theirs_seconds", "ours_seconds") if row.get(name)),
         "; ".join(filter(None, [row["remark"], row["why"]])),
     ]  # fmt: skip
 
