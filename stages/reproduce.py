@@ -483,8 +483,9 @@ def reason(one: Printed, target: Target, missing: Mapping[str, str]) -> str:
     """Return why a printed number has no row of ours here; empty where nothing says so."""
     left = missing.get(one.dataset or "", "")
     found = one.why or left if one.dataset not in dataset_names() else left or one.why
-    if not found and any(is_of(where, one) for where in target.source):
-        found = f"not measured here; `{target.measured['command']}`"
+    source = next((where for where in target.source if is_of(where, one)), None)
+    if not found and source is not None:
+        found = f"not measured here; `{source.get('command', target.measured['command'])}`"
     return found
 
 
@@ -517,8 +518,9 @@ def _steps(what: Order, found: Mapping[str, Sequence[Outcome]]) -> list[Line]:
 def _measured(target: Target, results: Path, used: set[Any]) -> list[Line]:
     """Return the lines of what is measured without training, from the file that its command wrote."""
     lines = []
-    rows = rows_of(results / str(target.measured["file"])) if target.measured.get("file") else []
     for one in target.source:
+        file = one.get("file", target.measured.get("file"))
+        rows = rows_of(results / str(file)) if file else []
         where = {"dataset": one["dataset"], **one["where"]}
         fits = [row for row in rows if all(row.get(key) == value for key, value in where.items())]
         number_ = next(printed for printed in target.printed if is_of(one, printed))
@@ -532,6 +534,24 @@ def _measured(target: Target, results: Path, used: set[Any]) -> list[Line]:
             dataclasses.replace(
                 bare(number_), ours=ours, why="", digits=3 if abs(mean) < 1 else 1,
                 to_printed=ours.less(float(number_.value)), remark=f"column {one['column']}",
+            )
+        )  # fmt: skip
+    return lines + _curves(target, results)
+
+
+def _curves(target: Target, results: Path) -> list[Line]:
+    """Return the lines of a figure that is measured without training: a row of the file each."""
+    shown = target.measured.get("shows")
+    if not shown:
+        return []
+    lines, factor, column = [], float(shown.get("factor", 1)), str(shown["column"])
+    for row in rows_of(results / str(target.measured["file"])):
+        mean, error = (factor * float(row[name]) for name in (column, f"{column}_error"))
+        lines.append(
+            Line(
+                dataset=row["dataset"], row=row["mechanism"], place="", epsilon=float(row["epsilon"]),
+                metric=str(shown["metric"]), printed="", spread="", theirs=None, ours=Interval.of_error(mean, error),
+                floor=None, ceiling=None, to_printed=None, apart=None, mean_epsilon=None, remark=f"column {column}",
             )
         )  # fmt: skip
     return lines

@@ -55,7 +55,7 @@ class _Point:
 
 def figure_svg(target: Target, lines: Sequence[Line]) -> str:
     """Return a figure's drawing; empty for a table, a bridge, and where nothing has been run."""
-    ran = [line for line in lines if line.theirs is not None and line.ours is not None]
+    ran = [line for line in lines if line.theirs is not None or line.ours is not None]
     if target.printed or target.steps or not ran:
         return ""
     gains = bool(target.gains)
@@ -69,7 +69,7 @@ def figure_svg(target: Target, lines: Sequence[Line]) -> str:
     parts = []
     for place, group in enumerate(groups):
         top = 2 * _LINE + height + place * _HIGH
-        for column, (attribute, title) in enumerate(_COLUMNS):
+        for column, (attribute, title) in enumerate(_there(shown)):
             where = title if bars else f"{group[0].dataset}, {title}"
             drawn = _panel(group, shown, names, attribute, where, bars=bars)
             parts.append(f'<g transform="translate({column * _WIDE} {top})">{"".join(drawn)}</g>')
@@ -82,6 +82,12 @@ def figure_svg(target: Target, lines: Sequence[Line]) -> str:
         f'<desc id="{target.slug}-text">{escape(words)}</desc>\n{heading}'
         f'<g transform="translate(0 {_LINE})">{key}</g>\n' + "\n".join(parts) + "\n</svg>\n"
     )
+
+
+def _there(lines: Sequence[Line]) -> list[tuple[str, str]]:
+    """Return the columns that hold anything; what is measured without training is under no protocol."""
+    there = [one for one in _COLUMNS if any(getattr(line, one[0]) is not None for line in lines)]
+    return there if len(there) > 1 else [(name, "measured") for name, _ in there]
 
 
 def _short(title: str) -> str:
@@ -145,8 +151,9 @@ def _panel(
             gain=line.metric.endswith("gain"),
         )
         for line in group
+        if getattr(line, column) is not None
     ]
-    both = [getattr(line, name) for line in group for name, _ in _COLUMNS]
+    both = [found for line in group for name, _ in _COLUMNS if (found := getattr(line, name)) is not None]
     levels = _levels(group, column, bars=bars)
     ends = [end for one in (*both, *(one for _, one in _levels(group, "ours", bars=bars))) for end in _ends(one)]
     if any(line.metric.endswith("gain") for line in group):
@@ -236,7 +243,7 @@ def _foot(lines: Sequence[Line], *, bars: bool) -> str:
 def _words(lines: Sequence[Line]) -> str:
     """Say the figure in words, for people who do not see it."""
     return "; ".join(
-        f"{line.dataset}, {_series(line, lines)}, {_at(line, lines)}: {span(line.theirs)} under their protocol, "
-        f"{span(line.ours)} under ours"
+        f"{line.dataset}, {_series(line, lines)}, {_at(line, lines)}: "
+        + ", ".join(f"{span(getattr(line, name))} {words}" for name, words in _there(lines))
         for line in lines
     )

@@ -47,6 +47,7 @@ class Shown:
         file: where it stands as CSV, from the page on.
         pages: what else is written about it, as places from the page on and words.
         code: which code made it, where its files say.
+        group: the heading that it stands under, with others of the same; empty where it needs none.
     """
 
     anchor: str
@@ -59,6 +60,7 @@ class Shown:
     file: str = ""
     pages: Sequence[tuple[str, str]] = ()
     code: str = ""
+    group: str = ""
 
 
 def write_page(results: Path, docs: Path) -> Path:
@@ -96,7 +98,13 @@ def _script() -> str:
 
 
 def _section(key: str, title: str, shown: Sequence[Shown]) -> str:
-    body = "\n".join(map(_details, shown)) or "<p>Nothing yet.</p>"
+    parts, group = [], ""
+    for one in shown:
+        if one.group != group:
+            group = one.group
+            parts.append(f"<h3>{escape(group)}</h3>")
+        parts.append(_details(one))
+    body = "\n".join(parts) or "<p>Nothing yet.</p>"
     return f'<section id="{key}">\n<h2>{escape(title)}</h2>\n{body}\n</section>'
 
 
@@ -144,7 +152,7 @@ def _span(row: Mapping[str, str], name: str, digits: int = 1) -> str:
 
 def _reproduced(results: Path, docs: Path) -> list[Shown]:
     out = []
-    for folder in sorted((results / "reproduce").glob("*")):
+    for folder in sorted((results / "reproduce").glob("*"), key=_counting):
         profile = next((name for name in _PROFILES if (folder / name / "table.csv").is_file()), None)
         if profile is None:
             continue
@@ -169,9 +177,15 @@ def _reproduced(results: Path, docs: Path) -> list[Shown]:
                 file=f"reproduce/{folder.name}/{profile}/table.csv",
                 pages=[*_figure(folder / profile, results), *_paper_page(folder.name, results, docs)],
                 code=str(made.get("code", ""))[:_DIGITS],
+                group=str(made["heading"]).partition(" ")[0],
             )
         )  # fmt: skip
     return out
+
+
+def _counting(folder: Path) -> list[Any]:
+    """Return what puts Table 9 before Table 10."""
+    return [int(part) if part.isdigit() else part for part in re.split(r"(\d+)", folder.name)]
 
 
 def _figure(folder: Path, results: Path) -> list[tuple[str, str]]:
@@ -207,9 +221,11 @@ def _reproduced_row(row: Mapping[str, str]) -> list[str]:
 
 def _points(rows: Iterable[Mapping[str, str]]) -> list[dict[str, Any]]:
     """Return what the curves draw: along the axis of the target, or along the budget."""
-    out = []
-    for row in rows:
-        if not row["theirs"] or row["metric"].endswith("gain"):
+    out, every = [], list(rows)
+    # A figure of gains shows these alone; a table has them beside.
+    gains = any(row["metric"].endswith("gain") for row in every) and not any(row["printed"] for row in every)
+    for row in every:
+        if not row["theirs"] + row["ours"] or row["metric"].endswith("gain") != gains:
             continue
         along = bool(row["place"])
         out.append(
