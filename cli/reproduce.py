@@ -49,6 +49,13 @@ def reproduce(
     datasets: Annotated[
         str | None, typer.Option("--datasets", help="Only these data sets, separated by commas.", show_default=False)
     ] = None,
+    theirs: Annotated[
+        bool, typer.Option("--theirs", help="The paper's own protocol alone, without ours, floor and ceiling.")
+    ] = False,
+    reading: Annotated[
+        str,
+        typer.Option("--reading", help="One of the readings of what a paper leaves open.", show_default=False),
+    ] = "",
     listed: Annotated[bool, typer.Option("--list", help="Say what there is to reproduce.")] = False,
     dry: Annotated[bool, typer.Option("--dry", help="Say what there is to compute, and compute nothing.")] = False,
     check: Annotated[
@@ -101,6 +108,8 @@ def reproduce(
                     data=data,
                     papers=papers,
                     datasets=own,
+                    theirs=theirs,
+                    reading=reading,
                     fetch=not dry,
                     device=device,
                     progress=bar,

@@ -197,7 +197,7 @@ def _one(
     fits = [one for one in fits if place is None or one["place"] == place]
     same = [one for one in fits if epsilon is None or math.isclose(float(one["epsilon"]), epsilon)]
     fits = same or [one for one in fits if one["epsilon"] == "inf"]
-    if not fits:
+    if not fits or not fits[0][column]:
         raise LookupError(row)
     return Interval(
         mean=float(fits[0][column]),

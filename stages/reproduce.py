@@ -127,11 +127,18 @@ def order(
     data: Path,
     papers: Path,
     datasets: Sequence[str] = (),
+    theirs: bool = False,
+    reading: str = "",
     fetch: bool = True,
     device: str = "auto",
     progress: Progress | None = None,
 ) -> Order:
-    """Return what there is to do, after looking at which data are at hand."""
+    """Return what there is to do, after looking at which data are at hand.
+
+    `theirs` leaves our own column out, with floor and ceiling, unless it is there already; `reading` takes one of what
+    the paper leaves open, where there are several.
+    """
+    target = _read_as(target, reading) if reading else target
     graphs = target.graphs()
     for name in datasets:
         if name not in graphs:
@@ -145,8 +152,10 @@ def order(
     def look(names: Sequence[str]) -> None:
         assert given is not None
         for column, (params, cells) in target.columns(profile, given, names).items():
-            plans[column] = plan(params, data, cells=[one.cell for one in cells], fetch=False, device=device)
-            made[column] = cells
+            found = plan(params, data, cells=[one.cell for one in cells], fetch=False, device=device)
+            if theirs and column == "ours" and found.todo:
+                continue
+            plans[column], made[column] = found, cells
 
     for name in graphs if target.trains else ():
         if reason := _absent(name, data, fetch=fetch and (not datasets or name in datasets), progress=progress):
@@ -165,6 +174,13 @@ def order(
     if here:
         look(here)
     return Order(target=target, profile=profile, protocol=given, plans=plans, made=made, missing=missing)
+
+
+def _read_as(target: Target, reading: str) -> Target:
+    names = [str(one["name"]) for one in target.readings]
+    if reading not in names:
+        raise OptionError(f"{target.key} is not read as {reading!r}; it has {', '.join(names) or 'one reading'}")
+    return dataclasses.replace(target, readings=tuple(one for one in target.readings if one["name"] == reading))
 
 
 def _left(target: Target, profile: Profile, plans: Mapping[str, Plan], data: Path, here: Sequence[str]) -> str:
@@ -343,7 +359,7 @@ def _lines(what: Order, found: Mapping[str, Sequence[Outcome]], results: Path) -
     if what.target.steps:
         return _steps(what, found)
     confidence = Confidence()
-    ours = {_key(one.made): one for one in found["ours"] if one.made.asked is not None} if found else {}
+    ours = {_key(one.made): one for one in found.get("ours", []) if one.made.asked is not None}
     readings: dict[tuple[Any, ...], list[Outcome]] = {}
     for one in found.get("theirs", []):
         readings.setdefault(_key(one.made), []).append(one)
@@ -358,7 +374,7 @@ def _lines(what: Order, found: Mapping[str, Sequence[Outcome]], results: Path) -
         asked, cell = several[0].made.asked, several[0].made.cell
         assert asked is not None
         chosen = next((one for one in several if one.made.reading == nearest), several[0])
-        mine = ours[key]
+        mine = ours.get(key)
         numbers: list[Printed | None] = [one for one in target.printed if stands(one, several[0].made)]
         for printed in numbers or [None]:
             measure = _measure(several[0], printed)
@@ -371,11 +387,11 @@ def _lines(what: Order, found: Mapping[str, Sequence[Outcome]], results: Path) -
                     dataset=cell.dataset, row=asked.label, place=axes_text(cell.axes), epsilon=cell.epsilon,
                     metric=measure.name, printed="" if printed is None else printed.value,
                     spread="" if printed is None else printed.spread, theirs=theirs,
-                    ours=_interval(mine, measure, confidence),
+                    ours=None if mine is None else _interval(mine, measure, confidence),
                     floor=_reference(references, cell, "structure", measure, confidence),
                     ceiling=_reference(references, cell, "nonpriv", measure, confidence),
                     to_printed=None if value is None else theirs.less(value),
-                    apart=paired_difference(
+                    apart=None if mine is None else paired_difference(
                         chosen.scores[measure.name], mine.scores[measure.name], confidence
                     ).scaled(measure.factor),
                     mean_epsilon=chosen.mean_epsilon,
@@ -384,11 +400,11 @@ def _lines(what: Order, found: Mapping[str, Sequence[Outcome]], results: Path) -
                         for one in several if one.made.reading
                     ),
                     reading=chosen.made.reading,
-                    remark="; ".join(
-                        filter(None, [_under("their protocol", chosen.remark), _under("ours", mine.remark)])
-                    ),
+                    remark="; ".join(filter(None, [
+                        _under("their protocol", chosen.remark), _under("ours", "" if mine is None else mine.remark)
+                    ])),
                     number=None if printed is None else printed.row, digits=measure.digits,
-                    theirs_seconds=_together(several), ours_seconds=mine.seconds,
+                    theirs_seconds=_together(several), ours_seconds=None if mine is None else mine.seconds,
                 )
             )  # fmt: skip
     lines += _gains(what, readings, ours, used, confidence)
@@ -432,7 +448,7 @@ def _gains(
     lines = []
     for label, other in what.target.gains.items():
         own = {key: several[0] for key, several in readings.items() if key[1] == label}
-        pairs = [(one, readings[key[0], other, *key[2:]][0], ours[key], ours[key[0], other, *key[2:]])
+        pairs = [(one, readings[key[0], other, *key[2:]][0], ours.get(key), ours.get((key[0], other, *key[2:])))
                  for key, one in own.items()]  # fmt: skip
         for printed, several in [
             *((_gain(what.target, label, pair[0].made.cell), [pair]) for pair in pairs),
@@ -445,11 +461,11 @@ def _gains(
                 used.add((printed.file, printed.row))
             first = several[0][0]
             measure, cell = _measure(first, None), first.made.cell
-            runs = [np.mean([pair[place].scores[measure.name] for pair in several], axis=0) for place in range(4)]
             theirs, mine = (
-                paired_difference(a, b, confidence).scaled(measure.factor)
-                for a, b in (runs[:2], runs[2:])
-            )  # fmt: skip
+                _gained([pair[place] for pair in several], [pair[place + 1] for pair in several], measure, confidence)
+                for place in (0, 2)
+            )
+            assert theirs is not None
             value = None if printed is None else decimal(printed.value)
             mean = printed is not None and printed.epsilon is None
             lines.append(
@@ -463,6 +479,19 @@ def _gains(
                 )
             )  # fmt: skip
     return lines
+
+
+def _gained(
+    ones: Sequence[Outcome | None], others: Sequence[Outcome | None], measure: Measure, confidence: Confidence
+) -> Interval | None:
+    """Return what some rows gain over others on average, run by run; None where one of them was not run."""
+    means = []
+    for rows in (ones, others):
+        scores = [one.scores[measure.name] for one in rows if one is not None]
+        if len(scores) < len(rows):
+            return None
+        means.append(np.mean(scores, axis=0))
+    return paired_difference(means[0], means[1], confidence).scaled(measure.factor)
 
 
 def _gain(target: Target, label: str, cell: Cell) -> Printed | None:

@@ -401,7 +401,7 @@ def _follows(line: Line, lines: Sequence[Line], target: Target) -> Line:
         )
         return dataclasses.replace(
             line, row=name, place="mean", metric=gains[0].metric, theirs=theirs, ours=ours, why="",
-            to_printed=None if value is None else theirs.less(value), digits=gains[0].digits,
+            to_printed=None if value is None or theirs is None else theirs.less(value), digits=gains[0].digits,
             remark=f"the mean over {len(gains)} budgets, whose interval needs the runs themselves",
         )  # fmt: skip
     owner = next((asked for asked in target.asked if one.label in asked.also), None)
@@ -425,8 +425,10 @@ def _is_line(one: Printed, line: Line) -> bool:
     return same and one.label == line.row
 
 
-def _mean(gains: Sequence[Interval]) -> Interval:
+def _mean(gains: Sequence[Interval]) -> Interval | None:
     """Return the mean of several results; it has no interval here, for they are of the same splits."""
+    if not gains:
+        return None
     mean = sum(gain.mean for gain in gains) / len(gains)
     return Interval(mean=mean, low=math.nan, high=math.nan, runs=min(gain.runs for gain in gains))
 

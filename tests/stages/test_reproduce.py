@@ -166,6 +166,28 @@ def test_texts_hold_the_same_rows(place: Path, found: Reproduction) -> None:
     assert made["missing"] == {"nowhere": "no data set here"}
 
 
+def test_their_protocol_alone_and_one_reading_of_it(place: Path, tmp_path: Path) -> None:
+    (target,) = find("small:table1", place / "papers")
+    fewer = dataclasses.replace(SMALL, seeds=4)
+
+    def ask(**options: object) -> Order:
+        return stage.order(target, fewer, data=place / "data", papers=place / "papers", fetch=False, **options)
+
+    order = ask(theirs=True, reading="filtered")
+    assert (set(order.plans), order.cells) == ({"theirs"}, 2)
+    made = stage.reproduce(order, data=place / "data", results=place / "results", device="cpu")
+    for line in made.lines:
+        assert (line.ours, line.floor, line.ceiling, line.apart) == (None, None, None, None)
+        assert (line.theirs is None) == (line.number == 3)
+    assert {line.reading for line in made.lines if line.readings} == {"filtered"}
+    write(made, tmp_path)
+    assert csv_text(read(target, "quick", tmp_path)) == csv_text(made)
+    stage.reproduce(ask(), data=place / "data", results=place / "results", device="cpu")
+    assert set(ask(theirs=True).plans) == {"theirs", "ours"}  # what is there is shown
+    with pytest.raises(OptionError, match="is not read as 'another'; it has plain, filtered"):
+        ask(reading="another")
+
+
 def test_a_moved_cell_is_caught(place: Path, found: Reproduction) -> None:
     write(found, place / "results")
     assert compare(found, place / "results") == []
