@@ -353,9 +353,12 @@ def _ran(lines: Sequence[Line]) -> list[str]:
 
 
 def bring(every: Sequence[Target], other: Path, results: Path) -> list[Path]:
-    """Take over what another folder of results has: its data sets in place of ours, ours where it has none."""
+    """Take over what another folder of results has: its data sets in place of ours, ours where it has none.
+
+    What is measured without training stands beside its own files, and is made of these.
+    """
     folders = []
-    for target in every:
+    for target in (one for one in every if one.trains):
         for profile in PROFILES:
             if (folder_of(target, profile, other) / "table.csv").is_file():
                 write(with_earlier(read(target, profile, other), results), results)

@@ -22,11 +22,13 @@ from graphldp.stages.pages.reproduced import (
     Line,
     Reproduction,
     bare,
+    bring,
     completed,
     csv_text,
     latex_text,
     markdown_text,
     read,
+    restate,
     with_earlier,
     write,
 )
@@ -373,6 +375,25 @@ def test_data_sets_that_are_not_run_now_keep_what_stands_there(found: Reproducti
     assert f"{NAME} is of an earlier run, by code {found.made['code']}." in both.notes
     changed = dataclasses.replace(later, made={**later.made, "protocol": []})
     assert with_earlier(changed, tmp_path) == changed
+
+
+def test_another_folder_of_results_is_taken_over_data_set_by_data_set(
+    place: Path, found: Reproduction, tmp_path: Path
+) -> None:
+    every = find("small", place / "papers")
+    here, there = tmp_path / "here", tmp_path / "there"
+    write(found, here)
+    moved = [dataclasses.replace(line, dataset="nowhere", row="MB") for line in found.lines if line.number == 1]
+    left = [dataclasses.replace(line, dataset=NAME) for line in found.lines if line.number == 3]
+    write(dataclasses.replace(found, lines=(*moved, *left), made={**found.made, "missing": {NAME: "x"}}), there)
+    (folder,) = bring(every, there, here)
+    assert folder == here / "reproduce" / "small-table1" / "quick"
+    rows = list(csv.DictReader(io.StringIO((folder / "table.csv").read_text(encoding="utf-8"))))
+    assert {row["dataset"] for row in rows if row["theirs"]} == {NAME, "nowhere"}
+    assert json.loads((folder / "time.json").read_bytes())["kept"] == {NAME: found.made["code"]}
+    before = {path: path.read_bytes() for path in folder.iterdir()}
+    assert restate(every, here) == [folder]
+    assert {path: path.read_bytes() for path in folder.iterdir()} == before
 
 
 def _near(one: Interval) -> Interval:
