@@ -5,6 +5,7 @@ docs/papers/NAME.md is written from the paper's YAML, from results/reproduce, an
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -104,7 +105,8 @@ def _row(target: Target, results: Path) -> str:
     command = f"`ldp reproduce {target.key}`" if target.trains else f"`{target.measured.get('command', '')}`"
     found = _found(target, results)
     if not found and target.measured.get("page"):
-        return f"| [{what}](../{str(target.measured['page']).removeprefix('docs/')}) | {command} | measured | | | |"
+        page = Path(os.path.relpath(str(target.measured["page"]), "docs/papers")).as_posix()
+        return f"| [{what}]({page}) | {command} | measured | | | |"
     if not found:
         return f"| {what} | {command} | not run | | | |"
     profile, rows = found
@@ -196,7 +198,7 @@ def tally(papers: Path, results: Path) -> Tally:
     drawn = 0
     for target in targets(papers):
         found = _found(target, results)
-        drawn += _is_figure(target) and (found is not None or bool(target.measured.get("page")))
+        drawn += _is_figure(target) and (found is not None or _draws(target, papers))
         if target.steps or found is None:
             continue
         for row in found[1]:
@@ -214,6 +216,12 @@ def tally(papers: Path, results: Path) -> Tally:
         printed=len(printed), beside=len(beside), theirs=len(theirs), within=len(within),
         graphs=tuple(sorted(set(beside.values()))), figures=figures, drawn=drawn, profiles=tuple(sorted(profiles)),
     )  # fmt: skip
+
+
+def _draws(target: Target, papers: Path) -> bool:
+    """Whether the page of a figure that is measured elsewhere shows a drawing."""
+    path = papers.parent / str(target.measured.get("page", ""))
+    return path.is_file() and ".svg)" in path.read_text(encoding="utf-8")
 
 
 def _is_figure(target: Target) -> bool:

@@ -114,7 +114,7 @@ def _key(names: Sequence[str], width: float) -> tuple[str, float]:
     """Return the names beside their markers, in as many lines as they take, and how high that is."""
     parts, x, row = [], 8.0, 0
     for place, name in enumerate(names):
-        need = 26 + 7.2 * len(name)
+        need = 30 + 7.6 * len(name)
         if x > 8.0 and x + need > width:
             x, row = 8.0, row + 1
         y = 14 + _KEY * row
@@ -160,7 +160,7 @@ def _panel(
         ends.append(0.0)
     low, high = min(ends), max(ends)
     pad = max(0.06 * (high - low), 0.5 if high > 2 else 0.005)
-    low, high = low - pad, high + pad
+    low, high = (0.0 if bars else low - pad), high + pad  # a bar's length says how much it is
 
     def y(value: float) -> float:
         return _TOP + (_HIGH - _FOOT - _TOP) * (high - value) / (high - low)
