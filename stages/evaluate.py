@@ -22,6 +22,7 @@ from graphldp.experiment.options import INDUCTIVE, Further
 from graphldp.experiment.scores import measured
 from graphldp.ledger import epsilon_text, ledger_from_meta
 from graphldp.measures import DEFAULT_TASK, TaskMeasures, measures_of
+from graphldp.progress import Progress
 from graphldp.stages.files.answers import further_in
 from graphldp.stages.files.artifacts import read_meta, read_table, write_json, write_text
 from graphldp.stages.files.commit import code_commit
@@ -49,9 +50,8 @@ from graphldp.stages.pages.tables import (
 )
 from graphldp.stages.pages.wording import counted, spoken
 
-__all__ = ["Progress", "evaluate", "measure", "printed_of", "remark_of", "told_apart", "write"]
+__all__ = ["evaluate", "measure", "printed_of", "remark_of", "told_apart", "write"]
 
-Progress = Callable[[int, int, str], None]
 _Key = tuple[str, str, str, str, float, str, tuple[tuple[str, str], ...]]
 _SPLIT = ("root", "input", "train")  # the root seed, the graph and the fractions decide who is in which part
 _PARTS = ("train", "validation", "test")
@@ -345,15 +345,15 @@ def _check_paired(one: _Runs, floor: _Runs) -> None:
 
 def _words(budget: tuple[int, int, int | None]) -> str:
     points, seeds, epochs = budget
-    each = "" if epochs is None else f", {counted(epochs, 'epoch')} for each seed"
+    each = "" if epochs is None else f", {counted(epochs, 'epoch')} each at most"
     return f"{counted(points, 'point')} on {counted(seeds, 'seed')}{each}"
 
 
 def _budget(one: _Runs) -> tuple[int, int, int | None]:
-    """Return how many points the search tried, on how many seeds each, and how many epochs they were given a seed."""
+    """Return how many points the search tried, on how many seeds each, and for how many epochs at most."""
     search = one.meta.get("search") or {}
     try:
-        epochs = search.get("run_epochs")
+        epochs = one.meta["train"].get("epochs")
         return int(search["points"]), int(search["seeds"]), None if epochs is None else int(epochs)
     except KeyError as error:
         raise ArtifactError(

@@ -24,6 +24,7 @@ from graphldp.experiment.plan import Plan as Points
 from graphldp.experiment.resources import Resources
 from graphldp.graph import Graph
 from graphldp.ledger import epsilon_text
+from graphldp.progress import Progress
 from graphldp.stages.download import obtain, wished
 from graphldp.stages.evaluate import measure, write
 from graphldp.stages.files.artifacts import read_meta, write_json
@@ -53,7 +54,6 @@ __all__ = [
     "write_results",
 ]
 
-Progress = Callable[[int, int, str], None]
 _LOOK_SECONDS = 0.5  # how often a process that has nothing left to claim looks whether the others are done
 
 

@@ -19,6 +19,7 @@ from graphldp.experiment.options import Further, Settings
 from graphldp.experiment.told import Told, told_of
 from graphldp.graph import Graph
 from graphldp.ledger import epsilon_text
+from graphldp.progress import Progress
 from graphldp.randomness import SecureSource, Source
 from graphldp.stages.files.answers import write_answers
 from graphldp.stages.files.artifacts import file_hash, is_real, keep_real, read_meta
@@ -31,7 +32,6 @@ from graphldp.stages.files.reports import write_reports
 
 __all__ = ["addressed", "perturb_file", "perturb_graph", "perturb_method", "source_of"]
 
-Progress = Callable[[int, int, str], None]
 Say = Callable[[str], None]
 
 

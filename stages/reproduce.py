@@ -11,7 +11,7 @@ import dataclasses
 import io
 import math
 import platform
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -26,6 +26,7 @@ from graphldp.errors import ArtifactError, DataError, GraphLDPError, OptionError
 from graphldp.evaluation import MANY, Confidence, Interval, paired_difference
 from graphldp.ledger import ledger_from_meta
 from graphldp.measures import Measure, measures_of
+from graphldp.progress import Progress
 from graphldp.stages.download import obtain
 from graphldp.stages.evaluate import remark_of
 from graphldp.stages.experiment import Plan, plan, run_cells, spent
@@ -62,7 +63,6 @@ __all__ = [
     "write",
 ]
 
-Progress = Callable[[int, int, str], None]
 # Seconds of an epoch: of any; for each unit of width of a node or link, and of a feature where inputs are dense.
 _EPOCH, _NODE, _FEATURE = 2e-3, 2.5e-9, 2.5e-11
 _DEARER = {

@@ -31,6 +31,7 @@ from graphldp.client.links import LinkMechanism
 from graphldp.client.sets import SetValued
 from graphldp.client.vote import Vote
 from graphldp.errors import OptionError, unknown_name
+from graphldp.progress import Progress
 from graphldp.randomness import generator
 
 __all__ = ["Audit", "AuditOptions", "Row", "audit_mechanism", "audit_rows", "budgets"]
@@ -192,7 +193,7 @@ def audit_rows(
     names: Iterable[str],
     epsilons: Iterable[float],
     options: AuditOptions,
-    progress: Callable[[int, int, str], None] | None = None,
+    progress: Progress | None = None,
     processes: int = 1,
 ) -> Audit:
     """Return a row for each mechanism and budget, in that order; `processes` of them share the work."""

@@ -29,7 +29,7 @@ __all__ = [
     "split_facts",
 ]
 
-STRATEGIES = ("random", "grid", "halving")  # how a search spends its budget
+STRATEGIES = ("random", "grid")  # how a search spends its budget
 SPACES = ("shared", "paper")  # and where
 HALF = "half"  # of train_fraction
 INDUCTIVE = "inductive"
@@ -50,10 +50,7 @@ class SearchParams:
         seeds: how many seeds each of them is tried on.
         learning_rate, weight_decay, dropout, steps: the axes that every method has.
         options: further axes by name, as `--set` writes them; a row that lacks one searches without it.
-        strategy: `random` draws the points; `grid` takes all there are; `halving` draws more of them, trains them
-            little, and goes on with the best, for the budget of `points` trained to the end.
-        eta: of how many points halving keeps one.
-        rungs: how often halving looks, the end included.
+        strategy: `random` draws the points; `grid` takes all there are.
         space: `shared` by all methods, or `paper`: of a method whose paper says what it searched, that.
     """
 
@@ -65,8 +62,6 @@ class SearchParams:
     steps: tuple[int, ...] = (0, 2, 4, 8, 16)
     options: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
     strategy: str = "random"
-    eta: int = 3
-    rungs: int = 3
     space: str = "shared"
 
 
@@ -286,10 +281,6 @@ def check_settings(settings: Settings) -> None:
         ),
         ("train.train_fraction", train.train_fraction, train.train_fraction > 0, "> 0"),
         ("train.validation_fraction", train.validation_fraction, train.validation > 0, "> 0"),
-    ]
-    rules += [
-        ("search.eta", search.eta, search.eta >= 2, "at least 2"),
-        ("search.rungs", search.rungs, search.rungs >= 1, "at least 1"),
     ]
     for name, value, holds, rule in rules:
         if not holds:

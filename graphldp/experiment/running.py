@@ -21,7 +21,7 @@ from graphldp.experiment.conversation import conversation_of
 from graphldp.experiment.options import Further, SearchParams, Settings, TrainParams, check_settings
 from graphldp.experiment.parts import given_away
 from graphldp.experiment.plan import Devices, Plan, plan_of
-from graphldp.experiment.resources import InMemory, Progress, Resources, part_of
+from graphldp.experiment.resources import InMemory, Resources
 from graphldp.experiment.result import CellResult
 from graphldp.experiment.scores import Measured, measured
 from graphldp.experiment.space import Row, check_axes, check_grids
@@ -31,6 +31,7 @@ from graphldp.jsonable import plain
 from graphldp.learn import Predicted, TrainedModel, predictions, trained
 from graphldp.ledger import Ledger, ledger_from_meta
 from graphldp.measures import measures_of
+from graphldp.progress import Progress, nested
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -350,7 +351,7 @@ def run_rows(
     if references:
         results.append((None, None, learn_majority(graph, settings)))
     for count, (cell, plan) in enumerate(zip(cells, plans, strict=True)):
-        part = part_of(progress, count, len(cells))
+        part = nested(progress, count, len(cells))
         found = learn_cell(graph, plan, asked[count], device=device, resources=resources, progress=part)
         results.append((cell, plan, found))
     rows = _rows(graph, settings, results, confidence or Confidence())

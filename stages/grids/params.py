@@ -414,7 +414,7 @@ def _check_grid(params: Params) -> None:
         for name in row.set:
             if _part(name) != "method" or not _key(name):
                 raise OptionError(f"{place}.set: what changes a method is written method.KEY, got {name!r}")
-        for name in ("points", "seeds", "strategy", "eta", "rungs", "space"):
+        for name in ("points", "seeds", "strategy", "space"):
             if name in row.search:
                 raise OptionError(f"{place}.search.{name}: every row has the same budget of search; leave it out")
         for name in (*row.options, *row.set):
@@ -538,7 +538,7 @@ def _check_space(params: Params, row: RowParams) -> None:
         if not values or len(set(values)) < len(values):
             raise OptionError(f"search.{name} must be distinct values, at least one, got {list(values)}")
     if search.options or recipe.axes or (search.strategy, search.space) != ("random", "shared"):
-        _searched(params, row).plan(search, params.train.epochs, params.seed)
+        _searched(params, row).plan(search, params.seed)
         return
     size = math.prod(len(values) for values in sizes)
     if size < search.points:
