@@ -168,6 +168,7 @@ def _table(section: Section) -> Table:
     from rich.markup import escape
     from rich.table import Table
 
+    from graphldp.methods import Role
     from graphldp.stages.pages.tables import number, short
 
     table = Table(
@@ -183,7 +184,7 @@ def _table(section: Section) -> Table:
         there = dict(row.axes)
         table.add_row(
             escape(row.label),
-            "" if row.role == "majority" else row.mechanism,
+            "" if row.role is Role.GUESS else row.mechanism,
             *(there.get(axis, "") for axis in section.own_axes),
             number(row.epsilon),
             row.steps_text,

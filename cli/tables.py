@@ -16,6 +16,7 @@ from rich.table import Table
 from graphldp.cli.console import fitted, left_out, note, out
 from graphldp.cli.options import AsJson
 from graphldp.measures import measures_of, tasks
+from graphldp.methods import Role, role_of
 
 if TYPE_CHECKING:
     from graphldp.stages.pages.compare import Difference
@@ -139,7 +140,9 @@ def _table(place: str, rows: list[dict[str, str]], axes: Mapping[str, str], with
             "mechanism": escape(row["mechanism"]),
             "epsilon": row["epsilon"],
             measure.label: _interval(row, head),
-            "gain over structure": _interval(row, "gain", colour=row["row"] not in ("majority", "nonpriv")),
+            "gain over structure": _interval(
+                row, "gain", colour=role_of(row["method"]) not in (Role.GUESS, Role.CEILING)
+            ),
             "gap to nonpriv": _interval(row, "gap"),
             "K": row["steps"],
             "paper": row[f"paper_{head}"],

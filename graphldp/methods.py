@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields, replace
+from enum import StrEnum
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +19,18 @@ if TYPE_CHECKING:
     from graphldp.experiment.conversation import Asking
     from graphldp.server import Calibration
 
-__all__ = ["PREFIX", "Method", "check_steps", "method", "names", "part_of"]
+__all__ = [
+    "PREFIX",
+    "Method",
+    "Role",
+    "check_steps",
+    "method",
+    "names",
+    "part_of",
+    "reference",
+    "references",
+    "role_of",
+]
 
 PREFIX = "method."  # of the options that change a method, wherever options are written
 _FORMER = "denoise."
@@ -45,6 +57,16 @@ def check_steps(steps: Iterable[int]) -> None:
         )
 
 
+class Role(StrEnum):
+    """What a row is in its table. All but `PRIVATE` stand in every table by themselves; tables have this order."""
+
+    GUESS = "guess"  # looks at nothing; there is one
+    FLOOR = "floor"  # uses nobody's features; there is one, from which gains are counted
+    BESIDE = "beside"  # a further reference
+    PRIVATE = "private"  # what a table is about: people's features at a budget
+    CEILING = "ceiling"  # everybody's true features; there is one, from which gaps are counted
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Method:
     """One recipe.
@@ -52,6 +74,7 @@ class Method:
     Attributes:
         name: as tables and options write it.
         summary: two lines for `ldp list methods`.
+        role: what it is in a table.
         mechanism: what the device sends unless another mechanism is asked for; empty where nothing is sent.
         mechanisms: the only mechanisms that make sense, or empty where any does.
         propagates: whether the filter has a depth K that is searched.
@@ -81,6 +104,7 @@ class Method:
 
     name: str
     summary: str
+    role: Role = Role.PRIVATE
     mechanism: str
     mechanisms: tuple[str, ...] = ()
     propagates: bool = True
@@ -106,6 +130,25 @@ class Method:
     def __post_init__(self) -> None:
         if self.evidence and (self.before or self.after):
             raise OptionError(f"method {self.name!r} has evidence, which takes no thresholds")
+
+    @property
+    def silent(self) -> bool:
+        """Whether nobody tells it anything: it learns from a coin's reports, whatever else it knows."""
+        return self.mechanisms == ("null",)
+
+    @property
+    def budget(self) -> float | None:
+        """The only budget at which it stands in a table: that of its mechanism, if this has but one."""
+        from graphldp.client import own_budget
+
+        return own_budget(self.mechanism) if self.mechanism else 0.0
+
+    @property
+    def trained(self) -> int:
+        """How many learners a row of it trains once the floor is there, whose learners are kept."""
+        floor = reference(Role.FLOOR)
+        new = [one for one in self.learners if one not in floor.learners or self.name == floor.name]
+        return (2 if self.follows else max(1, len(new))) if self.model else 0
 
     @property
     def asking(self) -> Asking | None:
@@ -312,6 +355,7 @@ _METHODS = {
     for entry in (
         Method(
             name="majority",
+            role=Role.GUESS,
             summary="Predicts the commonest class of the training labels. Nobody sends anything, nothing is learned.",
             mechanism="",
             propagates=False,
@@ -321,6 +365,7 @@ _METHODS = {
         ),
         Method(
             name="structure",
+            role=Role.FLOOR,
             summary="The floor: what the graph and the training labels tell, by the best of several learners.",
             mechanism="null",
             mechanisms=("null",),
@@ -568,6 +613,7 @@ _METHODS = {
         ),
         Method(
             name="nonpriv",
+            role=Role.CEILING,
             summary="The ceiling: the best of the floor's learners and of these with everybody's true features beside.",
             mechanism="identity",
             mechanisms=("identity",),
@@ -588,3 +634,19 @@ def method(name: str) -> Method:
     if name not in _METHODS:
         raise unknown_name("method", name, _METHODS)
     return _METHODS[name]
+
+
+def references() -> list[Method]:
+    """Return the methods that stand in every table by themselves, in its order."""
+    found = [entry for entry in _METHODS.values() if entry.role is not Role.PRIVATE]
+    return sorted(found, key=lambda entry: list(Role).index(entry.role))
+
+
+def reference(role: Role) -> Method:
+    """Return the method that is the guess, the floor or the ceiling of every table."""
+    return next(entry for entry in _METHODS.values() if entry.role is role)
+
+
+def role_of(name: str) -> Role:
+    """Return what a row of that method is in its table."""
+    return method(name).role

@@ -22,6 +22,7 @@ from graphldp.experiment.options import INDUCTIVE, Further
 from graphldp.experiment.scores import measured
 from graphldp.ledger import epsilon_text, ledger_from_meta
 from graphldp.measures import DEFAULT_TASK, TaskMeasures, measures_of
+from graphldp.methods import Role
 from graphldp.progress import Progress
 from graphldp.stages.files.answers import further_in
 from graphldp.stages.files.artifacts import read_meta, read_table, write_json, write_text
@@ -34,9 +35,6 @@ from graphldp.stages.pages.figures import budget_figure
 from graphldp.stages.pages.maps import drawn, map_figure, maps
 from graphldp.stages.pages.report import report_page
 from graphldp.stages.pages.tables import (
-    MAJORITY,
-    NONPRIV,
-    STRUCTURE,
     Claim,
     Result,
     Row,
@@ -79,7 +77,7 @@ class _Runs:
     @property
     def trained(self) -> bool:
         """Whether a model was trained for it; only the majority class needs none."""
-        return self.cell.method != MAJORITY
+        return methods.role_of(self.cell.method) is not Role.GUESS
 
 
 def evaluate(params: Params, data: Path, results: Path, papers: Path, progress: Progress | None = None) -> Result:
@@ -247,10 +245,10 @@ def _read(cell: Cell, task: str, index: dict[_Key, tuple[Path, dict[str, Any]]],
 
 def _section(dataset: str, setting: Axes, runs: list[_Runs], confidence: Confidence, printed: PaperNumbers) -> Section:
     by_method = {one.cell.method: one for one in runs}
-    missing = [method for method in (MAJORITY, STRUCTURE, NONPRIV) if method not in by_method]
+    missing = [one.name for one in methods.references() if one.name not in by_method]
     if missing:
         raise DataError(f"a table of {dataset} needs its floor and ceiling, and lacks {', '.join(missing)}")
-    floor, ceiling = by_method[STRUCTURE], by_method[NONPRIV]
+    floor, ceiling = (by_method[methods.reference(role).name] for role in (Role.FLOOR, Role.CEILING))
     for one in runs:
         _check_paired(one, floor)
     runs = sorted(runs, key=_order(runs))
@@ -289,9 +287,9 @@ def told_apart(section: Section, runs: Sequence[Hashable]) -> Section:
     first: dict[Hashable, Row] = {}
     rows = []
     for row, values in zip(section.rows, runs, strict=True):
-        twin = None if row.role == "majority" else first.setdefault(values, row)
+        twin = None if row.role is Role.GUESS else first.setdefault(values, row)
         if twin is not None and twin is not row:
-            private = twin.role == "private"
+            private = twin.role is Role.PRIVATE
             budget = f" at epsilon {number(twin.epsilon)}" if private and twin.epsilon != row.epsilon else ""
             row = replace(row, same_as=section.called(twin) + budget, repeats=private)
         rows.append(row)
@@ -364,9 +362,8 @@ def _budget(one: _Runs) -> tuple[int, int, int | None]:
 
 def _order(runs: list[_Runs]) -> Callable[[_Runs], tuple[float, ...]]:
     """Floor first, ceiling last; between them the methods by budget, in the order of params.yaml."""
-    place = {MAJORITY: 0, STRUCTURE: 1, NONPRIV: 3}
     given = {id(one): rank for rank, one in enumerate(runs)}
-    return lambda one: (place.get(one.cell.method, 2), one.cell.epsilon, given[id(one)])
+    return lambda one: (list(Role).index(methods.role_of(one.cell.method)), one.cell.epsilon, given[id(one)])
 
 
 def printed_of(

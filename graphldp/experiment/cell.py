@@ -46,7 +46,7 @@ from graphldp.learn import (
 )
 from graphldp.learn.rows import Stores
 from graphldp.measures import measures_of
-from graphldp.methods import method
+from graphldp.methods import Role, reference
 from graphldp.progress import Progress
 from graphldp.randomness import generator, seed_of
 from graphldp.server import Calibration, Estimate, shift
@@ -63,7 +63,7 @@ def learn_majority(graph: Graph, params: Settings, told: Told | None = None) -> 
 
     `told` are the answers to further questions, where they were given before; else people are asked.
     """
-    rows, told = [], told or told_of(graph, params, method("majority"))
+    rows, told = [], told or told_of(graph, params, reference(Role.GUESS))
     for seed in range(params.seeds):
         part = part_of(graph, params, seed, told)
         row = _row("final", 0, seed, {}, part)

@@ -82,7 +82,7 @@ class Setup:
     @property
     def told(self) -> bool:
         """Whether people say anything of themselves in its own inputs, and not in what stands beside them."""
-        return self.recipe.mechanisms != ("null",)
+        return not self.recipe.silent
 
     @property
     def public(self) -> bool:
@@ -446,6 +446,6 @@ class Devices:
 
         Everybody answers once: a learner beside one that asks people must not ask them again.
         """
-        if recipe.mechanisms == ("null",) != self.recipe.mechanisms:
-            return replace(self, recipe=recipe, mechanism="null", epsilon=0.0, options={})
+        if recipe.silent and not self.recipe.silent:
+            return replace(self, recipe=recipe, mechanism=recipe.mechanism, epsilon=0.0, options={})
         return replace(self, recipe=recipe)

@@ -19,7 +19,7 @@ from graphldp.experiment.options import INDUCTIVE
 from graphldp.jsonable import plain
 from graphldp.ledger import Ledger, epsilon_text, ledger_from_meta, number
 from graphldp.measures import DEFAULT_TASK, Measure, measures_of
-from graphldp.methods import method
+from graphldp.methods import Role, method, reference, role_of
 from graphldp.stages.files.answers import further_in
 from graphldp.stages.files.artifacts import read_meta, read_table
 from graphldp.stages.files.graphs import read_graph_meta
@@ -28,7 +28,7 @@ from graphldp.stages.grids.params import Params
 
 __all__ = ["Floor", "card_text", "floor_command", "floor_of"]
 
-_FLOOR = "structure"
+_FLOOR = reference(Role.FLOOR).name
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,7 +61,7 @@ def floor_command(data: Path, meta: Mapping[str, Any]) -> str:
     """
     dataset, further = str(meta["dataset"]), further_in(meta)
     origin = read_graph_meta(graph_dir(data, dataset))["provenance"]
-    if origin.get("dataset") != "own" or meta["method"] in (_FLOOR, "majority"):
+    if origin.get("dataset") != "own" or role_of(str(meta["method"])) in (Role.FLOOR, Role.GUESS):
         return ""
     if not further.asked and floor_of(data, dataset, meta) is not None:
         return ""

@@ -13,17 +13,15 @@ import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from typing import Any
 
 from graphldp.evaluation import Confidence, Interval
 from graphldp.ledger import Ledger, Spend
 from graphldp.measures import DEFAULT_TASK, Measure, TaskMeasures, measures_of
+from graphldp.methods import Role, role_of
 from graphldp.stages.grids.paper_numbers import PaperNumber
 
 __all__ = [
-    "MAJORITY",
-    "NONPRIV",
-    "STRUCTURE",
     "Background",
     "Claim",
     "Column",
@@ -50,7 +48,6 @@ __all__ = [
 
 # Behind the sizes of the parts, where these are graphs of their own.
 _APART = "; each part is a graph of its own, without the links to the others"
-MAJORITY, STRUCTURE, NONPRIV = "majority", "structure", "nonpriv"
 DAGGER = "†"
 _MINUS = "−"  # as wide as a plus, unlike the hyphen
 
@@ -104,20 +101,16 @@ class Row:
         return "; ".join(filter(None, [self.degenerate, f"same runs as {self.same_as}" if self.same_as else ""]))
 
     @property
-    def role(self) -> Literal["majority", "structure", "nonpriv", "private"]:
+    def role(self) -> Role:
         """What the row is in its table: one of the references, or a method that spends a budget."""
-        if self.method == MAJORITY:
-            return "majority"
-        if self.method == STRUCTURE:
-            return "structure"
-        return "nonpriv" if self.method == NONPRIV else "private"
+        return role_of(self.method)
 
     @property
     def spent(self) -> str:
         """What the epsilon of one user was spent on."""
-        if self.role == "nonpriv":
+        if self.role is Role.CEILING:
             return "features, unprotected"
-        if self.role != "private" and not self.ledger.spends:
+        if self.role is not Role.PRIVATE and not self.ledger.spends:
             return "nothing"
         return self.ledger.text().replace("total epsilon ", "").removeprefix("per user: ")
 
@@ -274,16 +267,16 @@ class Section:
     @property
     def private(self) -> tuple[Row, ...]:
         """The rows that spend a budget."""
-        return tuple(row for row in self.rows if row.role == "private")
+        return tuple(row for row in self.rows if row.role is Role.PRIVATE)
 
     @property
     def results(self) -> tuple[Row, ...]:
         """Those of them that are results of their own: none whose runs are an earlier one's."""
         return tuple(row for row in self.private if not row.repeats)
 
-    def reference(self, method: str) -> Row:
-        """Return the row of `majority`, `structure` or `nonpriv`."""
-        return next(row for row in self.rows if row.role == method)
+    def reference(self, role: Role) -> Row:
+        """Return the row that is the guess, the floor or the ceiling."""
+        return next(row for row in self.rows if row.role is role)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -488,7 +481,7 @@ def _shown(section: Section) -> list[Column]:
         return ", ".join([row.label, *section.place_of(row)])
 
     def mechanism(row: Row) -> str:
-        return "" if row.role == "majority" else row.mechanism
+        return "" if row.role is Role.GUESS else row.mechanism
 
     def score(row: Row) -> str:
         return row.shown(row.score)
@@ -567,7 +560,7 @@ def plots_text(result: Result) -> str:
     for section in result.sections:
         epsilons = sorted({row.epsilon for row in section.private})
         for row in section.rows:
-            for epsilon in [row.epsilon] if row.role == "private" else epsilons:
+            for epsilon in [row.epsilon] if row.role is Role.PRIVATE else epsilons:
                 writer.writerow((row.dataset, *_places(row, axes), row.name, number(epsilon), *_ends(row.score, head)))
     return out.getvalue()
 
@@ -578,7 +571,7 @@ def metrics(result: Result) -> dict[str, Any]:
     for row in result.rows:
         head = row.measures.headline
         values = {head.name: round(row.score.mean, head.digits + 1)}
-        if row.gain is not None and row.role != "majority":
+        if row.gain is not None and row.role is not Role.GUESS:
             values["gain"] = round(row.gain.mean, head.digits + 1) + 0.0
         here = out.setdefault(row.dataset, {})
         axes = list(row.axes)
@@ -586,7 +579,7 @@ def metrics(result: Result) -> dict[str, Any]:
             axes.insert(0, ("task", row.measures.task))
         for axis, value in axes:
             here = here.setdefault(f"{axis}={value}", {})
-        if row.role == "private":
+        if row.role is Role.PRIVATE:
             here.setdefault(row.name, {})[number(row.epsilon)] = values
         else:
             here[row.name] = values
