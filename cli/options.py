@@ -285,7 +285,7 @@ Task: TypeAlias = Annotated[
     str | None,
     typer.Option(
         "--task",
-        help="What is learned: node-classification, link-prediction, regression or multi-task.",
+        help="What is learned; ldp list tasks shows it.",
         autocompletion=_complete(_tasks),
     ),
 ]

@@ -74,6 +74,7 @@ class Method:
     Attributes:
         name: as tables and options write it.
         summary: two lines for `ldp list methods`.
+        page: where the docs say more of it, below their folder.
         role: what it is in a table.
         mechanism: what the device sends unless another mechanism is asked for; empty where nothing is sent.
         mechanisms: the only mechanisms that make sense, or empty where any does.
@@ -104,6 +105,7 @@ class Method:
 
     name: str
     summary: str
+    page: str = "learning.md"
     role: Role = Role.PRIVATE
     mechanism: str
     mechanisms: tuple[str, ...] = ()
@@ -339,6 +341,7 @@ def _structural(name: str, summary: str, *axes: tuple[str, tuple[Any, ...]], ref
     return Method(
         name=name,
         summary=summary,
+        page="floor.md",
         mechanism="null",
         mechanisms=("null",),
         propagates=False,
@@ -357,6 +360,7 @@ _METHODS = {
             name="majority",
             role=Role.GUESS,
             summary="Predicts the commonest class of the training labels. Nobody sends anything, nothing is learned.",
+            page="tables.md",
             mechanism="",
             propagates=False,
             filter="none",
@@ -367,6 +371,7 @@ _METHODS = {
             name="structure",
             role=Role.FLOOR,
             summary="The floor: what the graph and the training labels tell, by the best of several learners.",
+            page="floor.md",
             mechanism="null",
             mechanisms=("null",),
             learners=_FLOOR,
@@ -375,12 +380,14 @@ _METHODS = {
         Method(
             name="coin",
             summary="The whole pipeline on reports of a fair coin: as lpgnn, and nobody says anything.",
+            page="floor.md",
             mechanism="null",
             mechanisms=("null",),
         ),
         Method(
             name="coin-hoa",
             summary="As upgnet-nh, and nobody says anything: the mean of the powers 1 to K of a fair coin's reports.",
+            page="floor.md",
             mechanism="null",
             mechanisms=("null",),
             filter="hoa",
@@ -434,6 +441,7 @@ _METHODS = {
         Method(
             name="label-propagation",
             summary="Label propagation alone; one linear layer makes its shares into probabilities.",
+            page="floor.md",
             mechanism="null",
             mechanisms=("null",),
             propagates=False,
@@ -450,6 +458,7 @@ _METHODS = {
         Method(
             name="base",
             summary="The reports as they are, rectified and not filtered, into the backbone.",
+            page="tables.md",
             mechanism="mb",
             propagates=False,
             filter="none",
@@ -458,6 +467,7 @@ _METHODS = {
         Method(
             name="mlp",
             summary="Features alone: the reports as they are into a perceptron. Links have no part, nobody tells any.",
+            page="links.md",
             mechanism="mb",
             propagates=False,
             filter="none",
@@ -467,12 +477,14 @@ _METHODS = {
         Method(
             name="lpgnn",
             summary="Rectified reports, summed over K steps of the graph (KProp), into the backbone.",
+            page="calibration.md",
             mechanism="mb",
             reference="Sajadmanesh & Gatica-Perez, CCS 2021",
         ),
         Method(
             name="solitude",
             summary="As lpgnn; private links are learned together with a model. With public links the same as lpgnn.",
+            page="links.md",
             mechanism="mb",
             mechanisms=("mb",),
             relinks="learning",
@@ -481,6 +493,7 @@ _METHODS = {
         Method(
             name="hogs",
             summary="K-step means over private links weighed by how alike reported features are (public links: means).",
+            page="links.md",
             mechanism="mb",
             options=(("normalization", "mean"), ("self_loops", True)),
             relinks="homophily",
@@ -489,6 +502,7 @@ _METHODS = {
         Method(
             name="ppgnn",
             summary="Personal budgets by public level, then FlexProp: K steps of the mean that levels weigh.",
+            page="papers/ppgnn.md",
             mechanism="ppm-public",
             mechanisms=("ppm-public", "ppm-safe", "ppm", "pldp"),
             filter="flexprop",
@@ -504,6 +518,7 @@ _METHODS = {
         Method(
             name="upgnet-nh",
             summary="Reports soft-thresholded (NFR), then the mean of the powers 1 to K of the graph (HOA).",
+            page="calibration.md",
             mechanism="mb",
             filter="hoa",
             before=0.5,
@@ -513,6 +528,7 @@ _METHODS = {
         Method(
             name="upgnet-hn",
             summary="The mean of the powers 1 to K of the graph (HOA), then soft-thresholded (NFR).",
+            page="calibration.md",
             mechanism="mb",
             filter="hoa",
             after=0.5,
@@ -522,6 +538,7 @@ _METHODS = {
         Method(
             name="ldpge",
             summary="Square-wave reports of k features, personalised PageRank over the graph, into an MLP.",
+            page="papers/ldpge.md",
             mechanism="hds",
             mechanisms=("hds", "hds-rectified", "mb", "pm", "lp", "identity"),
             propagates=False,
@@ -536,6 +553,7 @@ _METHODS = {
         Method(
             name="togl-fda",
             summary="Two rounds: half the budget finds the features that set classes apart (FDA), half reports them.",
+            page="selection.md",
             mechanism="pm",
             asks="rounds.Rounds",
             asks_with=(("score_by", "fda"),),
@@ -546,6 +564,7 @@ _METHODS = {
         Method(
             name="togl-sma",
             summary="Two rounds: half the budget finds the features that an L1 model weighs (SMA), half reports them.",
+            page="selection.md",
             mechanism="pm",
             asks="rounds.Rounds",
             asks_with=(("score_by", "sma"),),
@@ -556,6 +575,7 @@ _METHODS = {
         Method(
             name="votes",
             summary="Half of the people say what their features are, the others vote for the class these speak for.",
+            page="frontier.md",
             mechanism="privset",
             propagates=False,
             filter="none",
@@ -568,6 +588,7 @@ _METHODS = {
         Method(
             name="blocks",
             summary="Reports on links and labels, read through their laws by a block model; nobody's features.",
+            page="links.md",
             mechanism="null",
             mechanisms=("null",),
             propagates=False,
@@ -579,6 +600,7 @@ _METHODS = {
         Method(
             name="blocks-votes",
             summary="As blocks, with the votes of people's own features, as votes asks for them, read by their law.",
+            page="links.md",
             mechanism="privset",
             propagates=False,
             filter="none",
@@ -591,12 +613,14 @@ _METHODS = {
         Method(
             name="features",
             summary="The whole pipeline on everybody's true features (epsilon infinite): as lpgnn without any noise.",
+            page="floor.md",
             mechanism="identity",
             mechanisms=("identity",),
         ),
         Method(
             name="frontier",
             summary="The floor, or votes of people's own features, alone or beside it, where these are clearly ahead.",
+            page="frontier.md",
             mechanism="privset",
             learners=_and(_FLOOR, "votes"),
             unseen=_and(_UNSEEN, "votes"),
@@ -606,6 +630,7 @@ _METHODS = {
         Method(
             name="pooled",
             summary="For private links: the floor, or links', labels' and votes' laws fused, where clearly ahead.",
+            page="links.md",
             mechanism="privset",
             learners=(*_FLOOR, "blocks", "blocks-votes"),
             unseen=(*_UNSEEN, "votes"),
@@ -615,6 +640,7 @@ _METHODS = {
             name="nonpriv",
             role=Role.CEILING,
             summary="The ceiling: the best of the floor's learners and of these with everybody's true features beside.",
+            page="floor.md",
             mechanism="identity",
             mechanisms=("identity",),
             learners=_and(_FLOOR, "features"),

@@ -21,7 +21,7 @@ from graphldp.evaluation import Confidence
 from graphldp.experiment.options import INDUCTIVE, Further
 from graphldp.experiment.scores import measured
 from graphldp.ledger import epsilon_text, ledger_from_meta
-from graphldp.measures import DEFAULT_TASK, TaskMeasures, measures_of
+from graphldp.measures import DEFAULT_TASK, measures_of
 from graphldp.methods import Role
 from graphldp.progress import Progress
 from graphldp.stages.files.answers import further_in
@@ -47,6 +47,7 @@ from graphldp.stages.pages.tables import (
     plots_text,
 )
 from graphldp.stages.pages.wording import counted, spoken
+from graphldp.tasks import TaskEntry
 
 __all__ = ["evaluate", "measure", "printed_of", "remark_of", "told_apart", "write"]
 
@@ -63,7 +64,7 @@ class _Runs:
     cell: Cell
     path: Path
     meta: dict[str, Any]
-    measures: TaskMeasures
+    measures: TaskEntry
     numbers: tuple[int, ...]
     scores: dict[str, NDArray[np.float64]]
     steps: tuple[int, ...]
@@ -253,7 +254,7 @@ def _section(dataset: str, setting: Axes, runs: list[_Runs], confidence: Confide
         _check_paired(one, floor)
     runs = sorted(runs, key=_order(runs))
     rows = tuple(_row(one, floor, ceiling, confidence, printed) for one in runs)
-    points, search_seeds, _ = _budget(floor)
+    points, search_seeds = _budget(floor)
     train, validation, test = floor.sizes[0]
     section = Section(
         dataset=dataset,
@@ -341,18 +342,16 @@ def _check_paired(one: _Runs, floor: _Runs) -> None:
         )
 
 
-def _words(budget: tuple[int, int, int | None]) -> str:
-    points, seeds, epochs = budget
-    each = "" if epochs is None else f", {counted(epochs, 'epoch')} each at most"
-    return f"{counted(points, 'point')} on {counted(seeds, 'seed')}{each}"
+def _words(budget: tuple[int, int]) -> str:
+    points, seeds = budget
+    return f"{counted(points, 'point')} on {counted(seeds, 'seed')}"
 
 
-def _budget(one: _Runs) -> tuple[int, int, int | None]:
-    """Return how many points the search tried, on how many seeds each, and for how many epochs at most."""
+def _budget(one: _Runs) -> tuple[int, int]:
+    """Return how many points the search tried, and on how many seeds each."""
     search = one.meta.get("search") or {}
     try:
-        epochs = one.meta["train"].get("epochs")
-        return int(search["points"]), int(search["seeds"]), None if epochs is None else int(epochs)
+        return int(search["points"]), int(search["seeds"])
     except KeyError as error:
         raise ArtifactError(
             f"{one.path} does not say its search's {error.args[0]}; make it again with "
@@ -370,7 +369,7 @@ def printed_of(
     cell: Cell,
     train: Mapping[str, Any],
     model: str,
-    measures: TaskMeasures,
+    measures: TaskEntry,
     printed: PaperNumbers,
     further: Further = PUBLIC,
 ) -> tuple[PaperNumber, ...]:

@@ -25,7 +25,7 @@ from graphldp.client import option_names, own_budget
 from graphldp.errors import ArtifactError, DataError, GraphLDPError, OptionError
 from graphldp.evaluation import MANY, Confidence, Interval, paired_difference
 from graphldp.ledger import ledger_from_meta
-from graphldp.measures import Measure, measures_of
+from graphldp.measures import Measure, measures_of, tasks
 from graphldp.methods import Role
 from graphldp.progress import Progress
 from graphldp.stages.download import obtain
@@ -628,11 +628,10 @@ def _measure(one: Outcome, printed: Printed | None) -> Measure:
     return task.headline if task else known[0]
 
 
-_ALL = {
-    measure.name: measure
-    for name in ("node-classification", "link-prediction", "regression", "multi-task")
-    for measure in measures_of(name).measures
-}.values()
+_ALL = {measure.name: measure for name in tasks() for measure in measures_of(name).measures}.values()
+
+
+_PLAIN = {one.name for one in (measures_of(name).headline for name in tasks()) if one.unit}  # go without saying
 
 
 def _interval(one: Outcome, measure: Measure, confidence: Confidence) -> Interval:
@@ -700,7 +699,7 @@ def _shown(line: Line) -> list[str]:
 
     gain = line.metric.endswith("gain")
     printed = f"{line.printed} ± {line.spread}" if line.spread else line.printed
-    name = line.row if line.metric in ("accuracy", "auc") else f"{line.row}, {line.metric.replace('_', ' ')}"
+    name = line.row if line.metric in _PLAIN else f"{line.row}, {line.metric.replace('_', ' ')}"
     return [
         line.dataset, name, line.place, "" if line.epsilon is None else number(line.epsilon), printed,
         show(line.theirs, sign=gain), show(line.to_printed, sign=True), show(line.ours, sign=gain),

@@ -9,7 +9,7 @@ from typing import Any, Self
 
 from graphldp.client.links import link_names
 from graphldp.errors import OptionError, unknown_name
-from graphldp.measures import canonical_task
+from graphldp.measures import canonical_task, measures_of
 
 __all__ = [
     "ACTIVATIONS",
@@ -292,13 +292,13 @@ def check_settings(settings: Settings) -> None:
     ):
         if word not in words:
             raise unknown_name(name, word, words)
-    if settings.further.private_labels and train.task in ("link-prediction", "regression"):
+    if settings.further.private_labels and not measures_of(train.task).classes:
         raise OptionError(f"task {train.task!r} learns no labels, so there are none to ask for; leave labels out")
-    if settings.further.private_links and train.task == "link-prediction":
+    if settings.further.private_links and "links" in measures_of(train.task).learns:
         raise OptionError(
-            "task 'link-prediction' learns from people's links as they are, so they cannot be private; leave links out"
+            f"task {train.task!r} learns from people's links as they are, so they cannot be private; leave links out"
         )
-    if train.split == INDUCTIVE and train.task == "link-prediction":
+    if train.split == INDUCTIVE and measures_of(train.task).parts == "edges":
         raise OptionError(
             "train.split inductive is for tasks of nodes: link prediction splits edges, between nodes that are all seen"
         )

@@ -289,7 +289,7 @@ def _check_links(recipe: Method, plan: Plan, params: Settings) -> None:
     if not recipe.relinks or device is None:
         return
     check_relinks(recipe, device.name)
-    if params.train.split == INDUCTIVE or "accuracy" not in measures_of(params.train.task).names:
+    if params.train.split == INDUCTIVE or not measures_of(params.train.task).classes:
         raise OptionError(
             f"method {recipe.name!r} finds private links in one graph whose nodes have classes to learn; use task "
             "node-classification and split random"

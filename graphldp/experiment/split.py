@@ -220,7 +220,7 @@ def try_splits(
     """
     if isinstance(total, bool) or not isinstance(total, int | float) or not 0 < total < math.inf:
         raise OptionError(f"the total epsilon must be a number above 0, got {total!r}")
-    if "accuracy" not in measures_of(settings.train.task).names:
+    if not measures_of(settings.train.task).classes:
         raise OptionError(f"task {settings.train.task!r} has no labels to share a budget with; use node-classification")
     plain = settings.but_public()
     everything = [asked.devices(graph, one, float(total), plain) for one in shares]

@@ -94,7 +94,7 @@ def card_text(
     parts += ["## Privacy", *_privacy(meta, reports, task.public)]
     parts += [task.disclosed] if task.disclosed else []
     parts += ["## How good it is", *_scores(about, meta, final, task.measures, floor)]
-    parts += ["## What it is for", *_uses(task.task), "## How to make it again", _commands(about, meta, params)]
+    parts += ["## What it is for", *_uses(task.predicts), "## How to make it again", _commands(about, meta, params)]
     return "\n\n".join(parts) + "\n"
 
 
@@ -210,15 +210,9 @@ def _spread(values: Sequence[float], one: Measure) -> str:
     return f"{one.number(float(np.mean(values)))}{spread}"
 
 
-def _uses(task: str) -> list[str]:
-    what = {
-        "node-classification": "the class of every node",
-        "link-prediction": "scores of pairs of nodes, an order and no probability unless `probability` is there",
-        "regression": "a number for every node",
-        "multi-task": "the class of every node, and a number for it",
-    }[task]
+def _uses(predicts: str) -> list[str]:
     return [
-        f"`ldp predict` gives {what}, from reports of the same mechanism and the same features: of the people that it "
+        f"`ldp predict` gives {predicts}, from reports of the same mechanism and the same features: of the people that it "
         "was trained on, or of another graph.",
         "- With few features reported, it knows its own people by their reports: others, and new reports of the same "
         "people, are predicted worse than the scores above say.\n"

@@ -18,6 +18,7 @@ from typing import Any
 
 from graphldp import __version__
 from graphldp.evaluation import MANY, Interval
+from graphldp.measures import measures_of, tasks
 from graphldp.stages.files.artifacts import write_text
 from graphldp.stages.files.commit import code_commit
 from graphldp.stages.files.traces import FILE
@@ -235,8 +236,9 @@ def _tables(results: Path) -> list[Shown]:
         if not path.is_file():
             continue
         rows = _read(path)
-        measure = next((name for name in ("accuracy", "auc", "mae") if rows and name in rows[0]), "accuracy")
-        digits = 3 if measure == "mae" else 1
+        heads = [measures_of(name).headline for name in tasks()]
+        head = next((one for one in heads if rows and one.name in rows[0]), heads[0])
+        measure, digits = head.name, head.digits
         axes = axis_columns(rows[0]) if rows else []
         cells = [
             [*(row[name] for name in ("dataset", "row", "mechanism", *axes, "epsilon")), row.get("epsilon_mean", ""),

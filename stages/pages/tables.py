@@ -17,9 +17,10 @@ from typing import Any
 
 from graphldp.evaluation import Confidence, Interval
 from graphldp.ledger import Ledger, Spend
-from graphldp.measures import DEFAULT_TASK, Measure, TaskMeasures, measures_of
+from graphldp.measures import DEFAULT_TASK, Measure, measures_of
 from graphldp.methods import Role, role_of
 from graphldp.stages.grids.paper_numbers import PaperNumber
+from graphldp.tasks import TaskEntry
 
 __all__ = [
     "Background",
@@ -83,7 +84,7 @@ class Row:
     model: str
     runs: int
     steps: tuple[int, ...]
-    measures: TaskMeasures
+    measures: TaskEntry
     score: Interval
     others: Mapping[str, Interval]
     gain: Interval | None
@@ -175,7 +176,7 @@ class Section:
     """
 
     dataset: str
-    measures: TaskMeasures
+    measures: TaskEntry
     rows: tuple[Row, ...]
     runs: int
     points: int
@@ -336,7 +337,7 @@ class Result:
         return out
 
     @property
-    def measures(self) -> TaskMeasures:
+    def measures(self) -> TaskEntry:
         """How the first section's task is measured; of a part, every section's."""
         return self.sections[0].measures if self.sections else measures_of(DEFAULT_TASK)
 
@@ -418,14 +419,12 @@ class Column:
     label: str = ""
 
 
-def table_columns(
-    measures: TaskMeasures, axes: Sequence[str] = (), section: Section | None = None
-) -> tuple[Column, ...]:
+def table_columns(measures: TaskEntry, axes: Sequence[str] = (), section: Section | None = None) -> tuple[Column, ...]:
     """Return every column of the record and, of a section, of its Markdown and LaTeX, in their order."""
     return (*_record(measures, axes), *([] if section is None else _shown(section)))
 
 
-def _record(measures: TaskMeasures, axes: Sequence[str]) -> list[Column]:
+def _record(measures: TaskEntry, axes: Sequence[str]) -> list[Column]:
     head, *others = measures.measures
 
     def one(name: str, text: Callable[[Row], str]) -> Column:
@@ -517,7 +516,7 @@ def _on(axis: str) -> Callable[[Row], str]:
     return lambda row: dict(row.axes).get(axis, "")
 
 
-def columns(measures: TaskMeasures) -> tuple[str, ...]:
+def columns(measures: TaskEntry) -> tuple[str, ...]:
     """Return the columns of a task's record, without the axes of an experiment."""
     return tuple(column.heading for column in table_columns(measures) if "csv" in column.where)
 
