@@ -9,7 +9,7 @@ from typing import Any, Self
 
 from graphldp.client.links import link_names
 from graphldp.errors import OptionError, unknown_name
-from graphldp.measures import canonical_task, measures_of
+from graphldp.measures import DEFAULT_TASK, canonical_task, measures_of
 
 __all__ = [
     "ACTIVATIONS",
@@ -95,7 +95,7 @@ class TrainParams:
     train_fraction: float = 0.5
     validation_fraction: float | str = 0.25
     split: str = "random"
-    task: str = "node-classification"
+    task: str = DEFAULT_TASK
     link_width: int = 64
     link_loss: str = "pairwise"
     activation: str = ""

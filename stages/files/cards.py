@@ -212,8 +212,8 @@ def _spread(values: Sequence[float], one: Measure) -> str:
 
 def _uses(predicts: str) -> list[str]:
     return [
-        f"`ldp predict` gives {predicts}, from reports of the same mechanism and the same features: of the people that it "
-        "was trained on, or of another graph.",
+        f"`ldp predict` gives {predicts}, from reports of the same mechanism and the same features: of the people that "
+        "it was trained on, or of another graph.",
         "- With few features reported, it knows its own people by their reports: others, and new reports of the same "
         "people, are predicted worse than the scores above say.\n"
         "- The scores are of one graph and its random splits; other graphs and times are other.\n"
