@@ -31,7 +31,9 @@ from graphldp.stages.pages.tables import (
     marks,
     number,
     short,
+    shown_in,
     signed,
+    table_columns,
 )
 
 __all__ = ["page_columns", "report_page"]
@@ -268,8 +270,7 @@ def _plainly(row: Row) -> bool:
 
 def page_columns(section: Section) -> tuple[Column, ...]:
     """Return the columns of a section's table; their texts are HTML, the first one's a row's name."""
-    letters, one, limit = marks(section.rows), section.measure, _limit(section)
-    head = f"{one.axis[:1].upper()}{one.axis[1:]}{'' if one.best == 'high' else ' (less is better)'}"
+    letters, limit = marks(section.rows), _limit(section)
 
     def bar(row: Row) -> str:
         return gain_bar(row.gain, limit) if row.gain is not None and row.role is not Role.GUESS else ""
@@ -279,18 +280,21 @@ def page_columns(section: Section) -> tuple[Column, ...]:
             return ""
         return f"<span>{escape(row.papers[0].text)}<sup>{letters[row.papers[0].note]}</sup></span>"
 
-    def column(heading: str, text: Callable[[Row], str], kind: str = "", label: str = "") -> Column:
-        return Column(key=heading, heading=heading, text=text, where=("html",), kind=kind, label=label)
+    def mean(column: Column) -> Callable[[Row], str]:
+        found, sign = column.interval, column.key != section.measure.name
+        return lambda row: "" if found is None else _number(row, found(row), sign=sign)
 
-    return (
-        column("Method", lambda row: f"{_named(row)}{_about(row, section)}"),
-        column(head, lambda row: _number(row, row.score), "num"),
-        column(f"Gain over floor, {one.step}", lambda row: _number(row, row.gain, sign=True), "num gain-cell"),
-        column("worse · better", bar, "bars"),
-        column("Verdict", _verdict, "verdict-cell"),
-        column(f"Gap to ceiling, {one.step}", lambda row: _number(row, row.gap, sign=True), "num", "gap to ceiling"),
-        column("In a paper", paper, "num", "in a paper"),
-    )
+    def plain(column: Column) -> Callable[[Row], str]:
+        return lambda row: escape(column.says("html", row))
+
+    own = {"row": lambda row: f"{_named(row)}{_about(row, section)}", "bars": bar, "verdict": _verdict, "paper": paper}
+    return tuple(
+        replace(
+            column, heading=column.head("html"), headings={}, texts={},
+            text=own.get(column.key) or (plain if column.interval is None else mean)(column),
+        )
+        for column in shown_in("html", table_columns(section.measures, (), section))
+    )  # fmt: skip
 
 
 def _named(row: Row) -> str:
