@@ -19,6 +19,7 @@ from graphldp import methods
 from graphldp.client import protocol
 from graphldp.errors import DataError, OptionError
 from graphldp.experiment.options import SearchParams, TrainParams
+from graphldp.measures import DEFAULT_TASK
 from graphldp.stages.grids.params import Cell, value_text
 
 __all__ = ["Alone", "PaperNumber", "PaperNumbers", "Rule", "changes_of", "load_papers"]
@@ -154,7 +155,7 @@ class PaperNumbers:
         mechanism: str,
         model: str,
         epsilon: float,
-        task: str = "node_classification",
+        task: str = DEFAULT_TASK.replace("-", "_"),
         metric: str = "accuracy",
         changes: Mapping[str, Any] | None = None,
     ) -> list[PaperNumber]:
