@@ -50,12 +50,13 @@ def test_where_all_tests_pass_it_ends_with_0(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "claim"),
     [
-        ("threads-4", "import torch; assert torch.get_num_threads() == 4"),
-        ("hash-1", "import os; assert os.environ['PYTHONHASHSEED'] == '1'"),
+        (
+            "aten-default+threads-4+hash-1",
+            "import os, torch; assert torch.backends.cpu.get_cpu_capability() == 'DEFAULT';"
+            " assert torch.get_num_threads() == 4 and os.environ['PYTHONHASHSEED'] == '1'",
+        ),
         ("abroad", "import locale, time; assert locale.getpreferredencoding() != 'UTF-8' and time.timezone == -45900"),
         ("numpy-plain", "from numpy._core._multiarray_umath import __cpu_features__ as f; assert not f['X86_V3']"),
-        ("aten-default", "import torch; assert torch.backends.cpu.get_cpu_capability() == 'DEFAULT'"),
-        ("hash-1+threads-1", "import os; assert os.environ['PYTHONHASHSEED'] == os.environ['OMP_NUM_THREADS'] == '1'"),
         ("mkl-intel", "import os; assert os.environ['LD_PRELOAD'].endswith('libintel.so')"),
     ],
 )
