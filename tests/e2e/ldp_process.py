@@ -6,6 +6,7 @@ importing takes most of the time of a small command.
 
 from __future__ import annotations
 
+import contextlib
 import multiprocessing
 import os
 import subprocess
@@ -83,10 +84,8 @@ class _Fork:
 
     def end(self, answer: str = "") -> subprocess.CompletedProcess[str]:
         """Give it a line to read, wait for its end, and return what it said."""
-        try:
+        with contextlib.suppress(BrokenPipeError):
             os.write(self._in, answer.encode())
-        except BrokenPipeError:
-            pass
         os.close(self._in)
         self.process.join(LIMIT)
         if self.process.is_alive():

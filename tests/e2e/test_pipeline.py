@@ -270,9 +270,6 @@ def test_one_more_budget_makes_its_cells_alone(project: Project) -> None:
         }
         difference = json.loads(project.run("dvc", "params", "diff", "--json"))
         assert difference == {"params.yaml": {"epsilons": {"old": "[1]", "new": "[1, 3]"}}}
-        project.set()
-        assert project.repro() == [*CELL, "evaluate"]
-        assert {name: one for name, one in project.made().items() if name in made} == made
     finally:
         project.restore()
 

@@ -182,7 +182,6 @@ def _budgets(address: str, dataset: str) -> set[float]:
 @pytest.mark.slow
 def test_the_quick_profile_has_the_places_that_rules_name() -> None:
     for rule in _rules():
-        target = _target(rule["target"])
         there = _budgets(rule["target"], rule["dataset"])
         named = {rule[key] for key in ("epsilon", "far", "near") if key in rule}
         assert named <= there, rule["claim"]
