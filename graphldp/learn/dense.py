@@ -1,7 +1,7 @@
 """Products of dense matrices, by the fastest library that torch brings along.
 
-torch multiplies float32 matrices with MKL, which leaves half of the vector units of some processors (AMD's) idle; oneDNN,
-which torch carries for its convolutions, writes its code for the processor that it finds.
+torch multiplies float32 matrices with MKL, which leaves half of the vector units of some processors (AMD's) idle.
+oneDNN, which torch carries for its convolutions, writes its code for the processor that it finds.
 """
 
 from __future__ import annotations
@@ -29,6 +29,6 @@ def _by_onednn(left: Tensor, right: Tensor) -> bool:
         left.device.type == "cpu"
         and left.dtype == right.dtype == torch.float32
         and 0 not in (*left.shape, *right.shape)
-        and backend.is_available()
+        and backend.is_available()  # type: ignore[no-untyped-call]
         and hasattr(torch.ops.mkldnn, "_linear_pointwise")
     )
