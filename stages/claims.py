@@ -22,8 +22,8 @@ from graphldp.datasets import names as dataset_names
 from graphldp.errors import DataError
 from graphldp.evaluation import Interval
 from graphldp.stages.files.artifacts import write_text
-from graphldp.stages.grids.protocols import read_paper
 from graphldp.stages.grids.targets import not_at_hand
+from graphldp.stages.grids.yamls import read_paper
 from graphldp.stages.pages.docs_numbers import expected_error, raw_variance, scalar_variance
 from graphldp.stages.pages.errata import ERRATA
 from graphldp.stages.pages.tables import span

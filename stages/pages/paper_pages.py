@@ -12,17 +12,20 @@ from pathlib import Path
 from typing import Any
 
 from graphldp.evaluation import Interval
+from graphldp.measures import measures_of, tasks
 from graphldp.stages.claims import VERDICTS, Judged, counts, judge
 from graphldp.stages.files.artifacts import write_text
 from graphldp.stages.grids.paper_numbers import load_papers
-from graphldp.stages.grids.protocols import protocol, protocol_names, read_paper
+from graphldp.stages.grids.protocols import protocol, protocol_names
 from graphldp.stages.grids.targets import Target, targets
+from graphldp.stages.grids.yamls import read_paper
 from graphldp.stages.pages.errata import ERRATA
 from graphldp.stages.pages.reproduced import folder_of, rows_of
 from graphldp.stages.pages.tables import span
 
 __all__ = ["Tally", "outdated_papers", "paper_page", "tally", "write_papers"]
 
+_SHARES = {one.name for one in (measures_of(name).headline for name in tasks()) if one.unit}
 _NOTE = "Written by `ldp results` from papers/{name}.yaml and results/reproduce; do not edit."
 
 
@@ -152,7 +155,7 @@ def _interval(row: Mapping[str, str], name: str) -> Interval | None:
 
 
 def _gaps(rows: Sequence[Mapping[str, str]], column: str) -> list[float]:
-    points = [row for row in rows if row["metric"] in ("accuracy", "auc") and row[column]]
+    points = [row for row in rows if row["metric"] in _SHARES and row[column]]
     return [abs(float(row[column]) - float(row["printed"])) for row in points]
 
 

@@ -19,6 +19,7 @@ from typing import Any
 
 from graphldp.errors import ArtifactError
 from graphldp.evaluation import MANY, Interval
+from graphldp.measures import measures_of, tasks
 from graphldp.stages.files.artifacts import write_json, write_text
 from graphldp.stages.grids.params import value_text
 from graphldp.stages.grids.targets import PROFILES, Printed, Profile, Target
@@ -165,6 +166,7 @@ def csv_text(found: Reproduction) -> str:
     return out.getvalue()
 
 
+_PLAIN = {one.name for one in (measures_of(name).headline for name in tasks()) if one.unit}  # go without saying
 _SHOWN = ("data", "row", "place", "epsilon", "printed", "their protocol", "less printed", "ours", "theirs less ours",
           "floor", "ceiling", "spent", "remark")  # fmt: skip
 
@@ -175,7 +177,7 @@ def _shown(line: Line) -> list[str]:
 
     gain = line.metric.endswith("gain")
     printed = f"{line.printed} ± {line.spread}" if line.spread else line.printed
-    name = line.row if line.metric in ("accuracy", "auc") else f"{line.row}, {line.metric.replace('_', ' ')}"
+    name = line.row if line.metric in _PLAIN else f"{line.row}, {line.metric.replace('_', ' ')}"
     return [
         line.dataset, name, line.place, "" if line.epsilon is None else number(line.epsilon), printed,
         show(line.theirs, sign=gain), show(line.to_printed, sign=True), show(line.ours, sign=gain),
