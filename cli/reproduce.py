@@ -123,10 +123,10 @@ def reproduce(
     for what in orders:
         with console.progress(f"reproduce {what.target.key}", None, "steps") as bar:
             found = stage.reproduce(what, data=data, results=results, device=device, jobs=count, progress=bar)
+        found = with_earlier(found, results)
         if check:
             moved[what.target.key] = stage.compare(found, results)
             continue
-        found = with_earlier(found, results)
         files = write(found, results)
         answers.append({"target": what.target.key, "files": [str(path) for path in files]})
         if not as_json:
