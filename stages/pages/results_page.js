@@ -42,9 +42,9 @@ function dress(table) {
       table.tBodies[0].append(...rows.map(([row]) => row));
     });
     head.replaceChildren(button);
-    if (["data", "row", "method", "mechanism", "epsilon", "their protocol", "paper"].includes(name) || name === "verdict") {
+    if (["data", "row", "method", "mechanism", "epsilon", "their protocol", "ours", "paper"].includes(name)) {
       const values = [...new Set([...table.tBodies[0].rows].map(row => texts(row)[place]))].filter(Boolean);
-      const words = name !== "their protocol" || values.every(value => Number.isNaN(number(value)));
+      const words = !["their protocol", "ours"].includes(name) || values.every(value => Number.isNaN(number(value)));
       if (words && values.length > 1 && values.length <= 24) {
         const select = make("select", {"aria-label": name}, make("option", {value: ""}, name + ": all"),
           ...values.map(value => make("option", {value}, value)));

@@ -250,7 +250,7 @@ def _claims(results: Path) -> list[Shown]:
     if not path.is_file():
         return []
     rows = [[row[name] for name in ("number", "paper", "where", "claim", *_VERDICT, "beside")] for row in _read(path)]
-    heads = ["#", "paper", "where", "claim", "their protocol", "reason", "verdict", "reason under ours", "beside"]
+    heads = ["#", "paper", "where", "claim", "their protocol", "reason", "ours", "reason under ours", "beside"]
     return [Shown(anchor="all-claims", title=f"{len(rows)} claims", heads=heads, rows=rows, file="claims.csv")]
 
 

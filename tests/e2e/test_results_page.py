@@ -45,6 +45,8 @@ _TRY = """
   return JSON.stringify({up, down, all, left: left.length,
     frontier: left.every(row => row.textContent.includes('frontier')), texts,
     said: curve ? curve.querySelector('output').value : '', switched: curve ? line() !== before : null,
+    verdicts: [...document.querySelectorAll('#claims .tools select')].map(one => one.getAttribute('aria-label')),
+    numbers: [...document.querySelectorAll('#papers .tools select')].map(one => one.getAttribute('aria-label')),
     bands: curve ? curve.querySelectorAll('rect.band').length : 0,
     page: document.documentElement.scrollWidth, wide: document.documentElement.clientWidth,
     paper: getComputedStyle(document.body).backgroundColor, errors: window.failed || []});
@@ -95,6 +97,8 @@ def test_tables_sort_filter_and_copy_and_curves_switch(browser: Browser, page: P
     assert texts["Copy LaTeX"].startswith("\\begin{tabular}{")
     assert texts["Copy LaTeX"].count("\\\\\n") == 1 + seen["left"]
     assert seen["switched"]
+    assert seen["verdicts"] == ["paper", "their protocol", "ours"]
+    assert not {"their protocol", "ours"} & set(seen["numbers"])  # numbers are no kinds to choose by
     assert seen["bands"] == 2  # floor and ceiling, with their intervals
     assert ": " in seen["said"]  # the exact values of the focused point
 
