@@ -14,8 +14,9 @@ from graphldp.measures import measures_of, tasks
 from graphldp.stages.claims import VERDICTS, Judged, counts, judge
 from graphldp.stages.files.artifacts import write_text
 from graphldp.stages.grids.paper_numbers import load_papers
-from graphldp.stages.grids.protocols import protocol, protocol_names, read_paper
+from graphldp.stages.grids.protocols import protocol, protocol_names
 from graphldp.stages.grids.targets import Target, targets
+from graphldp.stages.grids.yamls import read_paper
 from graphldp.stages.pages.errata import ERRATA
 
 __all__ = ["outdated_papers", "paper_page", "tally", "write_papers"]

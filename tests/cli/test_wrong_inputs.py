@@ -55,18 +55,6 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return place
 
 
-@pytest.fixture(autouse=True)
-def quick(monkeypatch: pytest.MonkeyPatch, built: object) -> None:
-    """Build the app once."""
-    monkeypatch.setattr(app, "build", lambda: built)
-
-
-@pytest.fixture(scope="module")
-def built() -> object:
-    """The app."""
-    return app.build()
-
-
 @pytest.fixture
 def refused(folder: Path, ldp: Callable[..., object], monkeypatch: pytest.MonkeyPatch) -> Callable[[str], str]:
     """Return a function that runs a command line which has to be refused, and gives its one line."""
