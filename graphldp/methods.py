@@ -442,6 +442,18 @@ _METHODS = {
             reference="HoGS, Xu et al., 2026",
         ),
         Method(
+            name="rgnn",
+            summary="Means of features over K steps; private labels as frequencies around a node and in clusters.",
+            mechanism="mb",
+            options=(("normalization", "mean"), ("self_loops", True)),
+            axes=(
+                ("train.label_bag_weight", (0.3, 1.0, 3.0)),
+                ("train.label_bags", (32, 128)),
+                ("train.label_reconstruction", (True,)),
+            ),
+            reference="RGNN, Bhaila et al., SDM 2024",
+        ),
+        Method(
             name="ppgnn",
             summary="Personal budgets by public level, then FlexProp: K steps of the mean that levels weigh.",
             mechanism="ppm-public",

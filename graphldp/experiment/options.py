@@ -17,6 +17,7 @@ __all__ = [
     "HALF",
     "INDUCTIVE",
     "LINK_LOSSES",
+    "SERVERS",
     "SPACES",
     "SPLITS",
     "STRATEGIES",
@@ -37,8 +38,10 @@ SPLITS = ("random", INDUCTIVE)
 LINK_LOSSES = ("pairwise", "cross-entropy")
 ACTIVATIONS = ("selu", "relu", "tanh")
 LABEL_MECHANISMS = ("krr",)
+SERVERS = ("estimator", "most")  # of the options of links: what no device is told
 LABEL_STEPS = (0, 2, 4, 8)  # depths K that a search tries where labels are noisy, unless it says others
-DROP = ("label_steps", "label_correction")  # how noisy labels are learned from, as options of the training
+# How noisy labels are learned from, as options of the training.
+DROP = ("label_steps", "label_correction", "label_reconstruction", "label_bags", "label_bag_weight")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -174,6 +177,12 @@ class Further:
             out |= {"links": self.links, "epsilon_links": float(self.epsilon_links)}
             out |= {"link_options": dict(self.link_options)} if self.link_options else {}
         return out
+
+    def questions(self) -> dict[str, Any]:
+        """Return what people are told of it: `facts` without what the server alone decides."""
+        out = self.facts()
+        options = {name: value for name, value in out.pop("link_options", {}).items() if name not in SERVERS}
+        return out | ({"link_options": options} if options else {})
 
     def without_links(self) -> Further:
         """Return the same with nobody asked for links."""
