@@ -454,6 +454,17 @@ _METHODS = {
             reference="RGNN, Bhaila et al., SDM 2024",
         ),
         Method(
+            name="heterorr",
+            summary="FeatureRR: a first round scores features, their importance and exposure are their budgets' shares.",
+            mechanism="featurerr",
+            mechanisms=("featurerr",),
+            propagates=False,
+            filter="none",
+            asks="scored.Scored",
+            reference="HeteroRR, Algorithm 1; with links by edgerr Algorithms 2 and 3",
+            mute="coin",
+        ),
+        Method(
             name="ppgnn",
             summary="Personal budgets by public level, then FlexProp: K steps of the mean that levels weigh.",
             mechanism="ppm-public",

@@ -118,9 +118,19 @@ def perturb_method(
 
 
 def _foretell(told: Told, say: Say | None) -> None:
+    refuse_curator(told.further)
     forecast = told.forecast()
     if say is not None and forecast:
         say(forecast)
+
+
+def refuse_curator(further: Further) -> None:
+    """Refuse to ask people for links where a curator is trusted with all of them: nobody sends any."""
+    if further.curated:
+        raise OptionError(
+            f"{further.links} is a trusted curator who sees all links, so that nobody reports any and there is no file "
+            "of reports; take `ldp run` or an experiment, or links of people's own (`ldp list links`)"
+        )
 
 
 def _once(
@@ -207,6 +217,7 @@ def perturb_file(
             "another mechanism (`ldp list mechanisms` marks those whose claim fails)"
         )
     _check_name(name, own, data)
+    refuse_curator(further)
     told, left_out = _beside(further, own, beside or BesideFiles())
     path = output or answers_path(data, name, mechanism, device.epsilon, further)
     _keep_real(path, secure=secure, device=device)

@@ -13,6 +13,7 @@ from graphldp.measures import canonical_task
 
 __all__ = [
     "ACTIVATIONS",
+    "CURATORS",
     "DROP",
     "HALF",
     "INDUCTIVE",
@@ -38,6 +39,8 @@ SPLITS = ("random", INDUCTIVE)
 LINK_LOSSES = ("pairwise", "cross-entropy")
 ACTIVATIONS = ("selu", "relu", "tanh")
 LABEL_MECHANISMS = ("krr",)
+# Whom links may be given to as they are, for comparison alone: a curator, who makes a graph of all of them at once.
+CURATORS = ("edgerand", "edgerr", "lapgraph", "privhrg")
 SERVERS = ("estimator", "most")  # of the options of links: what no device is told
 LABEL_STEPS = (0, 2, 4, 8)  # depths K that a search tries where labels are noisy, unless it says others
 # How noisy labels are learned from, as options of the training.
@@ -124,10 +127,12 @@ class Further:
     Attributes:
         labels: how labels are reported (`krr`); empty where they are public.
         epsilon_labels: the budget of a label; infinite where it is public.
-        links: how people report to whom they are linked (`rr`, `blink`, ...); empty where links are public.
-        epsilon_links: the budget of one bit of a person's list of neighbours; infinite where it is public.
+        links: how people report to whom they are linked (`rr`, `blink`, ...), or the trusted curator who sees all links
+            and makes another graph of them (`edgerr`, ...); empty where links are public.
+        epsilon_links: the budget of one bit of a person's list of neighbours, of a curator that of one link; infinite
+            where it is public.
         link_options: further options of how links are reported and estimated, as pairs: `report` (`lower` or `both`),
-            `estimator`, `most` (reported links at most) and the mechanism's own.
+            `estimator`, `most` (reported links at most) and the mechanism's own; of a curator `rho` and its own.
     """
 
     labels: str = ""
@@ -140,8 +145,8 @@ class Further:
         object.__setattr__(self, "link_options", tuple(sorted(dict(self.link_options).items())))
         if self.labels and self.labels not in LABEL_MECHANISMS:
             raise unknown_name("labels", self.labels, LABEL_MECHANISMS)
-        if self.links and self.links not in link_names():
-            raise unknown_name("links", self.links, link_names())
+        if self.links and self.links not in (*link_names(), *CURATORS):
+            raise unknown_name("links", self.links, (*link_names(), *CURATORS))
         if self.link_options and not self.links:
             raise OptionError("link_options are of private links: say with links how they are reported")
         for name, what in (("labels", self.labels), ("links", self.links)):
@@ -162,6 +167,11 @@ class Further:
     def private_links(self) -> bool:
         """Whether people are asked for their links."""
         return bool(self.links) and self.epsilon_links < math.inf
+
+    @property
+    def curated(self) -> bool:
+        """Whether a trusted curator has the links, and nobody reports any."""
+        return self.private_links and self.links in CURATORS
 
     @property
     def asked(self) -> bool:

@@ -295,6 +295,11 @@ def _check_batches(recipe: Method, plan: Plan, params: Settings) -> None:
 def _check_links(recipe: Method, plan: Plan, params: Settings) -> None:
     """Refuse what a method that finds private links anew cannot find them by."""
     device = plan.told.link_mechanism
+    if recipe.relinks and plan.told.curator:
+        raise OptionError(
+            f"method {recipe.name!r} finds private links by what people report of them, and a curator's graph "
+            f"({plan.told.curator}) is all that there is; take another method, or links that people report"
+        )
     if not recipe.relinks or device is None:
         return
     check_relinks(recipe, device.name)

@@ -37,10 +37,11 @@ from graphldp.graph import WITHOUT_LABELS, WITHOUT_LINKS, Graph
 from graphldp.jsonable import plain
 from graphldp.ledger import Ledger, ledger_from_meta, release_of
 from graphldp.methods import Method
-from graphldp.randomness import UniformSource
+from graphldp.randomness import UniformSource, generator
 from graphldp.registry import check_options
 from graphldp.server import Calibration, Estimate
-from graphldp.server.links import estimate_links, link_estimators
+from graphldp.server.links import LinkEstimate, estimate_links, link_estimators
+from graphldp.trusted.curators import check_curator, curated
 
 __all__ = [
     "Told",
@@ -56,6 +57,9 @@ __all__ = [
 ]
 
 Listen = Callable[[int], Sequence[Question]]
+
+
+CURATED = "edge, from a trusted curator"  # whose promise it is: another one than that of people's own reports
 
 
 def link_device(further: Further, nodes: int) -> LinkMechanism:
@@ -100,6 +104,7 @@ def told_meta(
     labels: tuple[LabelQuestion | None, int],
     links: tuple[LinkMechanism | None, Mapping[str, Any]],
     nonce: str = "",
+    curator: str = "",
 ) -> dict[str, Any]:
     """Return what an artifact says of further questions, with their ledger.
 
@@ -109,6 +114,7 @@ def told_meta(
         labels: what is asked of labels, and of how many people.
         links: what people run for their links, and what else is said of that.
         nonce: what tells real releases apart.
+        curator: who has the links as they are, and makes another graph of them.
     """
     out: dict[str, Any] = {"further": further.facts(), "ledger": []}
 
@@ -127,6 +133,10 @@ def told_meta(
         facts = {**told, "per": "edge", "epsilon": told["epsilon_relationship"], "epsilon_bit": told["epsilon"]}
         exact = {"epsilon_exact": device.relationship_loss(), "epsilon_bit_exact": device.privacy_loss()}
         tell(LINKS, facts, exact, **more)
+    if curator:
+        options = dict(further.link_options)
+        facts = {"question": LINKS, "what": LINKS, "mechanism": curator, "options": options, "per": CURATED}
+        tell(LINKS, {**facts, "epsilon": float(further.epsilon_links), "delta": 0.0}, {})
     return out
 
 
@@ -160,7 +170,9 @@ class Told:
             )
         if self.link_mechanism is not None:
             self._estimator()
-        elif self.linked and WITHOUT_LINKS in self.graph.provenance:
+        elif self.curator:
+            check_curator(self.curator, dict(self.further.link_options))
+        if self.linked and not self.further.private_links and WITHOUT_LINKS in self.graph.provenance:
             raise DataError(_elsewhere(self.graph, "links", "--links and --epsilon-links"))
         if not self.further.private_labels and WITHOUT_LABELS in self.graph.provenance:
             raise DataError(_elsewhere(self.graph, "labels", "--labels and --epsilon-labels"))
@@ -180,9 +192,23 @@ class Told:
     @property
     def link_mechanism(self) -> LinkMechanism | None:
         """What is run by who is asked for her links; None where links are public, or have no part."""
-        if not (self.further.private_links and self.linked):
+        if not (self.further.private_links and self.linked) or self.further.curated:
             return None
         return link_device(self.further, self.graph.nodes)
+
+    @property
+    def curator(self) -> str:
+        """The trusted curator who makes the server's graph of everybody's links; empty where people report them."""
+        return self.further.links if self.further.curated and self.linked else ""
+
+    def _curated(self, seed: int) -> LinkEstimate:
+        """Return a seed's graph of the curator."""
+        further = self.further
+        facts = {"budget": float(further.epsilon_links), **dict(further.link_options)}
+        words = [f"{name}={value}" for name, value in sorted(facts.items())]
+        source = generator(self.root, "curator", self.graph.name, self.curator, *words, seed)
+        options = dict(further.link_options)
+        return curated(self.curator, self.graph.edges, self.graph.nodes, further.epsilon_links, source, options)
 
     def _estimator(self) -> str:
         return estimator_of(self.further)
@@ -190,6 +216,11 @@ class Told:
     def forecast(self) -> str:
         """Return how many links will be reported, in words, before anything is allocated; empty where none are."""
         device = self.link_mechanism
+        if self.curator:
+            return (
+                f"links by {self.curator}, epsilon {self.further.epsilon_links:g} for one of them: a curator sees all "
+                "links as they are, whom everybody has to trust"
+            )
         if device is None:
             return ""
         return (
@@ -199,7 +230,7 @@ class Told:
 
     def found(self) -> str:
         """Return how many links the server's graph of the first run has, in words; empty where links are public."""
-        if self.link_mechanism is None:
+        if self.link_mechanism is None and not self.curator:
             return ""
         links = self.known(0).edges.shape[1]
         return f"the server's graph of the first run has {f'{links:,} links' if links else 'no link at all'}"
@@ -238,7 +269,8 @@ class Told:
         if not self.replaces:
             return self.graph
         if seed not in self.kept:
-            self.kept[seed] = self.heard(self.questions(seed))
+            known = self.heard(self.questions(seed))
+            self.kept[seed] = known.linked(*self._curated(seed).edges()) if self.curator else known
         return self.kept[seed]
 
     def link_reports(self, seed: int) -> LinkReports | None:
@@ -287,6 +319,7 @@ class Told:
             {"seeds": list(seeds), "library": __version__, **graph_facts(self.graph, content, self.root)},
             labels=(self.label_question, int((self.graph.labels >= 0).sum())),
             links=(device, {} if device is None else {"estimator": self._estimator()}),
+            curator=self.curator,
         )
 
     def facts(self) -> dict[str, Any]:
