@@ -1,12 +1,12 @@
 """Accuracy against the budget of labels, or of links, with everything else as the published curves have it.
 
-    python bench/private_curves.py labels --dataset cora facebook    # LPGNN's: features by mb at 1, labels 0.5 to infinite
-    python bench/private_curves.py blink --dataset cora citeseer     # BLINK's: public features, links 1 to 8 for a bit
+    python bench/private_curves.py labels --dataset cora facebook   # LPGNN's: features by mb at 1, labels 0.5 to inf
+    python bench/private_curves.py blink --dataset cora citeseer    # BLINK's: public features, links 1 to 8 for a bit
 
-Each row has one search (`--points` on one other seed) and then `--seeds` runs. Rows of a line spend the same; what they
-spend stands in the line. `propagation` is one learner of the floor: the same labels and links, and nobody's features. The
-whole floor and the ceiling stand in `ldp experiment labels` and `ldp experiment blink`, which take far longer. Results
-go to results/curves, beside what is printed; the data are those of data/graphs, which `ldp download` makes.
+Each row has one search (`--points` on one other seed) and then `--seeds` runs. Last comes what each spends.
+`propagation` is one learner of the floor: the same labels and links, and nobody's features. The whole floor and the
+ceiling stand in `ldp experiment labels` and `ldp experiment blink`, which take far longer. Results go to
+results/curves, beside what is printed; the data are those of data/graphs, which `ldp download` makes.
 """
 
 from __future__ import annotations
@@ -70,7 +70,8 @@ def markdown(which: str, rows: list[dict[str, Any]], given: argparse.Namespace) 
         f"# Accuracy against the epsilon of {what}", "",
         f"`python bench/private_curves.py {which}`: test accuracy in percent, means of {given.seeds} runs with 95 % "
         f"intervals; {search}, at most 200 epochs with a patience of 20.", "",
-        f"| data set | epsilon | {' | '.join(names)} | printed | spent, largest |", f"| --- |{' ---: |' * (len(names) + 3)}",
+        f"| data set | epsilon | {' | '.join(names)} | printed | spent by the rows, in their order |",
+        f"| --- |{' ---: |' * (len(names) + 2)} --- |",
     ]  # fmt: skip
     for dataset, budget in dict.fromkeys((row["dataset"], row["epsilon"]) for row in rows):
         here = {row["row"]: row for row in rows if (row["dataset"], row["epsilon"]) == (dataset, budget)}
@@ -79,7 +80,8 @@ def markdown(which: str, rows: list[dict[str, Any]], given: argparse.Namespace) 
             for name in names
         ]
         printed = next((f"{one['printed']:.1f}" for one in here.values() if one["printed"] is not None), "")
-        spent = max((one["spent"] for one in here.values()), key=len).removeprefix("total epsilon per user: ")
+        told = [one["spent"].replace("total epsilon per user: ", "") for one in here.values()]
+        spent = " / ".join(told).replace("total epsilon ", "")
         text.append(f"| {dataset} | {budget:g} | {' | '.join(cells)} | {printed} | {spent} |")
     return "\n".join(text) + "\n"
 

@@ -455,7 +455,7 @@ _METHODS = {
         ),
         Method(
             name="heterorr",
-            summary="FeatureRR: a first round scores features, their importance and exposure are their budgets' shares.",
+            summary="FeatureRR: a first round scores features; importance and exposure are their shares of a budget.",
             mechanism="featurerr",
             mechanisms=("featurerr",),
             propagates=False,

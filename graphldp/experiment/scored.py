@@ -131,7 +131,7 @@ class ScoredRounds:
     def second(self, scores: Mapping[str, Sequence[float]]) -> VectorMechanism:
         """Return the second round's mechanism for these scores; even shares without any."""
         graph, rest = self.graph, self.epsilon - self.asking.first * self.epsilon
-        more = {**scores, "gamma": self.asking.gamma} if scores else {}
+        more: dict[str, Any] = {**scores, "gamma": self.asking.gamma} if scores else {}
         return protocol(self.mechanism, rest, graph.dimensions, graph.low, graph.high, **self.options, **more)
 
     @property

@@ -3,9 +3,9 @@ r"""How much others tell of a person's feature: the share of its variance that h
     beta_i = cov_i / var_i, cut to [0, 1];   cov_i = mean over links (u, v) of (x_ui - mu_i)(x_vi - mu_i)
 
 All from reports: two people's noise is independent, so that the covariance along links is unbiased as it is, and the
-variance is that of the estimates less the noise that a mean of 1 and 0 leaves: mu_i (1 - mu_i) on the range from 0 to 1.
-A feature that an attacker could read off somebody's friends is the more sensitive one; HeteroRR gives it the smaller
-share of the budget. What the paper measures as sensitivity is not among the texts at hand: this is our own reading.
+variance is the one that a feature of 0 and 1 with that mean has, mu_i (1 - mu_i) on the range from 0 to 1. A feature
+that an attacker could read off somebody's friends is the more sensitive one; HeteroRR gives it the smaller share of the
+budget. What the paper measures as sensitivity is not among the texts at hand: this is our own reading.
 """
 
 from __future__ import annotations
@@ -43,4 +43,4 @@ def feature_sensitivity(graph: Graph, estimate: Estimate) -> NDArray[np.float64]
     covariance = both - 2 * mean * np.asarray(near).ravel() + mean**2
     share = np.clip(mean + (estimate.fill - graph.low) / spread, 0.0, 1.0)
     variance = np.maximum(share * (1 - share), _LEAST)
-    return np.clip(covariance / variance, 0.0, 1.0)
+    return np.asarray(np.clip(covariance / variance, 0.0, 1.0))

@@ -33,7 +33,9 @@ def check_curator(name: str, options: Mapping[str, Any]) -> None:
     check_options(name, options, (*known, *(["rho"] if name == "edgerr" else [])))
     rho = options.get("rho", RHO)
     if isinstance(rho, bool) or not isinstance(rho, int | float) or not 0 < rho <= 1:
-        raise OptionError(f"{name}: rho, the share of links that are private, must be above 0 and at most 1; got {rho!r}")
+        raise OptionError(
+            f"{name}: rho, the share of links that are private, must be above 0 and at most 1; got {rho!r}"
+        )
 
 
 def curated(

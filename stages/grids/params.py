@@ -47,9 +47,9 @@ __all__ = [
 PARAMS = Path("params.yaml")
 EXPERIMENTS = Path("experiments")
 Axes: TypeAlias = tuple[tuple[str, Any], ...]
-# A value's place begins with one of these. `train`, `data` and `links` (options of how links are told) change who learns
-# from what, for every row of a table alike: its floor and ceiling are measured anew for each value. The others change a
-# private method and leave both as they are.
+# A value's place begins with one of these. `train`, `data` and `links` (options of how links are told) change who
+# learns from what, for every row of a table alike: its floor and ceiling are measured anew for each value. The others
+# change a private method and leave both as they are.
 _SHARED = ("train", "data", "links")
 _TOLD = ("labels", "links")  # what people may be asked for beside features
 _OWN = ("method", "search", "mechanism")
