@@ -16,7 +16,8 @@ _PAGES = {  # below docs; of a method that is not here, the page on what is lear
     **dict.fromkeys(("votes", "frontier"), "frontier.md"),
     **dict.fromkeys(("lpgnn", "upgnet-nh", "upgnet-hn"), "calibration.md"),
     **dict.fromkeys(("base", "majority"), "tables.md"),
-    **dict.fromkeys(("blocks", "blocks-votes", "pooled", "mlp", "solitude", "hogs"), "links.md"),
+    **dict.fromkeys(("blocks", "blocks-votes", "pooled", "mlp", "solitude", "hogs", "heterorr"), "links.md"),
+    "rgnn": "labels.md",
     "ppgnn": "papers/ppgnn.md",
     "ldpge": "papers/ldpge.md",
 }
