@@ -64,14 +64,18 @@ def curve(which: str, dataset: str, given: argparse.Namespace) -> list[dict[str,
 def markdown(which: str, rows: list[dict[str, Any]], given: argparse.Namespace) -> str:
     """Return the table: a line for each budget, a column for each row."""
     names = list(dict.fromkeys(row["row"] for row in rows))
+    datasets = list(dict.fromkeys(row["dataset"] for row in rows))
     what = "a label" if which == "labels" else "a bit of a list, both ends report"
-    search = f"{given.points} points on one other seed"
+    command = f"python bench/private_curves.py {which} --dataset {' '.join(datasets)}"
+    command += f" --points {given.points} --seeds {given.seeds}"
+    search = f"{given.points} point{'s' * (given.points > 1)} on one other seed"
+    beside = any(row["printed"] is not None for row in rows)
+    heads = ["data set", "epsilon", *names, *["printed"] * beside, "spent by the rows, in their order"]
     text = [
         f"# Accuracy against the epsilon of {what}", "",
-        f"`python bench/private_curves.py {which}`: test accuracy in percent, means of {given.seeds} runs with 95 % "
-        f"intervals; {search}, at most 200 epochs with a patience of 20.", "",
-        f"| data set | epsilon | {' | '.join(names)} | printed | spent by the rows, in their order |",
-        f"| --- |{' ---: |' * (len(names) + 2)} --- |",
+        f"`{command}`: test accuracy in percent, means of {given.seeds} runs with 95 % intervals; {search}, at most 200",
+        "epochs with a patience of 20. `propagation` is one learner of the floor.", "",
+        f"| {' | '.join(heads)} |", f"| --- |{' ---: |' * (len(heads) - 2)} --- |",
     ]  # fmt: skip
     for dataset, budget in dict.fromkeys((row["dataset"], row["epsilon"]) for row in rows):
         here = {row["row"]: row for row in rows if (row["dataset"], row["epsilon"]) == (dataset, budget)}
@@ -79,10 +83,11 @@ def markdown(which: str, rows: list[dict[str, Any]], given: argparse.Namespace) 
             f"{one['mean']:.1f} [{one['low']:.1f}, {one['high']:.1f}]" if (one := here.get(name)) else ""
             for name in names
         ]
-        printed = next((f"{one['printed']:.1f}" for one in here.values() if one["printed"] is not None), "")
+        if beside:
+            cells.append(next((f"{one['printed']:.1f}" for one in here.values() if one["printed"] is not None), ""))
         told = [one["spent"].replace("total epsilon per user: ", "") for one in here.values()]
-        spent = " / ".join(told).replace("total epsilon ", "")
-        text.append(f"| {dataset} | {budget:g} | {' | '.join(cells)} | {printed} | {spent} |")
+        cells.append(" / ".join(told).replace("total epsilon ", ""))
+        text.append(f"| {dataset} | {budget:g} | {' | '.join(cells)} |")
     return "\n".join(text) + "\n"
 
 

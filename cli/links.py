@@ -85,7 +85,7 @@ def links(
         answer = {"rows": [asdict(row) for row in rows], "files": [str(path) for path in files]}
         console.out.print_json(json.dumps(plain(answer)))
         return
-    title = f"Estimated graphs beside the true one; means of {seeds} seeds"
+    title = f"Estimated graphs beside the true one; {stage.of_seeds(seeds)}"
     notes = [f"{row.row} at {row.epsilon:g}: {row.why}" for row in rows if row.why]
     console.figures(title, list(stage.HEADS), [stage.cells(row) for row in rows], notes, text=3, spare=_SPARE)
     for path in files:

@@ -27,7 +27,7 @@ from graphldp.stages.files.graphs import read_graph
 from graphldp.stages.files.paths import graph_dir
 from graphldp.trusted import curated
 
-__all__ = ["COLUMNS", "RHO", "LinkRow", "cells", "markdown", "measure_links", "write_links"]
+__all__ = ["COLUMNS", "RHO", "LinkRow", "cells", "markdown", "measure_links", "of_seeds", "write_links"]
 
 # What people run, how the server makes a graph of it, and further options.
 _DEVICES: tuple[tuple[str, str, Mapping[str, Any]], ...] = (
@@ -158,7 +158,16 @@ def cells(row: LinkRow) -> list[str]:
     if row.why:
         return [f"{row.epsilon:g}", row.row, row.trust, "refused", *[""] * len(_SEEN)]
     gain = "" if math.isnan(row.advantage) else f"{row.advantage:.2f}"
-    return [f"{row.epsilon:g}", row.row, row.trust, *(f"{row.measures[name]:.4f}" for name in _SEEN), gain]
+    return [f"{row.epsilon:g}", row.row, row.trust, *(_number(row.measures[name]) for name in _SEEN), gain]
+
+
+def of_seeds(seeds: int) -> str:
+    """Return what numbers are, in words."""
+    return "of one seed" if seeds == 1 else f"means of {seeds} seeds"
+
+
+def _number(value: float) -> str:
+    return "" if math.isnan(value) else f"{value:.4f}"  # no link was kept, of which none can be right
 
 
 HEADS = ("epsilon", "row", "trusts", *_SEEN, "attack")
@@ -169,7 +178,7 @@ def markdown(rows: Sequence[LinkRow], command: str, seeds: int) -> str:
     text = [
         "# How near estimated graphs come to the true one",
         "",
-        *textwrap.wrap(f"`{command}`: means of {seeds} seeds. {_ABOUT}", 120),
+        *textwrap.wrap(f"`{command}`: {of_seeds(seeds)}. {_ABOUT}", 120),
     ]
     for dataset in dict.fromkeys(row.dataset for row in rows):
         text += ["", f"## {dataset}", "", "| " + " | ".join(HEADS) + " |", "| --- | --- | --- |" + " ---: |" * 8]
@@ -186,8 +195,8 @@ def write_links(rows: Sequence[LinkRow], folder: Path, command: str, seeds: int)
 
     table = [
         {"dataset": row.dataset, "epsilon": row.epsilon, "row": row.row, "trust": row.trust}
-        | {name: row.measures.get(name) for name in COLUMNS}
-        | {"attack_advantage": None if math.isnan(row.advantage) else row.advantage, "why": row.why or None}
+        | {name: row.measures.get(name, math.nan) for name in COLUMNS}
+        | {"attack_advantage": row.advantage, "why": row.why}
         for row in rows
     ]
     out = [folder / "links.csv", folder / "links.md"]
