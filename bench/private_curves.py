@@ -2,6 +2,7 @@
 
     python bench/private_curves.py labels --dataset cora facebook   # LPGNN's: features by mb at 1, labels 0.5 to inf
     python bench/private_curves.py blink --dataset cora citeseer    # BLINK's: public features, links 1 to 8 for a bit
+    python bench/private_curves.py heterorr                         # features by FeatureRR, a share of links by EdgeRR
 
 Each row has one search (`--points` on one other seed) and then `--seeds` runs. Last comes what each spends.
 `propagation` is one learner of the floor: the same labels and links, and nobody's features. The whole floor and the
@@ -23,6 +24,8 @@ from graphldp.stages.run import run
 INF = float("inf")
 LABELS = (0.5, 1.0, 2.0, 3.0, INF)
 LINKS = (1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, INF)
+FEATURES, SHARES = (4.0, 64.0), (0.05, 0.2)
+HETERO = (("heterorr", "heterorr", "featurerr"), ("even shares", "base", "featurerr"), ("multi-bit", "base", "mb"))
 # What the published code of BLINK gives on Cora with GCN and hard estimates; 0 stands for a perceptron without links.
 PRINTED = {("cora", 1.0): 71.2, ("cora", 4.0): 77.0, ("cora", 5.0): 84.5, ("cora", 6.0): 86.4, ("cora", INF): 86.8}
 PRINTED_MLP = {"cora": 71.0}
@@ -52,6 +55,15 @@ def curve(which: str, dataset: str, given: argparse.Namespace) -> list[dict[str,
             add("rgnn", "rgnn", budget, mechanism="mb", epsilon=1.0, **asked)
             add("propagation", "labels", budget, epsilon=0.0, **asked)
         return out
+    if which == "heterorr":
+        for share in SHARES:
+            for budget in given.epsilon or FEATURES:
+                curator = {"links": "edgerr", "epsilon_links": 1.0, "link_options": {"rho": share}}
+                for row, method, mechanism in HETERO:
+                    add(f"{row}, rho {share:g}", method, budget, mechanism=mechanism, **{"epsilon": budget, **curator})
+        for budget in given.epsilon or FEATURES:
+            add("features alone", "mlp", budget, mechanism="featurerr", **{"epsilon": budget})
+        return out
     public: dict[str, Any] = {"mechanism": "identity", "epsilon": INF}
     add("mlp", "mlp", 0.0, PRINTED_MLP.get(dataset), **public)
     for budget in given.epsilon or LINKS:
@@ -61,11 +73,19 @@ def curve(which: str, dataset: str, given: argparse.Namespace) -> list[dict[str,
     return out
 
 
+_FLOOR = "`propagation` is one learner of the floor."
+_ABOUT = {
+    "labels": _FLOOR,
+    "blink": _FLOOR,
+    "heterorr": "Links by EdgeRR at 1 for one, a share rho of them private: a trusted curator has them all.",
+}
+
+
 def markdown(which: str, rows: list[dict[str, Any]], given: argparse.Namespace) -> str:
     """Return the table: a line for each budget, a column for each row."""
     names = list(dict.fromkeys(row["row"] for row in rows))
     datasets = list(dict.fromkeys(row["dataset"] for row in rows))
-    what = "a label" if which == "labels" else "a bit of a list, both ends report"
+    what = {"labels": "a label", "blink": "a bit of a list, both ends report", "heterorr": "features"}[which]
     command = f"python bench/private_curves.py {which} --dataset {' '.join(datasets)}"
     command += f" --points {given.points} --seeds {given.seeds}"
     search = f"{given.points} point{'s' * (given.points > 1)} on one other seed"
@@ -73,8 +93,9 @@ def markdown(which: str, rows: list[dict[str, Any]], given: argparse.Namespace) 
     heads = ["data set", "epsilon", *names, *["printed"] * beside, "spent by the rows, in their order"]
     text = [
         f"# Accuracy against the epsilon of {what}", "",
-        f"`{command}`: test accuracy in percent, means of {given.seeds} runs with 95 % intervals; {search}, at most 200",
-        "epochs with a patience of 20. `propagation` is one learner of the floor.", "",
+        f"`{command}`:", "",
+        f"test accuracy in percent, means of {given.seeds} runs with 95 % intervals; {search}, at most 200 epochs with",
+        f"a patience of 20. {_ABOUT[which]}", "",
         f"| {' | '.join(heads)} |", f"| --- |{' ---: |' * (len(heads) - 2)} --- |",
     ]  # fmt: skip
     for dataset, budget in dict.fromkeys((row["dataset"], row["epsilon"]) for row in rows):
@@ -94,7 +115,7 @@ def markdown(which: str, rows: list[dict[str, Any]], given: argparse.Namespace) 
 def main() -> None:
     """Measure a curve, print it and write it."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("which", choices=("labels", "blink"))
+    parser.add_argument("which", choices=("labels", "blink", "heterorr"))
     parser.add_argument("--dataset", nargs="+", default=["cora"])
     parser.add_argument("--epsilon", type=float, nargs="+", default=[])
     parser.add_argument("--seeds", type=int, default=3)
