@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 from graphldp.adversary.links import attack_reports, pairs_to_guess
 from graphldp.client.links import Neighbours, link_mechanism
 from graphldp.errors import OptionError
-from graphldp.experiment.resources import Progress
 from graphldp.graph import Graph
+from graphldp.progress import Progress
 from graphldp.randomness import generator
 from graphldp.server.link_measures import link_measures
 from graphldp.server.links import LinkEstimate, estimate_links, symmetric

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -17,6 +16,7 @@ from graphldp.experiment.resources import Resources
 from graphldp.experiment.told import as_answered
 from graphldp.graph import WITHOUT_LABELS
 from graphldp.ledger import epsilon_text
+from graphldp.progress import Progress
 from graphldp.stages.denoise import make_command as denoise_command
 from graphldp.stages.files.answers import (
     AnswersFile,
@@ -40,8 +40,6 @@ from graphldp.stages.files.runs import found_meta, placed, runs_meta, write_runs
 from graphldp.stages.grids.params import Params
 
 __all__ = ["make_command", "train"]
-
-Progress = Callable[[int, int, str], None]
 
 
 def make_command(dataset: str, method: str, mechanism: str, epsilon: float) -> str:

@@ -14,11 +14,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from graphldp import datasets
+from graphldp.client import own_budget
 from graphldp.errors import DataError, OptionError, unknown_name
 from graphldp.experiment.options import SearchParams
+from graphldp.methods import Role, role_of
 from graphldp.stages.grids.params import Cell, Params, RowParams, value_text
-from graphldp.stages.grids.protocols import Protocol, protocol, read_paper
-from graphldp.stages.grids.yamls import build, typed
+from graphldp.stages.grids.protocols import Protocol, protocol
+from graphldp.stages.grids.yamls import build, read_paper, typed
 
 __all__ = [
     "PROFILES",
@@ -29,6 +32,7 @@ __all__ = [
     "Target",
     "belongs",
     "find",
+    "not_at_hand",
     "protocol_of",
     "stands",
     "targets",
@@ -118,6 +122,7 @@ class Asked:
         printed: the label in the paper's table.
         label: what tells it from the target's other rows.
         csv: the rows of the CSV that it is about, where labels alone do not tell; else empty.
+        also: other labels under which the paper prints this row's number again.
         model: its backbone, where it has one of its own.
         row: method, mechanism and what is changed in them.
     """
@@ -125,6 +130,7 @@ class Asked:
     printed: str
     label: str
     csv: tuple[int, ...]
+    also: tuple[str, ...]
     model: str
     row: RowParams
 
@@ -294,7 +300,7 @@ class Target:
                     )  # fmt: skip
                     model = str(reading.get("model", "")) or asked.model
                     for cell in grid.cells():
-                        if cell.method in ("majority", "structure", "nonpriv"):
+                        if role_of(cell.method) is not Role.PRIVATE:
                             if references and not any(made.asked is None and made.cell == cell for made in out):
                                 out.append(Made(column=column, asked=None, reading="", cell=cell))
                             continue
@@ -315,7 +321,7 @@ class Target:
         return {
             name: profile.thinned(values, profile.places)
             for name, values in self.vary.items()
-            if row.mechanism != "identity"
+            if own_budget(row.mechanism) is None
         }
 
 
@@ -332,7 +338,7 @@ def stands(one: Printed, made: Made) -> bool:
         one.at.get(name, value_text(at)) != value_text(at) for name, at in made.cell.axes
     ):
         return False
-    if made.cell.epsilon == math.inf and made.asked.row.mechanism != "identity":
+    if made.cell.epsilon == math.inf and own_budget(made.asked.row.mechanism) != math.inf:
         return False
     # The number without privacy is printed once for each mechanism; its row stands once.
     return one.epsilon is None or one.epsilon == made.cell.epsilon or math.isclose(one.epsilon, made.cell.epsilon)
@@ -359,7 +365,7 @@ _KEYS = {
     ),
     *("vary", "settings", "measured", "from", "gains", "steps", "bridge"),
 }
-_ROW = {"printed", "label", "csv", "model"}
+_ROW = {"printed", "label", "csv", "also", "model"}
 
 
 def targets(papers: Path) -> list[Target]:
@@ -470,6 +476,7 @@ def _asked(where: str, raw: Mapping[str, Any]) -> Asked:
         printed=str(raw["printed"]),
         label=label,
         csv=tuple(raw.get("csv", [])),
+        also=tuple(raw.get("also", [])),
         model=str(raw.get("model", "")),
         row=dataclasses.replace(params, name=_plain(label)).whole(),
     )
@@ -521,6 +528,12 @@ def _shows(path: Path, paper: str, figure: str) -> str:
         if (row["paper"], row["figure"]) == (paper, figure)
     ]
     return found[0] if found else ""
+
+
+def not_at_hand(name: str) -> str:
+    """Return why a registered data set could not be had, in the words of every page."""
+    source = "it comes from a source beyond the package index" if datasets.spec(name).wheel is None else "no network"
+    return f"not at hand: {source}; `ldp download {name}`"
 
 
 def protocol_of(target: Target, papers: Path) -> Protocol:

@@ -18,11 +18,12 @@ from typing import Any
 
 from graphldp import __version__
 from graphldp.evaluation import MANY, Interval
+from graphldp.measures import measures_of, tasks
 from graphldp.stages.files.artifacts import write_text
 from graphldp.stages.files.commit import code_commit
 from graphldp.stages.files.traces import FILE
 from graphldp.stages.pages.errata import ERRATA, FAULTS
-from graphldp.stages.pages.tables import axis_columns, span
+from graphldp.stages.pages.tables import axis_columns, shown_in, span, table_columns
 
 __all__ = ["Shown", "results_page", "write_page"]
 
@@ -47,6 +48,7 @@ class Shown:
         file: where it stands as CSV, from the page on.
         pages: what else is written about it, as places from the page on and words.
         code: which code made it, where its files say.
+        group: the heading that it stands under, with others of the same; empty where it needs none.
     """
 
     anchor: str
@@ -59,6 +61,7 @@ class Shown:
     file: str = ""
     pages: Sequence[tuple[str, str]] = ()
     code: str = ""
+    group: str = ""
 
 
 def write_page(results: Path, docs: Path) -> Path:
@@ -96,7 +99,13 @@ def _script() -> str:
 
 
 def _section(key: str, title: str, shown: Sequence[Shown]) -> str:
-    body = "\n".join(map(_details, shown)) or "<p>Nothing yet.</p>"
+    parts, group = [], ""
+    for one in shown:
+        if one.group != group:
+            group = one.group
+            parts.append(f"<h3>{escape(group)}</h3>")
+        parts.append(_details(one))
+    body = "\n".join(parts) or "<p>Nothing yet.</p>"
     return f'<section id="{key}">\n<h2>{escape(title)}</h2>\n{body}\n</section>'
 
 
@@ -144,7 +153,7 @@ def _span(row: Mapping[str, str], name: str, digits: int = 1) -> str:
 
 def _reproduced(results: Path, docs: Path) -> list[Shown]:
     out = []
-    for folder in sorted((results / "reproduce").glob("*")):
+    for folder in sorted((results / "reproduce").glob("*"), key=_counting):
         profile = next((name for name in _PROFILES if (folder / name / "table.csv").is_file()), None)
         if profile is None:
             continue
@@ -153,7 +162,8 @@ def _reproduced(results: Path, docs: Path) -> list[Shown]:
         heads = [
             *("data", "row", "step" if bridge else "place", "epsilon", "metric", "printed"),
             *("so far" if bridge else "their protocol", "less printed", "ours"),
-            *("this step" if bridge else "theirs less ours", "floor", "ceiling", "spent", "in each reading", "remark"),
+            *("this step" if bridge else "theirs less ours", "floor", "ceiling", "spent", "in each reading"),
+            *("seconds", "remark"),
         ]
         cells = [_reproduced_row(row) for row in rows]
         kept = [place for place in range(len(heads)) if any(row[place] for row in cells)]
@@ -165,11 +175,24 @@ def _reproduced(results: Path, docs: Path) -> list[Shown]:
                 about=f"{profile}, {ran} of {len(rows)} rows" if ran < len(rows) else profile,
                 heads=[heads[place] for place in kept], rows=[[row[place] for place in kept] for row in cells],
                 notes=[*made["notes"], *_protocol(made)], points=_points(rows) if shares and not bridge else (),
-                file=f"reproduce/{folder.name}/{profile}/table.csv", pages=_paper_page(folder.name, results, docs),
+                file=f"reproduce/{folder.name}/{profile}/table.csv",
+                pages=[*_figure(folder / profile, results), *_paper_page(folder.name, results, docs)],
                 code=str(made.get("code", ""))[:_DIGITS],
+                group=str(made["heading"]).partition(" ")[0],
             )
         )  # fmt: skip
     return out
+
+
+def _counting(folder: Path) -> list[Any]:
+    """Return what puts Table 9 before Table 10."""
+    return [int(part) if part.isdigit() else part for part in re.split(r"(\d+)", folder.name)]
+
+
+def _figure(folder: Path, results: Path) -> list[tuple[str, str]]:
+    """Return where a table's figure stands, if it has one."""
+    path = folder / "figure.svg"
+    return [(path.relative_to(results).as_posix(), "as a figure")] * path.is_file()
 
 
 def _paper_page(name: str, results: Path, docs: Path) -> list[tuple[str, str]]:
@@ -192,15 +215,18 @@ def _reproduced_row(row: Mapping[str, str]) -> list[str]:
         row["dataset"], row["row"], row["place"], row["epsilon"], row["metric"], printed, _span(row, "theirs", digits),
         _span(row, "to_printed", digits), _span(row, "ours", digits), _span(row, "apart", digits),
         _span(row, "floor", digits), _span(row, "ceiling", digits), row["mean_epsilon"], row["readings"],
+        " and ".join(row[name] for name in ("theirs_seconds", "ours_seconds") if row.get(name)),
         "; ".join(filter(None, [row["remark"], row["why"]])),
     ]  # fmt: skip
 
 
 def _points(rows: Iterable[Mapping[str, str]]) -> list[dict[str, Any]]:
     """Return what the curves draw: along the axis of the target, or along the budget."""
-    out = []
-    for row in rows:
-        if not row["theirs"] or row["metric"].endswith("gain"):
+    out, every = [], list(rows)
+    # A figure of gains shows these alone; a table has them beside.
+    gains = any(row["metric"].endswith("gain") for row in every) and not any(row["printed"] for row in every)
+    for row in every:
+        if not row["theirs"] + row["ours"] or row["metric"].endswith("gain") != gains:
             continue
         along = bool(row["place"])
         out.append(
@@ -224,7 +250,7 @@ def _claims(results: Path) -> list[Shown]:
     if not path.is_file():
         return []
     rows = [[row[name] for name in ("number", "paper", "where", "claim", *_VERDICT, "beside")] for row in _read(path)]
-    heads = ["#", "paper", "where", "claim", "their protocol", "reason", "verdict", "reason under ours", "beside"]
+    heads = ["#", "paper", "where", "claim", "their protocol", "reason", "ours", "reason under ours", "beside"]
     return [Shown(anchor="all-claims", title=f"{len(rows)} claims", heads=heads, rows=rows, file="claims.csv")]
 
 
@@ -235,16 +261,15 @@ def _tables(results: Path) -> list[Shown]:
         if not path.is_file():
             continue
         rows = _read(path)
-        measure = next((name for name in ("accuracy", "auc", "mae") if rows and name in rows[0]), "accuracy")
-        digits = 3 if measure == "mae" else 1
+        known = list(map(measures_of, tasks()))
+        entry = next((one for one in known if rows and one.headline.name in rows[0]), known[0])
         axes = axis_columns(rows[0]) if rows else []
+        shown = shown_in("overview", table_columns(entry, axes))
+        digits = entry.headline.digits
         cells = [
-            [*(row[name] for name in ("dataset", "row", "mechanism", *axes, "epsilon")), row.get("epsilon_mean", ""),
-             _span(row, measure, digits), _span(row, "gain", digits), _span(row, "gap", digits),
-             f"{row.get('paper', '')} {row.get(f'paper_{measure}', '')}".strip(), row.get("remark", "")]
-            for row in rows
-        ]  # fmt: skip
-        heads = ["data", "row", "mechanism", *axes, "epsilon", "spent", measure, "gain", "gap", "in a paper", "remark"]
+            [one.reads(row) if one.interval is None else _span(row, one.key, digits) for one in shown] for row in rows
+        ]
+        heads = [one.head("overview") for one in shown]
         name = "the default table" if folder == results else folder.name
         place = path.relative_to(results).as_posix()
         out.append(

@@ -17,7 +17,7 @@ from graphldp.experiment import cell as learning
 from graphldp.experiment.cell import learn_cell, learn_majority
 from graphldp.experiment.parts import split_of
 from graphldp.experiment.plan import Devices, Plan, plan_of
-from graphldp.experiment.result import CellResult, Checkpoint, fingerprint
+from graphldp.experiment.result import CellResult, Checkpoint, Pause, fingerprint
 from graphldp.graph import Graph
 from graphldp.randomness import generator
 from graphldp.server import Estimate, rectify
@@ -163,13 +163,13 @@ def test_labels_of_test_nodes_steer_no_method(name: str, split: str) -> None:
 
 
 def test_the_trainer_never_holds_a_test_label(monkeypatch: pytest.MonkeyPatch) -> None:
-    graph, advance, given = small_graph(), learning.advance, []
+    graph, fit, given = small_graph(), learning.fit, []
 
     def spy(problem: Any, runs: Any, *options: Any, **more: Any) -> Any:
         given.extend(runs)
-        return advance(problem, runs, *options, **more)
+        return fit(problem, runs, *options, **more)
 
-    monkeypatch.setattr(learning, "advance", spy)
+    monkeypatch.setattr(learning, "fit", spy)
     learn(graph)
     assert len(given) == 9
     for run in given:
@@ -235,16 +235,16 @@ def test_runs_that_diverge_are_not_chosen() -> None:
 
 
 def test_a_run_that_fails_after_a_good_start_is_not_chosen(monkeypatch: pytest.MonkeyPatch) -> None:
-    whole, advance = learn(small_graph()), learning.advance
+    whole, fit = learn(small_graph()), learning.fit
     best = whole.rows[-1]["point"]
 
     def failing(problem: Any, runs: Any, *options: Any, **more: Any) -> Any:
-        outcome, state = advance(problem, runs, *options, **more)
+        outcome = fit(problem, runs, *options, **more)
         if len(runs) > PARAMS.seeds:  # the search: points by its two seeds
             outcome.failed[2 * best] = True
-        return outcome, state
+        return outcome
 
-    monkeypatch.setattr(learning, "advance", failing)
+    monkeypatch.setattr(learning, "fit", failing)
     result = learn(small_graph())
     assert result.rows[-1]["point"] != best
     assert [row["validation_loss"] == np.inf for row in result.rows].index(True) == 2 * best
@@ -284,8 +284,8 @@ def resumed(graph: Graph, stops: list[Stop], params: Any = PARAMS) -> tuple[Cell
     kept: list[Checkpoint] = []
     for stop in stops:
         with pytest.raises(KeyboardInterrupt):
-            learn(graph, params, progress=stop, on_stop=kept.append, checkpoint=kept[-1] if kept else None)
-    return learn(graph, params, checkpoint=kept[-1]), [one.phase for one in kept]
+            learn(graph, params, progress=stop, pause=Pause(on_stop=kept.append, checkpoint=kept[-1] if kept else None))
+    return learn(graph, params, pause=Pause(checkpoint=kept[-1])), [one.phase for one in kept]
 
 
 @pytest.mark.parametrize(
