@@ -26,6 +26,7 @@ ROWS = (
     ("base", "mb", True, True),
     ("solitude", "mb", True, True),
     ("hogs", "mb", True, True),
+    ("rgnn", "mb", True, True),
     ("mlp", "mb", True, False),
     ("mlp", "privset", True, False),
 )

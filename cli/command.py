@@ -37,6 +37,7 @@ PANELS = {
             "features",
         ),
         *("edges", "low", "high", "missing", "name", "features-file", "dimensions", "module", "property", "people"),
+        *("links-file", "labels-file", "classes-file", "rho"),
         *("inputs", "samples", "all-seeds", "nodes", "pairs", "profile", "datasets"),
     ),
     "Search": (*("search", "search-points", "search-seeds", "search-strategy", "search-space"),),
@@ -127,6 +128,7 @@ EXAMPLES: dict[str, tuple[tuple[str, str], ...]] = {
         ("ldp attack -d cora -m mb,pm -e 1,10 --seeds 3", "two mechanisms at two budgets"),
         ("ldp attack --reports data/perturbed/cora/mb/eps=1.parquet", "one artifact"),
     ),
+    "links": (("ldp links -d cora -e 1,8", "every way of reporting links at two losses of a relationship"),),
     "selection": (("ldp selection -d cora -m pm -e 5,10 --by fda,sma", "two rankings at two budgets"),),
 }
 

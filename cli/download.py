@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from graphldp.cli.options import DATA, AsJson, Data, Dimensions, FeaturesFile, graph_names
+from graphldp.cli.options import DATA, AsJson, ClassesFile, Data, Dimensions, FeaturesFile, graph_names
 
 if TYPE_CHECKING:
     from graphldp.cli.console import Bar
@@ -34,7 +34,8 @@ _IMPORT = (
     "Which features there are has to be public, too: a table's columns say it, and of triples --features-file or "
     "--dimensions, as on people's devices.\n\n"
     "A server that collects reports imports the graph without --features: edges, labels, and the declared features. "
-    "`ldp merge` puts the reports in its order."
+    "Where people report their links and labels, too, it leaves out --edges and --labels and declares who takes part "
+    "(--nodes) and the classes (--classes-file). `ldp merge` puts the reports in its order."
 )
 
 
@@ -107,9 +108,6 @@ def _muted(quiet: bool) -> Iterator[None]:
 
 def _import(
     name: Annotated[str, typer.Argument(help="What to call the graph.", show_default=False)],
-    edges: Annotated[
-        Path, typer.Option("--edges", help="Parquet or CSV with the columns source, target.", show_default=False)
-    ],
     low: Annotated[
         float,
         typer.Option(
@@ -117,6 +115,14 @@ def _import(
         ),
     ],
     high: Annotated[float, typer.Option("--high", help="Public upper bound of a feature value.", show_default=False)],
+    edges: Annotated[
+        Path | None,
+        typer.Option(
+            "--edges",
+            help="Parquet or CSV with the columns source, target. Left out where links are on people's devices.",
+            show_default=False,
+        ),
+    ] = None,
     features: Annotated[
         Path | None,
         typer.Option(
@@ -139,6 +145,7 @@ def _import(
     ] = None,
     features_file: FeaturesFile = None,
     dimensions: Dimensions = None,
+    classes_file: ClassesFile = None,
     data: Data = DATA,
     force: Force = False,
     as_json: AsJson = False,
@@ -146,7 +153,10 @@ def _import(
     from graphldp.stages.download import import_own
     from graphldp.stages.files.own import OwnFiles
 
-    files = OwnFiles(features=features, edges=edges, labels=labels, features_file=features_file, nodes=nodes)
+    files = OwnFiles(
+        features=features, edges=edges, labels=labels, features_file=features_file, nodes=nodes,
+        classes_file=classes_file,
+    )  # fmt: skip
     stored = import_own(name, files, data, low=low, high=high, dimensions=dimensions, force=force)
     _show([stored.summary()], as_json)
 

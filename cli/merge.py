@@ -21,6 +21,16 @@ def merge(
         ),
     ],
     dataset: Dataset,
+    people: Annotated[
+        Path | None,
+        typer.Option(
+            "--people",
+            help="Among whom links were reported, as devices were told: Parquet or CSV with the column node. Needed "
+            "where somebody of these is no node of the graph; what others have reported of her is left out.",
+            dir_okay=False,
+            show_default=False,
+        ),
+    ] = None,
     data: Data = DATA,
     output: ParquetOut = None,
     as_json: AsJson = False,
@@ -36,7 +46,7 @@ def merge(
     from graphldp.stages.merge import merge as stage
     from graphldp.stages.merge import words
 
-    path = stage(files, dataset, data=data, output=output)
+    path = stage(files, dataset, data=data, people=people, output=output)
     meta = read_meta(path, "ldp merge")
     if as_json:
         console.out.print_json(json.dumps({"path": str(path), **meta}))

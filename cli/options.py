@@ -15,6 +15,7 @@ __all__ = [
     "DATA",
     "AsJson",
     "BatchSize",
+    "ClassesFile",
     "Data",
     "Dataset",
     "Device",
@@ -278,6 +279,16 @@ Dimensions: TypeAlias = Annotated[
         "--dimensions",
         help="The declared number N of features of your own data, where they are the numbers 0 to N-1.",
         min=1,
+        show_default=False,
+    ),
+]
+ClassesFile: TypeAlias = Annotated[
+    Path | None,
+    typer.Option(
+        "--classes-file",
+        help="The declared classes of your own data, in their order: one name per line, or a Parquet or CSV file with "
+        "the column class.",
+        dir_okay=False,
         show_default=False,
     ),
 ]

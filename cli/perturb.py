@@ -12,6 +12,7 @@ from graphldp.cli.grid import Grid, alone, grid_of, show
 from graphldp.cli.options import (
     DATA,
     AsJson,
+    ClassesFile,
     Data,
     Dimensions,
     EpsilonLabels,
@@ -115,6 +116,33 @@ def perturb(
     links: Links = None,
     epsilon_links: EpsilonLinks = None,
     link_option: LinkOption = None,
+    links_file: Annotated[
+        Path | None,
+        typer.Option(
+            "--links-file",
+            help="With --input and --links: people's own links, Parquet or CSV with the columns source, target; a link "
+            "may stand there in either order, or in both.",
+            dir_okay=False,
+        ),
+    ] = None,
+    people: Annotated[
+        Path | None,
+        typer.Option(
+            "--people",
+            help="With --links-file: everybody who takes part, in the declared order; Parquet or CSV with the column "
+            "node, as `ldp import --nodes` has it.",
+            dir_okay=False,
+        ),
+    ] = None,
+    labels_file: Annotated[
+        Path | None,
+        typer.Option(
+            "--labels-file",
+            help="With --input and --labels: people's own labels, Parquet or CSV with the columns node, label.",
+            dir_okay=False,
+        ),
+    ] = None,
+    classes_file: ClassesFile = None,
     params: Annotated[
         Path,
         typer.Option("--params", help="With --method: where the seeds and the split stand; defaults if there is none."),
@@ -132,6 +160,8 @@ def perturb(
     Each person's report spends the whole epsilon; what stands in the file protects her features and nothing else.
     Of your own features no value stops a report, since its absence would tell: one outside the range counts as its
     nearer end, and a feature that is not declared is left out. `--secure` never replaces a file.
+    With `--links-file` and `--labels-file` people report their own links and labels beside their features, in the one
+    file: with `--links`, `--labels` and their budgets. `--mechanism null --epsilon 0` asks for no features.
     With `--method`, people are asked everything that the method asks, one question after the other where the answers
     to one direct the next (`togl-fda`, `votes`); the epsilon is then of all answers of a person together. What people
     report once depends on the mechanism alone, and methods share it.
@@ -162,6 +192,8 @@ def perturb(
     said: list[str] = []
     if dataset is not None:
         own = {"--low": low, "--high": high, "--name": name, "--features-file": features_file}
+        own |= {"--links-file": links_file, "--people": people, "--labels-file": labels_file}
+        own |= {"--classes-file": classes_file}
         for flag, given in {**own, "--dimensions": dimensions, "--missing": missing}.items():
             if given is not None:
                 raise OptionError(f"{flag} goes with --input; a data set declares its own")
@@ -181,10 +213,6 @@ def perturb(
                 )  # fmt: skip
     else:
         assert features is not None
-        if further.asked:
-            raise OptionError(
-                "--labels and --links go with --dataset: a file of features holds neither; leave them out"
-            )
         if method is not None:
             raise OptionError(
                 "--method goes with --dataset: it directs questions by an experiment's labels; to collect real "
@@ -193,12 +221,13 @@ def perturb(
         if low is None or high is None:
             raise OptionError("--input needs --low and --high: a range read off the data would leak its extremes")
         chosen = _settings(None, OWN, seeds, search_seeds, seed)
+        files = stage.BesideFiles(links=links_file, people=people, labels=labels_file, classes=classes_file)
         with console.progress("perturb", len(chosen.draws), "seeds") as bar:
             path = stage.perturb_file(
                 features, mechanism or _MECHANISM, epsilon, low=low, high=high, name=name or OWN, data=data,
                 seeds=chosen.draws, root=chosen.seed, features_file=features_file, dimensions=dimensions,
-                missing=missing, options=options, extras=extras, output=output, secure=secure, progress=bar,
-                say=said.append,
+                missing=missing, options=options, extras=extras, further=further, beside=files, output=output,
+                secure=secure, progress=bar, say=said.append,
             )  # fmt: skip
     _show(path, as_json=as_json)
     for text in said:

@@ -127,6 +127,11 @@ def _show(path: Path, model: Path | None, data: Path, *, as_json: bool) -> None:
     tested = [row[f"test_{measures.parts}"] for row in rows]
     if measures.parts == "nodes" and tested and max(tested) < FEW_TESTED:
         console.note(f"warning: {max(tested)} test nodes in each run: too few to tell methods apart; label more nodes")
+    if "test" in meta:
+        console.note(
+            f"note: nobody's true label is known here, so that the test is {meta['test']}: unbiased, and beyond its "
+            "spread it has the noise of these labels, the same in every run"
+        )
     command = floor_command(data, meta)
     if command:
         console.note(f"note: the floor, which needs nobody's report, is not known here; `{command}` shows it")

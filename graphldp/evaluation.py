@@ -5,7 +5,7 @@ pair does not carry what the split itself did to both. A mean whose interval ove
 difference whose interval excludes zero says that one is above the other on these splits.
 
 The interval is Student's. It covers the mean as often as it says, whichever number of runs there is
-(`bench/coverage.py` measures it), while resampling a few runs cannot know what they leave out: of two, a percentile
+(`bench/intervals.py` measures it), while resampling a few runs cannot know what they leave out: of two, a percentile
 bootstrap covers half.
 It knows only the runs it is given, and says nothing of other graphs or other searches. Below five runs it is so wide
 that no verdict is taken from it, and there is none where so few runs happen to agree: they say nothing of their spread.
@@ -27,7 +27,7 @@ __all__ = ["FEW", "MANY", "Confidence", "Interval", "mean_interval", "mean_inter
 
 MANY = sys.maxsize  # runs of what was measured so often that its standard error is known
 FEW = 5  # runs from which on an interval decides whether one method is above another
-_COVERS = (93.5, 95.2)  # percent, at 95: the least and the most that bench/coverage.py has measured from FEW runs on
+_COVERS = (93.5, 95.2)  # percent, at 95: the least and the most that bench/intervals.py has measured from FEW runs on
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

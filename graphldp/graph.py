@@ -13,7 +13,10 @@ from numpy.typing import NDArray
 
 from graphldp.errors import DataError
 
-__all__ = ["Graph"]
+__all__ = ["WITHOUT_LABELS", "WITHOUT_LINKS", "Graph"]
+
+# What the provenance of a graph says whose links, or labels, are on people's devices alone.
+WITHOUT_LINKS, WITHOUT_LABELS = "without_links", "without_labels"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -83,7 +83,8 @@ def denoise(
         **{key: source.meta[key] for key in CARRIED},
         **changed(recipe, changes),
         **({} if recipe.asking is None else {"rounds": asdict(recipe.asking)}),
-        **{key: source.meta[key] for key in ("selection", "further", FEATURES_HASH) if key in source.meta},
+        **({"further": further.facts()} if further.asked else {}),
+        **{key: source.meta[key] for key in ("selection", FEATURES_HASH) if key in source.meta},
     }
 
     def runs() -> Iterator[tuple[int, Estimate]]:

@@ -13,7 +13,7 @@ from graphldp.datasets.options import Options, ValueRange, with_settings
 from graphldp.datasets.own import OCCURRING, ROW_NUMBERS, WITHOUT
 from graphldp.datasets.registry import DatasetSpec, PinnedFile, Wheel, names, spec
 from graphldp.errors import ArtifactError, DataError, DownloadError, OptionError, unknown_name
-from graphldp.graph import Graph
+from graphldp.graph import WITHOUT_LABELS, WITHOUT_LINKS, Graph
 from graphldp.progress import Progress
 from graphldp.stages.files.artifacts import file_hash, write_json
 from graphldp.stages.files.fetch import Fetched, FetchOptions, fetch, fetch_wheel
@@ -207,7 +207,10 @@ def _worth_knowing(graph: Graph, files: OwnFiles) -> tuple[str, ...]:
         )
     if WITHOUT in graph.provenance:
         notes.append("it has no features: they are on people's devices, whose reports `ldp merge` puts in its order")
-    elif not graph.features.nnz:
+    for what, name in ((WITHOUT_LINKS, "links"), (WITHOUT_LABELS, "labels")):
+        if what in graph.provenance:
+            notes.append(f"it has no {name}: they are on people's devices, whose reports `ldp merge` puts in its order")
+    if WITHOUT not in graph.provenance and not graph.features.nnz:
         notes.append("all its features are 0, so nobody's report says anything")
     notes += [row_number_words(name) for name in graph.provenance.get(ROW_NUMBERS, ())]
     if rows["minus_one"]:
@@ -215,12 +218,12 @@ def _worth_knowing(graph: Graph, files: OwnFiles) -> tuple[str, ...]:
             f"{counted(rows['minus_one'], 'node')} with the label -1 counted as without one; if -1 is a class, give "
             "it a name"
         )
-    if 0 < labelled < graph.nodes:
+    if WITHOUT_LABELS not in graph.provenance and 0 < labelled < graph.nodes:
         bare = graph.nodes - labelled
         notes.append(f"{bare:,} of {graph.nodes:,} nodes {'has' if bare == 1 else 'have'} no label")
     if graph.classes == 1:
         notes.append("all its labels are one class, so there is nothing to classify; link prediction needs no classes")
-    elif 2 * graph.classes > max(labelled, 8):
+    elif WITHOUT_LABELS not in graph.provenance and 2 * graph.classes > max(labelled, 8):
         notes.append(f"its labels are {graph.classes:,} classes for {labelled:,} nodes; are they numbers to predict?")
     return tuple(note for note in notes if note)
 
@@ -238,7 +241,7 @@ def _own_again(name: str, data: Path, *, force: bool) -> Stored:
     if reason is None:
         how = record["import"]
         given: dict[str, Any] = {role: Path(file) for role, file in how["files"].items()}
-        files = OwnFiles(**{"features": None, **given})
+        files = OwnFiles(**{"features": None, "edges": None, **given})
         limits = {key: how[key] for key in ("low", "high", "dimensions")}
         return import_own(name, files, data, **limits, force=True)
     if meta is not None:

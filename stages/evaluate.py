@@ -303,12 +303,17 @@ def _learner(runs: _Runs) -> str:
     return str(options.get("learner", ""))
 
 
+_WAY = {False: "reported by", True: "those of the trusted curator"}
+
+
 def _told(floor: _Runs) -> str:
     """Return what a table's people are asked for beside features, in words; empty where it is public."""
     facts = further_in(floor.meta)
     ways = [(name, value) for name, value in facts.facts().items() if f"epsilon_{name}" in facts.budgets()]
     found = [
-        f"{name} are reported by {how} at epsilon {number(facts.budgets()[f'epsilon_{name}'])}" for name, how in ways
+        f"{name} are {_WAY[facts.curated and name == 'links']} {how} at epsilon "
+        f"{number(facts.budgets()[f'epsilon_{name}'])}"
+        for name, how in ways
     ]
     text = " and ".join(found)
     return text[:1].upper() + text[1:]

@@ -2,35 +2,41 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from graphldp import methods
-from graphldp.client import Reports, VectorMechanism, own_budget
+from graphldp.client import VectorMechanism, own_budget
 from graphldp.client.sets import SetValued
 from graphldp.datasets.own import OwnFeatures, at_ends
 from graphldp.errors import ArtifactError, OptionError
 from graphldp.experiment.addresses import addressed, source_of
 from graphldp.experiment.conversation import Once, check_classes, conversation_of
-from graphldp.experiment.devices import device_for, release_meta
+from graphldp.experiment.devices import device_for
 from graphldp.experiment.options import Further, Settings
+from graphldp.experiment.own import OwnAnswers, OwnBeside, own_beside
 from graphldp.experiment.told import Told, told_of
 from graphldp.graph import Graph
-from graphldp.ledger import epsilon_text
 from graphldp.progress import Progress
-from graphldp.randomness import SecureSource, Source
 from graphldp.stages.files.answers import write_answers
-from graphldp.stages.files.artifacts import file_hash, is_real, keep_real, read_meta
+from graphldp.stages.files.artifacts import file_hash, is_collected, keep_real, read_meta
 from graphldp.stages.files.belong import FEATURES_HASH, features_hash, other_features
 from graphldp.stages.files.graphs import graph_hash, read_graph
 from graphldp.stages.files.levels_scores import Extras, read_levels, read_scores
-from graphldp.stages.files.own import read_features, read_vocabulary, row_number_words
-from graphldp.stages.files.paths import NAME, PUBLIC, answers_path, graph_dir, reports_path, stored_graphs
-from graphldp.stages.files.reports import write_reports
+from graphldp.stages.files.own import (
+    read_classes,
+    read_features,
+    read_labels,
+    read_links,
+    read_people,
+    read_vocabulary,
+    row_number_words,
+)
+from graphldp.stages.files.paths import NAME, PUBLIC, answers_path, graph_dir, stored_graphs
 
-__all__ = ["addressed", "perturb_file", "perturb_graph", "perturb_method", "source_of"]
+__all__ = ["BesideFiles", "addressed", "perturb_file", "perturb_graph", "perturb_method", "source_of"]
 
 Say = Callable[[str], None]
 
@@ -112,9 +118,19 @@ def perturb_method(
 
 
 def _foretell(told: Told, say: Say | None) -> None:
+    refuse_curator(told.further)
     forecast = told.forecast()
     if say is not None and forecast:
         say(forecast)
+
+
+def refuse_curator(further: Further) -> None:
+    """Refuse to ask people for links where a curator is trusted with all of them: nobody sends any."""
+    if further.curated:
+        raise OptionError(
+            f"{further.links} is a trusted curator who sees all links, so that nobody reports any and there is no file "
+            "of reports; take `ldp run` or an experiment, or links of people's own (`ldp list links`)"
+        )
 
 
 def _once(
@@ -134,6 +150,23 @@ def _once(
     return Once(graph=graph, device=device, settings=settings, level=level, ledger=ledger)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BesideFiles:
+    """Where people's own links and labels lie, beside their features, and what is declared of them.
+
+    Attributes:
+        links: `source` and `target`: on whose list somebody is.
+        people: `node`: everybody who takes part, in the declared order.
+        labels: `node` and `label`.
+        classes: the declared classes.
+    """
+
+    links: Path | None = None
+    people: Path | None = None
+    labels: Path | None = None
+    classes: Path | None = None
+
+
 def perturb_file(
     features: Path,
     mechanism: str,
@@ -150,15 +183,18 @@ def perturb_file(
     missing: float | None = None,
     options: Mapping[str, Any] | None = None,
     extras: Extras | None = None,
+    further: Further = PUBLIC,
+    beside: BesideFiles | None = None,
     output: Path | None = None,
     secure: bool = False,
     progress: Progress | None = None,
     say: Say | None = None,
 ) -> Path:
-    """Perturb people's own features, from a seeded generator for experiments or the system's for real data.
+    """Perturb people's own features, and their links and labels where these are asked for.
 
-    Nothing in the file but its reports depends on a value, and no value stops a report. What `say` is told of the
-    values that were read otherwise than they stand there is for the device's own screen.
+    Draws are of a seeded generator for experiments, or of the system's for real data. Nothing in the file but its
+    reports depends on a value, and no value stops a report. What `say` is told of what was read otherwise than it
+    stands there is for the device's own screen.
     """
     if secure and len(seeds) != 1:
         raise OptionError(
@@ -181,27 +217,22 @@ def perturb_file(
             "another mechanism (`ldp list mechanisms` marks those whose claim fails)"
         )
     _check_name(name, own, data)
-    path = output or reports_path(data, name, mechanism, device.epsilon)
+    refuse_curator(further)
+    told, left_out = _beside(further, own, beside or BesideFiles())
+    path = output or answers_path(data, name, mechanism, device.epsilon, further)
     _keep_real(path, secure=secure, device=device)
-    sources: dict[int, Source] = {
-        seed: SecureSource() if secure else source_of(root, name, device, seed, asked.level) for seed in seeds
-    }
     random = {"generator": "operating system", "reproducible": False} if secure else addressed(root)
     # A hash of real people's features is not theirs to send: it would confirm a right guess of them.
     source = None if secure else file_hash(features)
     facts = {"dataset": name, "input": source, "random": random, "claim": _claim(device, read)}
-    values = at_ends(own.features, low, high) if isinstance(device, SetValued) else own.features
     if read.declared:
         facts[FEATURES_HASH] = features_hash(own)
-    meta = release_meta(device, own.nodes, list(sources), facts, level=asked.level, ledger=asked.ledger)
-
-    def runs() -> Iterator[tuple[int, Reports]]:
-        for count, seed in enumerate(meta["seeds"], start=1):
-            yield seed, device.perturb(values, sources[seed], asked.level)
-            if progress:
-                progress(count, len(meta["seeds"]), f"{device.name} at epsilon {epsilon_text(device.epsilon)}")
-
-    write_reports(path, runs(), meta, own.node_ids, new=secure)
+    values = at_ends(own.features, low, high) if isinstance(device, SetValued) else own.features
+    conversation = OwnAnswers(
+        name=name, device=device, features=values, beside=told, root=root, secure=secure, facts=facts,
+        level=asked.level, before=asked.ledger,
+    )  # fmt: skip
+    write_answers(path, conversation, "", seeds, progress=progress, ids=own.node_ids, new=secure)
     if say is not None:
         if not read.declared:
             say(
@@ -210,9 +241,42 @@ def perturb_file(
             )
         for column in read.row_numbers:
             say(row_number_words(column))
-        if read.mended.words():
-            say(f"{read.mended.words()} (said here, and nowhere in the file)")
+        for words in (read.mended.words(), left_out):
+            if words:
+                say(f"{words} (said here, and nowhere in the file)")
     return path
+
+
+def _beside(further: Further, own: Graph, files: BesideFiles) -> tuple[OwnBeside, str]:
+    """Return what people tell beside their features, from their files, and what of these was left out."""
+    pairs = {
+        "links": (further.private_links, (("--links-file", files.links), ("--people", files.people))),
+        "labels": (further.private_labels, (("--labels-file", files.labels), ("--classes-file", files.classes))),
+    }
+    for what, (private, given) in pairs.items():
+        for flag, path in given:
+            if private and path is None:
+                raise OptionError(f"--{what} needs {flag}: {_FILES[flag]}")
+            if not private and path is not None:
+                raise OptionError(f"{flag} goes with --{what} and --epsilon-{what}: how people report their {what}")
+    facts: dict[str, Any] = {}
+    left_out = ""
+    if files.links is not None and files.people is not None:
+        facts["people"] = read_people(files.people)
+        read = read_links(files.links, facts["people"])
+        facts["pairs"], left_out = read.pairs, read.words()
+    if files.labels is not None and files.classes is not None:
+        classes = read_classes(files.classes)
+        facts |= {"classes": len(classes), "labels": read_labels(files.labels, own.node_ids or (), classes)}
+    return own_beside(further, own.node_ids or (), **facts), left_out
+
+
+_FILES = {
+    "--links-file": "people's own links, a table of source and target",
+    "--people": "everybody who takes part, in the declared order, a table of node",
+    "--labels-file": "people's own labels, a table of node and label",
+    "--classes-file": "the declared classes, in their order",
+}
 
 
 def _check_name(name: str, own: Graph, data: Path) -> None:
@@ -243,7 +307,7 @@ def _keep_real(path: Path, *, secure: bool = False, device: VectorMechanism | No
         meta = read_meta(path, "ldp perturb")
     except ArtifactError:
         meta = {}
-    real = meta.get("kind") == "reports" and is_real(meta)
+    real = is_collected(meta)
     if real and secure and device is not None:
         spent, more = float(meta["claim"]["epsilon"]), device.claim.epsilon
         raise OptionError(

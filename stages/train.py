@@ -13,6 +13,8 @@ from graphldp.experiment.conversation import check_classes
 from graphldp.experiment.options import Further
 from graphldp.experiment.plan import plan_of
 from graphldp.experiment.resources import Resources
+from graphldp.experiment.told import as_answered
+from graphldp.graph import WITHOUT_LABELS
 from graphldp.ledger import epsilon_text
 from graphldp.progress import Progress
 from graphldp.stages.denoise import make_command as denoise_command
@@ -93,6 +95,11 @@ def train(
     _check_seeds(source, params, remedy)
     if "selection" in source.meta:
         check_selection(source.path, source.meta["selection"], params)
+    estimated: dict[str, str] = {}
+    if WITHOUT_LABELS in graph.provenance and params.further.private_labels:
+        told = source if isinstance(source, AnswersFile) else beside
+        assert told is not None
+        graph, estimated = as_answered(graph, told.told(0)), {"test": "estimated from the labels that were sent"}
     stored: Stored | Answered
     if isinstance(source, AnswersFile):
         stored = Answered(graph=graph, file=source, params=params)
@@ -134,6 +141,7 @@ def train(
         ("calibrated" if recipe.calibrates else "answers"): file_hash(source.path),
         **found_meta(plan, result, meta["search"]),
         **placed(params.further),
+        **estimated,
     }
     write_runs(target, result, meta)
     # Wall time belongs to a machine, not to the result: it stands beside the artifact, so that this stays reproducible.

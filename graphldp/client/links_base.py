@@ -108,6 +108,22 @@ class Neighbours:
             indices=own.astype(np.int32),
         )
 
+    @classmethod
+    def of_people(cls, owners: ArrayLike, pairs: ArrayLike, nodes: int) -> Neighbours:
+        """Return the lists of some people, from links (2 x E, each once, in either order) that may join others, too."""
+        every = cls.of_edges(np.asarray(pairs, dtype=np.int64).reshape(2, -1), nodes)
+        who = np.asarray(owners, dtype=np.int64)
+        if who.ndim != 1 or not len(who) or (np.diff(who) <= 0).any() or who[0] < 0 or who[-1] >= nodes:
+            raise DataError(f"the owners of lists are different people of 0..{nodes - 1}, in increasing order")
+        counts = every.degrees[who]
+        kept = np.isin(every.rows(), who)
+        return cls(
+            nodes=int(nodes),
+            owners=who.astype(np.int32),
+            indptr=np.concatenate([[0], np.cumsum(counts)]).astype(np.int64),
+            indices=every.indices[kept],
+        )
+
     @property
     def degrees(self) -> NDArray[np.int64]:
         """How many neighbours each owner has."""

@@ -22,7 +22,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from graphldp.datasets.assemble import classes_of, undirected
 from graphldp.errors import DataError, OptionError
-from graphldp.graph import Graph
+from graphldp.graph import WITHOUT_LABELS, WITHOUT_LINKS, Graph
 
 __all__ = [
     "DECLARED",
@@ -35,6 +35,7 @@ __all__ = [
     "Vocabulary",
     "Wide",
     "at_ends",
+    "declared_classes",
     "own_features",
     "own_graph",
 ]
@@ -167,13 +168,14 @@ class _Matrix:
 def own_graph(
     name: str,
     features: Wide | Triples | None,
-    edges: tuple[Column, Column],
+    edges: tuple[Column, Column] | None,
     labels: tuple[Column, Column] | None = None,
     *,
     low: float,
     high: float,
     vocabulary: Vocabulary | None = None,
     nodes: Column | None = None,
+    classes: Sequence[str] | None = None,
     provenance: Mapping[str, Any] | None = None,
 ) -> Graph:
     """Return the graph; ids may be text or whole numbers, and '7' is 7.
@@ -184,12 +186,15 @@ def own_graph(
             are ordered by their names: in whose order people come up in triples may tell which features they have.
             None where the features are people's own and never here: then the vocabulary has to be declared, and all
             of them are 0.
-        edges: sources and targets. Repeated and reversed edges count once, self-loops are set apart.
+        edges: sources and targets. Repeated and reversed edges count once, self-loops are set apart. None where links
+            are people's own and never here: then who takes part has to be declared, by features or nodes.
         labels: nodes and their classes; a node that is not listed, or whose class is missing, has none.
         low: the declared public lower bound of a feature value.
         high: the declared public upper bound of a feature value.
         vocabulary: the declared features, in this order. Without one, those of triples are the ones that occur.
         nodes: without features, which nodes there are; those of edges and labels if left out.
+        classes: the declared classes, in this order; a label has to be one of them. Without labels these are people's
+            own and never here.
         provenance: where the columns came from; what was read of edges and labels is added.
 
     Raises:
@@ -197,25 +202,20 @@ def own_graph(
     """
     bounds = _bounds(low, high)
     if features is None:
-        read = _no_features(vocabulary, nodes, [*edges, *([labels[0]] if labels else [])])
+        read = _no_features(vocabulary, nodes, [*(edges or ()), *([labels[0]] if labels else [])])
     elif nodes is not None:
         raise DataError("nodes: the features say which nodes there are; leave the list of nodes out")
     else:
         read = _matrix(features, bounds, vocabulary)
     known = pa.array(read.ids, type=pa.string())
-    ends = _edges(edges, known)
-    pairs, self_loops = undirected(ends, len(read.ids))
-    if not pairs.size:
-        raise DataError("edges: every edge joins a node with itself; a graph needs one between two nodes")
-    classes, class_names, minus = _classes(labels, known)
-    loops = int((ends[0] == ends[1]).sum())
-    facts = {"edges": len(ends[0]) - loops, "self_loops": loops, "minus_one": minus}
+    pairs, self_loops, facts = _links(edges, known)
+    numbers, class_names, facts["minus_one"] = _classes(labels, known, classes)
     return Graph(
         name=name,
         features=read.values,
         edges=pairs,
         self_loops=self_loops,
-        labels=classes,
+        labels=numbers,
         classes=len(class_names),
         low=float(low),
         high=float(high),
@@ -226,6 +226,8 @@ def own_graph(
             "class_names": class_names,
             "rows": facts,
             **({WITHOUT: True} if features is None else {}),
+            **({WITHOUT_LINKS: True} if edges is None else {}),
+            **({WITHOUT_LABELS: True} if labels is None and classes is not None else {}),
             **({ROW_NUMBERS: read.row_numbers} if read.row_numbers else {}),
         },
         node_ids=tuple(read.ids),
@@ -309,6 +311,8 @@ def _no_features(vocabulary: Vocabulary | None, nodes: Column | None, named: Seq
             "features: without them, declare which there are, as on people's devices, with --features-file or "
             "--dimensions"
         )
+    if nodes is None and not named:
+        raise DataError("nodes: without edges, say who takes part, in the order that was declared, with --nodes")
     if nodes is None:
         ids = _ordered(pa.concat_arrays([_ids(column, "edges or labels: node") for column in named]))
     else:
@@ -319,6 +323,20 @@ def _no_features(vocabulary: Vocabulary | None, nodes: Column | None, named: Seq
         raise DataError("nodes: no rows; a graph needs nodes")
     names = _named(vocabulary)
     return _Matrix(ids, _names(vocabulary, names), sp.csr_array((len(ids), len(names)), dtype=np.float32), True)
+
+
+def _links(
+    edges: tuple[Column, Column] | None, known: pa.Array
+) -> tuple[NDArray[np.int32], NDArray[np.int32], dict[str, int]]:
+    """Return every edge once, the nodes with a self-loop, and how many rows there were of each."""
+    if edges is None:
+        return np.empty((2, 0), np.int32), np.empty(0, np.int32), {"edges": 0, "self_loops": 0}
+    ends = _edges(edges, known)
+    pairs, self_loops = undirected(ends, len(known))
+    if not pairs.size:
+        raise DataError("edges: every edge joins a node with itself; a graph needs one between two nodes")
+    loops = int((ends[0] == ends[1]).sum())
+    return pairs, self_loops, {"edges": len(ends[0]) - loops, "self_loops": loops}
 
 
 def _edges(edges: tuple[Column, Column], known: pa.Array) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -506,7 +524,9 @@ def _tidy(matrix: sp.csr_array) -> sp.csr_array:
     return matrix
 
 
-def _classes(labels: tuple[Column, Column] | None, known: pa.Array) -> tuple[NDArray[np.int32], list[str], int]:
+def _classes(
+    labels: tuple[Column, Column] | None, known: pa.Array, declared: Sequence[str] | None
+) -> tuple[NDArray[np.int32], list[str], int]:
     """Return the class of each node, -1 for none; the names of the classes, numbers in their order; how many were -1.
 
     A label of -1 beside classes that are counted from 0 means that there is none, as in other libraries. Beside 1
@@ -514,7 +534,7 @@ def _classes(labels: tuple[Column, Column] | None, known: pa.Array) -> tuple[NDA
     """
     out = np.full(len(known), -1, dtype=np.int32)
     if labels is None:
-        return out, [], 0
+        return out, list(declared or ()), 0
     node = _ids(labels[0], "labels: node")
     label = _array(labels[1], "labels: label")
     if len(node) != len(label):
@@ -525,6 +545,10 @@ def _classes(labels: tuple[Column, Column] | None, known: pa.Array) -> tuple[NDA
     given = np.asarray(pc.and_kleene(pc.is_valid(label), pc.not_equal(label, "")).fill_null(False))
     if not given.any():
         raise DataError("labels: no rows with a label; leave the labels out if there are none")
+    if declared is not None:
+        told = label.filter(pa.array(given)).to_pylist()
+        out[places[given]] = declared_classes(told, declared)
+        return out, list(declared), 0
     values = _comparable(label.filter(pa.array(given)).to_pylist())
     if _has_fractions(values):
         raise DataError(f"labels: label: {_FRACTIONS}")
@@ -534,6 +558,18 @@ def _classes(labels: tuple[Column, Column] | None, known: pa.Array) -> tuple[NDA
         values = values[~minus]
     out[places[given]], _ = classes_of(values)
     return out, [str(value) for value in np.unique(values)], int(minus.sum())
+
+
+def declared_classes(labels: Sequence[str], declared: Sequence[str]) -> NDArray[np.int32]:
+    """Return each label's number among the declared classes; no message says what a label was."""
+    number = {name: place for place, name in enumerate(declared)}
+    strange = sum(label not in number for label in labels)
+    if strange:
+        raise DataError(
+            f"labels: {strange} label{'s are' if strange > 1 else ' is'} none of the {len(declared)} declared classes; "
+            "write it as it is declared, or leave the row out"
+        )
+    return np.array([number[label] for label in labels], dtype=np.int32)
 
 
 def _none(values: NDArray[Any]) -> NDArray[np.bool_]:

@@ -13,10 +13,12 @@ from graphldp.measures import DEFAULT_TASK, canonical_task, measures_of
 
 __all__ = [
     "ACTIVATIONS",
+    "CURATORS",
     "DROP",
     "HALF",
     "INDUCTIVE",
     "LINK_LOSSES",
+    "SERVERS",
     "SPACES",
     "SPLITS",
     "STRATEGIES",
@@ -37,8 +39,12 @@ SPLITS = ("random", INDUCTIVE)
 LINK_LOSSES = ("pairwise", "cross-entropy")
 ACTIVATIONS = ("selu", "relu", "tanh")
 LABEL_MECHANISMS = ("krr",)
+# Whom links may be given to as they are, for comparison alone: a curator, who makes a graph of all of them at once.
+CURATORS = ("edgerand", "edgerr", "lapgraph", "privhrg")
+SERVERS = ("estimator", "most")  # of the options of links: what no device is told
 LABEL_STEPS = (0, 2, 4, 8)  # depths K that a search tries where labels are noisy, unless it says others
-DROP = ("label_steps", "label_correction")  # how noisy labels are learned from, as options of the training
+# How noisy labels are learned from, as options of the training.
+DROP = ("label_steps", "label_correction", "label_reconstruction", "label_bags", "label_bag_weight")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,10 +122,12 @@ class Further:
     Attributes:
         labels: how labels are reported (`krr`); empty where they are public.
         epsilon_labels: the budget of a label; infinite where it is public.
-        links: how people report to whom they are linked (`rr`, `blink`, ...); empty where links are public.
-        epsilon_links: the budget of one bit of a person's list of neighbours; infinite where it is public.
+        links: how people report to whom they are linked (`rr`, `blink`, ...), or the trusted curator who sees all links
+            and makes another graph of them (`edgerr`, ...); empty where links are public.
+        epsilon_links: the budget of one bit of a person's list of neighbours, of a curator that of one link; infinite
+            where it is public.
         link_options: further options of how links are reported and estimated, as pairs: `report` (`lower` or `both`),
-            `estimator`, `most` (reported links at most) and the mechanism's own.
+            `estimator`, `most` (reported links at most) and the mechanism's own; of a curator `rho` and its own.
     """
 
     labels: str = ""
@@ -132,8 +140,8 @@ class Further:
         object.__setattr__(self, "link_options", tuple(sorted(dict(self.link_options).items())))
         if self.labels and self.labels not in LABEL_MECHANISMS:
             raise unknown_name("labels", self.labels, LABEL_MECHANISMS)
-        if self.links and self.links not in link_names():
-            raise unknown_name("links", self.links, link_names())
+        if self.links and self.links not in (*link_names(), *CURATORS):
+            raise unknown_name("links", self.links, (*link_names(), *CURATORS))
         if self.link_options and not self.links:
             raise OptionError("link_options are of private links: say with links how they are reported")
         for name, what in (("labels", self.labels), ("links", self.links)):
@@ -156,6 +164,11 @@ class Further:
         return bool(self.links) and self.epsilon_links < math.inf
 
     @property
+    def curated(self) -> bool:
+        """Whether a trusted curator has the links, and nobody reports any."""
+        return self.private_links and self.links in CURATORS
+
+    @property
     def asked(self) -> bool:
         """Whether people are asked for anything beside their features."""
         return self.private_labels or self.private_links
@@ -169,6 +182,12 @@ class Further:
             out |= {"links": self.links, "epsilon_links": float(self.epsilon_links)}
             out |= {"link_options": dict(self.link_options)} if self.link_options else {}
         return out
+
+    def questions(self) -> dict[str, Any]:
+        """Return what people are told of it: `facts` without what the server alone decides."""
+        out = self.facts()
+        options = {name: value for name, value in out.pop("link_options", {}).items() if name not in SERVERS}
+        return out | ({"link_options": options} if options else {})
 
     def without_links(self) -> Further:
         """Return the same with nobody asked for links."""

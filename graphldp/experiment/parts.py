@@ -23,7 +23,7 @@ from graphldp.errors import DataError, OptionError
 from graphldp.experiment.conversation import check_classes
 from graphldp.experiment.estimates import average_degree, centred, filtered_apart, filtered_inputs, unit_scale
 from graphldp.experiment.options import INDUCTIVE, Settings, TrainParams
-from graphldp.graph import Graph
+from graphldp.graph import WITHOUT_LABELS, Graph
 from graphldp.learn import (
     EdgeSplit,
     MessageGraph,
@@ -201,7 +201,8 @@ class NodePart(Part):
 
     With `apart` the people of each part are a graph of their own, and a model is applied to the others' as it is.
     `truth` are the people's own labels, which a test is measured by; they are the server's where labels are public.
-    Else these have gone through `channel`.
+    Else these have gone through `channel`. Where nobody's own label is known, `truth` is None, and a test is an
+    estimate from what was sent, as the validation is.
     """
 
     parts: ClassVar[str] = "nodes"
@@ -223,7 +224,7 @@ class NodePart(Part):
             graph=known if apart is None else apart.sever(known),
             split=split,
             labels=known.labels if entry.classes else None,
-            truth=graph.labels if entry.classes else None,
+            truth=graph.labels if entry.classes and WITHOUT_LABELS not in graph.provenance else None,
             channel=channel_of(told),
             numbers=None if entry.target is None else entry.target.of(graph),
             apart=apart,
@@ -275,11 +276,16 @@ class NodePart(Part):
         every = np.zeros(self.graph.nodes)
         mean = every if self.numbers is None else every + self.numbers[self.split.train].mean()
         commonest = None if self.labels is None else majority(self.labels, self.split)
-        return self._validated(commonest, mean), self.scores(commonest, mean, self.split.test)
+        return self._heard(commonest, mean, self.split.validation), self.tested(commonest, mean)
 
-    def _validated(self, classes: NDArray[Any] | None, values: NDArray[Any]) -> Scores:
-        """Return what predictions score on the validation part, of labels by what the server has."""
-        nodes = self.split.validation
+    def tested(self, classes: NDArray[Any] | None, values: NDArray[Any] | None) -> Scores:
+        """Return what predictions score on the test part, of labels by people's own where these are known."""
+        if self.truth is None and self.labels is not None:
+            return self._heard(classes, values, self.split.test)
+        return self.scores(classes, values, self.split.test)
+
+    def _heard(self, classes: NDArray[Any] | None, values: NDArray[Any] | None, nodes: NDArray[np.int64]) -> Scores:
+        """Return what predictions score on some nodes, of labels by what the server has."""
         found = self.scores(classes, values, nodes, self.labels)
         if self.channel is not None and self.labels is not None and classes is not None:
             found["accuracy"] = float(true_accuracy(found["accuracy"], self.channel))
@@ -446,7 +452,7 @@ def final_scores(
         classes, values = (
             outcome.outputs[name][r] if name in outcome.outputs else None for name in ("classes", "values")
         )
-        out.append(part.scores(classes, values, part.split.test))
+        out.append(part.tested(classes, values))
     return out
 
 

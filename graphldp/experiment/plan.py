@@ -272,10 +272,11 @@ def _check_batches(recipe: Method, plan: Plan, params: Settings) -> None:
     if not params.train.batch_size or not task_of(params.train).by_node:
         return
     for point, setup in zip(plan.points, plan.setups, strict=True):
-        if setup.channel is not None and setup.channel.steps:
+        if setup.channel is not None and not setup.channel.by_node:
             raise OptionError(
-                f"labels that are propagated are learned from in full batch alone, got label_steps "
-                f"{setup.channel.steps}; leave batch_size out, or search train.label_steps [0]"
+                f"labels that are propagated, or compared by clusters, are learned from in full batch alone, got "
+                f"label_steps {setup.channel.steps} and label_bags {setup.channel.bags}; leave batch_size out, or "
+                "search train.label_steps [0] and train.label_bags [0]"
             )
         missing = missing_sampler(setup.backbone.name) if setup.backbone.decoupled() is None else None
         if missing is not None:
@@ -286,6 +287,11 @@ def _check_batches(recipe: Method, plan: Plan, params: Settings) -> None:
 def _check_links(recipe: Method, plan: Plan, params: Settings) -> None:
     """Refuse what a method that finds private links anew cannot find them by."""
     device = plan.told.link_mechanism
+    if recipe.relinks and plan.told.curator:
+        raise OptionError(
+            f"method {recipe.name!r} finds private links by what people report of them, and a curator's graph "
+            f"({plan.told.curator}) is all that there is; take another method, or links that people report"
+        )
     if not recipe.relinks or device is None:
         return
     check_relinks(recipe, device.name)
@@ -377,6 +383,7 @@ class Devices:
         recipe: the method.
         mechanism, epsilon, options: what the devices run, unless a point has other options.
         params: where splits and draws come from, and what is learned with unless a point says otherwise.
+        heard: what people have told beside features, where they were asked before; else they are asked.
     """
 
     graph: Graph
@@ -385,6 +392,7 @@ class Devices:
     epsilon: float
     options: Mapping[str, Any]
     params: Settings
+    heard: Told | None = None
 
     @property
     def row(self) -> Row:
@@ -395,7 +403,12 @@ class Devices:
     @property
     def told(self) -> Told:
         """What people tell beside their features."""
-        return told_of(self.graph, self.params, self.recipe)
+        if self.heard is None:
+            return told_of(self.graph, self.params, self.recipe)
+        linked = self.heard.further.private_links and not self.recipe.alone
+        if linked == self.heard.linked or not self.heard.further.private_links:
+            return self.heard
+        return replace(self.heard, linked=linked, kept={}, sent={})
 
     def setup(self, options: Mapping[str, Any]) -> Setup:
         """Return what a point's options mean; everything that can be wrong with them is checked."""

@@ -8,7 +8,7 @@ it hides true ones. True labels are opened to measure a test, and true links for
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any
@@ -32,19 +32,112 @@ from graphldp.errors import DataError, unknown_name
 from graphldp.experiment.addresses import source_of
 from graphldp.experiment.conversation import LABELS, LINKS, Conversation, Question
 from graphldp.experiment.devices import graph_facts
-from graphldp.experiment.options import Further, Settings
-from graphldp.graph import Graph
+from graphldp.experiment.options import SERVERS, Further, Settings
+from graphldp.graph import WITHOUT_LABELS, WITHOUT_LINKS, Graph
 from graphldp.jsonable import plain
 from graphldp.ledger import Ledger, ledger_from_meta, release_of
 from graphldp.methods import Method
+from graphldp.randomness import UniformSource, generator
 from graphldp.registry import check_options
 from graphldp.server import Calibration, Estimate
-from graphldp.server.links import estimate_links, link_estimators
+from graphldp.server.links import LinkEstimate, estimate_links, link_estimators
+from graphldp.trusted.curators import check_curator, curated
 
-__all__ = ["Told", "WithFurther", "told_of"]
+__all__ = [
+    "Told",
+    "WithFurther",
+    "as_answered",
+    "asked_for_labels",
+    "asked_for_links",
+    "estimator_of",
+    "link_device",
+    "most_links",
+    "told_meta",
+    "told_of",
+]
 
 Listen = Callable[[int], Sequence[Question]]
-_SERVERS = ("estimator", "most")  # of the options of links: what no device is told
+
+
+CURATED = "edge, from a trusted curator"  # whose promise it is: another one than that of people's own reports
+
+
+def link_device(further: Further, nodes: int) -> LinkMechanism:
+    """Return what is run by each of so many people who are asked for their links."""
+    options = dict(further.link_options)
+    check_options(further.links, options, ("report", *SERVERS, *lookup_link(further.links).option_names))
+    own = {name: value for name, value in options.items() if name not in SERVERS}
+    return link_mechanism(further.links, further.epsilon_links, nodes, **own)
+
+
+def estimator_of(further: Further) -> str:
+    """Return how the server makes a graph of reported links."""
+    known = link_estimators(further.links)
+    name = str(dict(further.link_options).get("estimator", known[0]))
+    if name not in known:
+        raise unknown_name(f"estimator of links reported by {further.links}", name, known)
+    return name
+
+
+def most_links(further: Further) -> float:
+    """Return how many false links may be expected before nobody is asked."""
+    return float(dict(further.link_options).get("most", MOST_LINKS))
+
+
+def asked_for_labels(question: LabelQuestion, labels: NDArray[Any], source: UniformSource) -> Question:
+    """Ask everybody who has a label, which is one that is not -1, for it."""
+    people = np.flatnonzero(labels >= 0)
+    answers = question.perturb(labels[people], source)
+    return Question(name=LABELS, people=people, features=np.arange(1), answers=answers, further=True)
+
+
+def asked_for_links(device: LinkMechanism, lists: Neighbours, source: UniformSource, most: float) -> Question:
+    """Ask the owners of these lists for them; a person is the place of her list."""
+    answers = as_reports(device.perturb(lists, source, most=most))
+    people = np.arange(len(lists.owners))
+    return Question(name=LINKS, people=people, features=np.arange(lists.nodes), answers=answers, further=True)
+
+
+def told_meta(
+    further: Further,
+    shared: Mapping[str, Any],
+    labels: tuple[LabelQuestion | None, int],
+    links: tuple[LinkMechanism | None, Mapping[str, Any]],
+    nonce: str = "",
+    curator: str = "",
+) -> dict[str, Any]:
+    """Return what an artifact says of further questions, with their ledger.
+
+    Args:
+        further: what is asked.
+        shared: the facts of all releases of the artifact.
+        labels: what is asked of labels, and of how many people.
+        links: what people run for their links, and what else is said of that.
+        nonce: what tells real releases apart.
+        curator: who has the links as they are, and makes another graph of them.
+    """
+    out: dict[str, Any] = {"further": further.facts(), "ledger": []}
+
+    def tell(kind: str, facts: dict[str, Any], exact: dict[str, Any], **more: Any) -> None:
+        whole = {**facts, "kind": kind, **shared}
+        whole["release"] = release_of(plain(whole), *([nonce] if nonce else []))
+        out[kind] = {**exact, **whole, **more}
+        out["ledger"] += ledger_from_meta([whole]).as_json()
+
+    question, nodes = labels
+    if question is not None:
+        tell(LABELS, {**question.meta(), "nodes": nodes}, {"epsilon_exact": question.privacy_loss()})
+    device, more = links
+    if device is not None:
+        told = device.meta()
+        facts = {**told, "per": "edge", "epsilon": told["epsilon_relationship"], "epsilon_bit": told["epsilon"]}
+        exact = {"epsilon_exact": device.relationship_loss(), "epsilon_bit_exact": device.privacy_loss()}
+        tell(LINKS, facts, exact, **more)
+    if curator:
+        options = dict(further.link_options)
+        facts = {"question": LINKS, "what": LINKS, "mechanism": curator, "options": options, "per": CURATED}
+        tell(LINKS, {**facts, "epsilon": float(further.epsilon_links), "delta": 0.0}, {})
+    return out
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -77,6 +170,12 @@ class Told:
             )
         if self.link_mechanism is not None:
             self._estimator()
+        elif self.curator:
+            check_curator(self.curator, dict(self.further.link_options))
+        if self.linked and not self.further.private_links and WITHOUT_LINKS in self.graph.provenance:
+            raise DataError(_elsewhere(self.graph, "links", "--links and --epsilon-links"))
+        if not self.further.private_labels and WITHOUT_LABELS in self.graph.provenance:
+            raise DataError(_elsewhere(self.graph, "labels", "--labels and --epsilon-labels"))
 
     @property
     def asked(self) -> bool:
@@ -91,30 +190,37 @@ class Told:
         return LabelQuestion(epsilon=self.further.epsilon_labels, classes=self.graph.classes)
 
     @property
-    def _options(self) -> dict[str, Any]:
-        return dict(self.further.link_options)
-
-    @property
     def link_mechanism(self) -> LinkMechanism | None:
         """What is run by who is asked for her links; None where links are public, or have no part."""
-        if not (self.further.private_links and self.linked):
+        if not (self.further.private_links and self.linked) or self.further.curated:
             return None
-        check_options(
-            self.further.links, self._options, ("report", *_SERVERS, *lookup_link(self.further.links).option_names)
-        )
-        options = {name: value for name, value in self._options.items() if name not in _SERVERS}
-        return link_mechanism(self.further.links, self.further.epsilon_links, self.graph.nodes, **options)
+        return link_device(self.further, self.graph.nodes)
+
+    @property
+    def curator(self) -> str:
+        """The trusted curator who makes the server's graph of everybody's links; empty where people report them."""
+        return self.further.links if self.further.curated and self.linked else ""
+
+    def _curated(self, seed: int) -> LinkEstimate:
+        """Return a seed's graph of the curator."""
+        further = self.further
+        facts = {"budget": float(further.epsilon_links), **dict(further.link_options)}
+        words = [f"{name}={value}" for name, value in sorted(facts.items())]
+        source = generator(self.root, "curator", self.graph.name, self.curator, *words, seed)
+        options = dict(further.link_options)
+        return curated(self.curator, self.graph.edges, self.graph.nodes, further.epsilon_links, source, options)
 
     def _estimator(self) -> str:
-        known = link_estimators(self.further.links)
-        name = str(self._options.get("estimator", known[0]))
-        if name not in known:
-            raise unknown_name(f"estimator of links reported by {self.further.links}", name, known)
-        return name
+        return estimator_of(self.further)
 
     def forecast(self) -> str:
         """Return how many links will be reported, in words, before anything is allocated; empty where none are."""
         device = self.link_mechanism
+        if self.curator:
+            return (
+                f"links by {self.curator}, epsilon {self.further.epsilon_links:g} for one of them: a curator sees all "
+                "links as they are, whom everybody has to trust"
+            )
         if device is None:
             return ""
         return (
@@ -124,7 +230,7 @@ class Told:
 
     def found(self) -> str:
         """Return how many links the server's graph of the first run has, in words; empty where links are public."""
-        if self.link_mechanism is None:
+        if self.link_mechanism is None and not self.curator:
             return ""
         links = self.known(0).edges.shape[1]
         return f"the server's graph of the first run has {f'{links:,} links' if links else 'no link at all'}"
@@ -139,21 +245,23 @@ class Told:
         """Ask everybody, or return what was answered before."""
         if self.listen is not None:
             return tuple(one for one in self.listen(seed) if one.further)
+        for what, name in ((WITHOUT_LINKS, "links"), (WITHOUT_LABELS, "labels")):
+            if what in self.graph.provenance:
+                raise DataError(
+                    f"the {name} of {self.graph.name} are on people's devices, and cannot be asked for here: merge "
+                    "their reports with `ldp merge`, then `ldp denoise` and `ldp train`"
+                )
         out = []
         question = self.label_question
         if question is not None:
             people = np.flatnonzero(self.graph.labels >= 0)
             source = source_of(self.root, self.graph.name, question, seed, people=people)
-            answers = question.perturb(self.graph.labels[people], source)
-            out.append(Question(name=LABELS, people=people, features=np.arange(1), answers=answers, further=True))
+            out.append(asked_for_labels(question, self.graph.labels, source))
         device = self.link_mechanism
         if device is not None:
             lists = Neighbours.of_edges(self.graph.edges, self.graph.nodes)
             source = source_of(self.root, self.graph.name, device, seed)
-            most = float(self._options.get("most", MOST_LINKS))
-            answers = as_reports(device.perturb(lists, source, most=most))
-            everybody = np.arange(self.graph.nodes)
-            out.append(Question(name=LINKS, people=everybody, features=everybody, answers=answers, further=True))
+            out.append(asked_for_links(device, lists, source, most_links(self.further)))
         return tuple(out)
 
     def known(self, seed: int) -> Graph:
@@ -161,7 +269,8 @@ class Told:
         if not self.replaces:
             return self.graph
         if seed not in self.kept:
-            self.kept[seed] = self.heard(self.questions(seed))
+            known = self.heard(self.questions(seed))
+            self.kept[seed] = known.linked(*self._curated(seed).edges()) if self.curator else known
         return self.kept[seed]
 
     def link_reports(self, seed: int) -> LinkReports | None:
@@ -194,40 +303,24 @@ class Told:
             out = replace(out, edges=np.empty((2, 0), np.int32), self_loops=np.empty(0, np.int32), weights=None)
         for one in questions:
             if one.name == LABELS:
-                out = replace(out, labels=self._labels(one))
+                out = as_answered(out, [one])
             if one.name == LINKS and self.linked:
                 found = estimate_links(as_links(one.answers), self._estimator())
                 out = out.linked(*found.edges())
         return out
 
-    def _labels(self, answered: Question) -> NDArray[np.int32]:
-        labels = np.full(self.graph.nodes, -1, dtype=np.int32)
-        labels[answered.people] = np.asarray(answered.answers.value)[:, 0]
-        return labels
-
     def meta(self, content: str, seeds: Sequence[int]) -> dict[str, Any]:
         """Return what an artifact says of the further questions, with their ledger; `content` is the graph's hash."""
         if not self.asked:
             return {}
-        out: dict[str, Any] = {"further": self.further.facts(), "ledger": []}
-        shared = {"seeds": list(seeds), "library": __version__, **graph_facts(self.graph, content, self.root)}
-
-        def tell(kind: str, facts: dict[str, Any], exact: dict[str, Any], **more: Any) -> None:
-            whole = {**facts, "kind": kind, **shared}
-            whole["release"] = release_of(plain(whole))
-            out[kind] = {**exact, **whole, **more}
-            out["ledger"] += ledger_from_meta([whole]).as_json()
-
-        question, device = self.label_question, self.link_mechanism
-        if question is not None:
-            nodes = int((self.graph.labels >= 0).sum())
-            tell(LABELS, {**question.meta(), "nodes": nodes}, {"epsilon_exact": question.privacy_loss()})
-        if device is not None:
-            told = device.meta()
-            facts = {**told, "per": "edge", "epsilon": told["epsilon_relationship"], "epsilon_bit": told["epsilon"]}
-            exact = {"epsilon_exact": device.relationship_loss(), "epsilon_bit_exact": device.privacy_loss()}
-            tell(LINKS, facts, exact, estimator=self._estimator())
-        return out
+        device = self.link_mechanism
+        return told_meta(
+            self.further,
+            {"seeds": list(seeds), "library": __version__, **graph_facts(self.graph, content, self.root)},
+            labels=(self.label_question, int((self.graph.labels >= 0).sum())),
+            links=(device, {} if device is None else {"estimator": self._estimator()}),
+            curator=self.curator,
+        )
 
     def facts(self) -> dict[str, Any]:
         """Return all that decides the answers, beside the graph and the seed."""
@@ -244,6 +337,22 @@ class Told:
         return WithFurther(own=conversation, told=self) if self.asked else conversation
 
 
+def _elsewhere(graph: Graph, what: str, options: str) -> str:
+    return (
+        f"the graph {graph.name} was imported without {what}, which people report: say with {options} how they have "
+        "done so"
+    )
+
+
+def as_answered(graph: Graph, questions: Sequence[Question]) -> Graph:
+    """Return the graph with the labels that people have sent, and no others."""
+    labels = np.full(graph.nodes, -1, dtype=np.int32)
+    for one in questions:
+        if one.name == LABELS:
+            labels[one.people] = np.asarray(one.answers.value)[:, 0]
+    return replace(graph, labels=labels)
+
+
 def as_reports(links: LinkReports) -> Reports:
     """Return reports on links as a rectangle: the reported neighbours, -1 behind them, and a degree or numbers."""
     counts = np.diff(links.indptr)
@@ -255,7 +364,7 @@ def as_reports(links: LinkReports) -> Reports:
         value: NDArray[Any] = np.zeros(place.shape, dtype=np.float32)
         value[place] = links.value
     else:
-        degree = np.zeros(links.nodes, np.int64) if links.degree is None else links.degree
+        degree = np.zeros(len(counts), np.int64) if links.degree is None else links.degree
         value = degree[:, None]
     return Reports(index=index, value=value, meta=links.meta)
 

@@ -8,7 +8,7 @@ question was about. Values of another type than the first question's stand in th
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from graphldp.client import Reports, from_meta
 from graphldp.errors import ArtifactError
-from graphldp.experiment.conversation import FURTHER, Conversation, Once, Question, ask, conversation_of, most_of
+from graphldp.experiment.conversation import FURTHER, LINKS, Conversation, Once, Question, ask, conversation_of, most_of
 from graphldp.experiment.options import Further, Settings, split_facts
 from graphldp.graph import Graph
 from graphldp.jsonable import plain
@@ -43,6 +43,7 @@ __all__ = [
     "open_answers",
     "with_draws",
     "write_answers",
+    "write_questions",
 ]
 
 REPORTS, ANSWERS = "reports", "answers"
@@ -106,12 +107,17 @@ def open_answers(
 
 
 def check_further(path: Path, meta: Mapping[str, Any], further: Further) -> None:
-    """Refuse answers to other further questions than are meant."""
+    """Refuse answers to other further questions than are meant; of what is calibrated also another server's choice."""
     found = further_in(meta)
-    if found.facts() != further.facts():
+    alike = found.facts() == further.facts() if meta.get("kind") == "calibrated" else (
+        found.questions() == further.questions()
+    )  # fmt: skip
+    if not alike:
+        same = found.questions() == further.questions()
         raise ArtifactError(
             f"{path} holds {_beside(found)} beside features, and {_beside(further)} is meant; say "
-            f"`{found.command().strip() or 'no --labels'}`, or ask people again with `ldp perturb`"
+            f"`{found.command().strip() or 'no --labels'}`, or "
+            + ("make it again with `ldp denoise`" if same else "ask people again with `ldp perturb`")
         )
 
 
@@ -164,8 +170,15 @@ def write_answers(
     seeds: Sequence[int],
     further: Mapping[str, Any] | None = None,
     progress: Progress | None = None,
+    *,
+    ids: Sequence[str] | None = None,
+    new: bool = False,
 ) -> Path:
-    """Ask everybody for each seed, and write the answers; `content` is the graph's hash, `further` more metadata."""
+    """Ask everybody for each seed, and write the answers.
+
+    `content` is the graph's hash, `further` more metadata. `ids` are the names under which people take part, and `new`
+    says that nothing may have the file's name.
+    """
     meta = {**conversation.meta(content, seeds), **(further or {})}
     words = f"{meta['mechanism']} at epsilon {epsilon_text(float(meta['epsilon']))}"
 
@@ -177,16 +190,28 @@ def write_answers(
                 progress(count, len(meta["seeds"]), words)
 
     if meta["kind"] == REPORTS:
-        write_reports(path, ((seed, only.answers) for seed, (only,) in asked()), meta)
-        return path
+        write_reports(path, ((seed, only.answers) for seed, (only,) in asked()), meta, ids, new=new)
+    else:
+        write_questions(path, asked(), meta, ids, new=new)
+    return path
+
+
+def write_questions(
+    path: Path,
+    runs: Iterable[tuple[int, Sequence[Question]]],
+    meta: Mapping[str, Any],
+    ids: Sequence[str] | None = None,
+    *,
+    new: bool = False,
+) -> None:
+    """Write the answers to several questions, of each seed; `ids` and `new` are as `write_answers` has them."""
     tables, facts = [], {}
-    for seed, questions in asked():
+    for seed, questions in runs:
         facts[str(seed)] = {one.name: _facts(one, meta) for one in questions}
-        tables.append(_table(seed, questions))
-    with ParquetSink(path, tables[0].schema, {**meta, "questions": facts}) as sink:
+        tables.append(_table(seed, questions, ids))
+    with ParquetSink(path, tables[0].schema, {**meta, "questions": facts}, new=new) as sink:
         for table in tables:
             sink.write(table)
-    return path
 
 
 def _facts(question: Question, meta: Mapping[str, Any]) -> dict[str, Any]:
@@ -207,11 +232,13 @@ def _columns(questions: Sequence[Question]) -> dict[str, str]:
     }
 
 
-def _table(seed: int, questions: Sequence[Question]) -> pa.Table:
+def _table(seed: int, questions: Sequence[Question], ids: Sequence[str] | None) -> pa.Table:
     people = [len(one.people) for one in questions]
+    who = np.concatenate([one.people for one in questions])
     columns: dict[str, Any] = {
         "seed": pa.array(np.full(sum(people), seed, dtype=np.int32)),
-        "node": pa.array(np.concatenate([one.people for one in questions]).astype(np.int32)),
+        "node": pa.array(who.astype(np.int32)),
+        **({} if ids is None else {"id": pa.array(np.asarray(ids, dtype=object)[who])}),
         "question": pa.array([one.name for one, count in zip(questions, people, strict=True) for _ in range(count)]),
     }
     if any(one.answers.level is not None for one in questions):
@@ -241,7 +268,7 @@ def _numbers(question: Question) -> NDArray[np.int32]:
 
 def _lists(rows: NDArray[Any]) -> pa.ListArray:
     count, width = rows.shape
-    offsets = pa.array(np.arange(0, count * width + 1, max(width, 1), dtype=np.int32)[: count + 1])
+    offsets = pa.array(np.arange(count + 1, dtype=np.int32) * np.int32(width))
     return pa.ListArray.from_arrays(offsets, pa.array(np.ascontiguousarray(rows).reshape(-1)))
 
 
@@ -274,7 +301,7 @@ class AnswersFile(SeedFile):
         return tuple(one for one in self._all(seed) if one.further)
 
     def _all(self, seed: int) -> tuple[Question, ...]:
-        table, asked = self.group(seed), self.meta["questions"][str(seed)]
+        table, asked = self.group(seed), self.meta["questions"][str(self.draw(seed))]
         order = pc.unique(table["question"]).to_pylist()
         return tuple(
             self._question(name, dict(asked[name]), table.filter(pc.equal(table["question"], name))) for name in order
@@ -282,7 +309,7 @@ class AnswersFile(SeedFile):
 
     def _question(self, name: str, facts: dict[str, Any], part: pa.Table) -> Question:
         further = name in FURTHER
-        others = self.meta["nodes"] if further else self.meta["dimensions"]
+        others = facts["nodes"] if name == LINKS else 1 if further else self.meta["dimensions"]
         features = np.asarray(facts.pop("features", range(others)), dtype=np.int64)
         meta = facts if "question" in facts else {**{key: self.meta[key] for key in _OWN}, **facts}
         index = None

@@ -29,6 +29,7 @@ __all__ = [
     "atomic",
     "expect",
     "file_hash",
+    "is_collected",
     "is_real",
     "keep_real",
     "open_table",
@@ -114,6 +115,11 @@ def is_real(meta: Mapping[str, Any]) -> bool:
     return isinstance(random, Mapping) and not random.get("reproducible", True)
 
 
+def is_collected(meta: Mapping[str, Any]) -> bool:
+    """Return whether metadata is of what people have really sent, and not of what was made of it."""
+    return meta.get("kind") in ("reports", "answers") and is_real(meta)
+
+
 def keep_real(path: Path) -> None:
     """Refuse to replace real reports."""
     if not path.is_file():
@@ -123,7 +129,7 @@ def keep_real(path: Path) -> None:
         meta = json.loads(raw)
     except (pa.ArrowException, OSError, ValueError):
         return
-    if meta.get("kind") == "reports" and is_real(meta):
+    if is_collected(meta):
         raise ArtifactError(f"{path} holds real reports, which nobody can draw again: name another --output")
 
 

@@ -16,6 +16,7 @@ from graphldp.client import from_meta
 from graphldp.client.levels import Personalised
 from graphldp.datasets.own import WITHOUT
 from graphldp.experiment.options import INDUCTIVE
+from graphldp.graph import WITHOUT_LABELS, WITHOUT_LINKS
 from graphldp.jsonable import plain
 from graphldp.ledger import Ledger, epsilon_text, ledger_from_meta, number
 from graphldp.measures import DEFAULT_TASK, Measure, measures_of
@@ -62,6 +63,8 @@ def floor_command(data: Path, meta: Mapping[str, Any]) -> str:
     dataset, further = str(meta["dataset"]), further_in(meta)
     origin = read_graph_meta(graph_dir(data, dataset))["provenance"]
     if origin.get("dataset") != "own" or role_of(str(meta["method"])) in (Role.FLOOR, Role.GUESS):
+        return ""
+    if WITHOUT_LINKS in origin or WITHOUT_LABELS in origin:  # what was told beside features cannot be asked again
         return ""
     if not further.asked and floor_of(data, dataset, meta) is not None:
         return ""

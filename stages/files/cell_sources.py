@@ -50,7 +50,10 @@ class _Artifact(ABC):
     @cached_property
     def told(self) -> Told:
         """What people have told beside their features."""
-        further = further_in(self.file.meta)
+        found = further_in(self.file.meta)
+        # The same answers, of which a server may make another graph.
+        meant = self.params.further
+        further = meant if meant.questions() == found.questions() else found
         file = self.answers if self.answers is not None else self.file
         linked = not self.recipe.alone
         if not further.asked or not isinstance(file, AnswersFile):
@@ -129,7 +132,13 @@ class _Artifact(ABC):
         """Return the same reports, learned from by another method; a coin's, for one that nobody tells anything."""
         if recipe.silent and not self.recipe.silent:
             return Devices(
-                graph=self.graph, recipe=recipe, mechanism=recipe.mechanism, epsilon=0.0, options={}, params=self.params
+                graph=self.graph,
+                recipe=recipe,
+                mechanism=recipe.mechanism,
+                epsilon=0.0,
+                options={},
+                params=self.params,
+                heard=self.told if self.told.further.asked else None,
             )
         return replace(self, other=recipe)
 

@@ -14,17 +14,30 @@ import pyarrow.csv as pc
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from graphldp.datasets.own import OwnFeatures, Triples, Vocabulary, Wide, own_features, own_graph
+from graphldp.datasets.own import (
+    OwnFeatures,
+    Triples,
+    Vocabulary,
+    Wide,
+    declared_classes,
+    own_features,
+    own_graph,
+)
 from graphldp.errors import DataError, OptionError
 from graphldp.graph import Graph
 from graphldp.stages.files.artifacts import file_hash
 
 __all__ = [
     "OwnFiles",
+    "OwnLinks",
+    "read_classes",
     "read_columns",
     "read_features",
+    "read_labels",
+    "read_links",
     "read_own",
     "read_pairs",
+    "read_people",
     "read_vocabulary",
     "row_number_words",
 ]
@@ -49,22 +62,24 @@ class OwnFiles:
     Attributes:
         features: `node` and one numeric column per feature, or one column of lists; or exactly `node`, `feature`,
             `value`. None where they are on people's devices alone.
-        edges: `source`, `target`.
+        edges: `source`, `target`. None where links are on people's devices alone.
         labels: `node`, `label`, if there are any.
         features_file: the declared names of the features, in their order.
         nodes: `node`, without features.
+        classes_file: the declared names of the classes, in their order.
     """
 
     features: Path | None
-    edges: Path
+    edges: Path | None
     labels: Path | None = None
     features_file: Path | None = None
     nodes: Path | None = None
+    classes_file: Path | None = None
 
     def roles(self) -> dict[str, Path]:
         """Return the files that there are, each by the option that names it."""
         every = {"features": self.features, "edges": self.edges, "labels": self.labels}
-        every |= {"features-file": self.features_file, "nodes": self.nodes}
+        every |= {"features-file": self.features_file, "nodes": self.nodes, "classes-file": self.classes_file}
         return {role: path for role, path in every.items() if path is not None}
 
     def given(self) -> tuple[Path, ...]:
@@ -80,7 +95,7 @@ def read_own(name: str, files: OwnFiles, *, low: float, high: float, dimensions:
     vocabulary = read_vocabulary(files.features_file, dimensions)
     features = None if files.features is None else _features(files.features, _read(files.features, "features"))
     nodes = None if files.nodes is None else _exactly(files.nodes, _read(files.nodes, "nodes"), ("node",))
-    edges = _exactly(files.edges, _read(files.edges, "edges"), _EDGES)
+    edges = None if files.edges is None else _exactly(files.edges, _read(files.edges, "edges"), _EDGES)
     labels = None
     if files.labels is not None:
         labels = _exactly(files.labels, _read(files.labels, "labels"), _LABELS)
@@ -92,12 +107,13 @@ def read_own(name: str, files: OwnFiles, *, low: float, high: float, dimensions:
         return own_graph(
             name,
             features,
-            (edges["source"], edges["target"]),
+            None if edges is None else (edges["source"], edges["target"]),
             None if labels is None else (labels["node"], labels["label"]),
             low=low,
             high=high,
             vocabulary=vocabulary,
             nodes=None if nodes is None else nodes["node"],
+            classes=None if files.classes_file is None else read_classes(files.classes_file),
             provenance=provenance,
         )
     except DataError as error:
@@ -218,33 +234,112 @@ def read_vocabulary(path: Path | None, dimensions: int | None = None) -> Vocabul
         if dimensions < 1:
             raise OptionError(f"--dimensions must be a whole number of at least 1, got {dimensions}")
         return dimensions
-    if path is None:
-        return None
+    return None if path is None else _declared(path, "feature", "features")
+
+
+def read_classes(path: Path) -> tuple[str, ...]:
+    """Return the declared classes, in their order; written as `read_vocabulary` reads features, in a column `class`."""
+    names = _declared(path, "class", "classes")
+    if len(names) < 2:
+        raise DataError(f"{path}: it names one class; a label is one of two or more")
+    return names
+
+
+def _declared(path: Path, column: str, role: str) -> tuple[str, ...]:
+    """Return the names that a file declares, each once."""
     if path.suffix.lower() in (".csv", ".parquet"):
-        table = read_columns(path, "features", ("feature",))
-        names = [None if name is None else str(name) for name in table["feature"].to_pylist()]
+        table = read_columns(path, role, (column,))
+        names = [None if name is None else str(name) for name in table[column].to_pylist()]
     else:
-        names = list(_lines(path))
+        names = list(_lines(path, role))
     place: dict[str, int] = {}
     for row, name in enumerate(names, start=1):
         if not name:
-            raise DataError(f"{path}: row {row} is empty; every feature needs a name")
+            raise DataError(f"{path}: row {row} is empty; every {column} needs a name")
         if name in place:
-            raise DataError(f"{path}: the features {place[name]} and {row} have one name; every one needs its own")
+            raise DataError(f"{path}: the {role} {place[name]} and {row} have one name; every one needs its own")
         place[name] = row
     if not names:
-        raise DataError(f"{path}: it names no feature; name at least one")
+        raise DataError(f"{path}: it names no {column}; name at least one")
     return tuple(place)
 
 
-def _lines(path: Path) -> list[str]:
+def _lines(path: Path, role: str) -> list[str]:
     if not path.is_file():
-        raise DataError(f"{path}: there is no such file; give the features' names, one per line")
+        raise DataError(f"{path}: there is no such file; give the {role}' names, one per line")
     try:
         text = path.read_text(encoding="utf-8-sig")
     except UnicodeDecodeError:
         raise DataError(f"{path}: not a readable list of names (it is not UTF-8; save it as UTF-8)") from None
     return [line.strip() for line in text.rstrip().split("\n")] if text.strip() else []
+
+
+def read_people(path: Path) -> tuple[str, ...]:
+    """Return the names of everybody who takes part, in the order that is declared: a table with the column `node`."""
+    names = ["" if name is None else str(name) for name in read_columns(path, "people", ("node",))["node"].to_pylist()]
+    if "" in names:
+        raise DataError(f"{path}: row {names.index('') + 1} names nobody; every row needs a name")
+    if len(set(names)) < len(names):
+        raise DataError(f"{path}: somebody stands there twice; name everybody once")
+    if len(names) < 2:
+        raise DataError(f"{path}: it names fewer than 2 people, between whom there is no link")
+    return tuple(names)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class OwnLinks:
+    """The links of some people, as a device reads them: no row in the file is an error.
+
+    Attributes:
+        pairs: 2 x E, whose list a link is on and whom it names, as numbers among everybody who takes part.
+        loops, strangers, twice: rows that were left out: of a person with herself, with somebody who does not take
+            part, and of a link that stands there already, in either order.
+    """
+
+    pairs: NDArray[np.int64]
+    loops: int
+    strangers: int
+    twice: int
+
+    def words(self) -> str:
+        """Return what was read otherwise than it stands there; empty where nothing was."""
+        left = (
+            (self.loops, "of a person with herself"),
+            (self.strangers, "with somebody who does not take part"),
+            (self.twice, "that stood there already, in either order"),
+        )
+        said = ", ".join(f"{count} {what}" for count, what in left if count)
+        return f"links left out: {said}" if said else ""
+
+
+def read_links(path: Path, people: tuple[str, ...]) -> OwnLinks:
+    """Return the links that a table of `source` and `target` names, each in either order, once."""
+    table = _exactly(path, _read(path, "links"), _EDGES)
+    number = {name: place for place, name in enumerate(people)}
+    ends = [[number.get(str(name), -1) for name in table[column].to_pylist()] for column in _EDGES]
+    pairs = np.array(ends, dtype=np.int64).reshape(2, -1)
+    known = (pairs >= 0).all(axis=0)
+    loop = known & (pairs[0] == pairs[1])
+    kept = pairs[:, known & ~loop]
+    single = np.unique(np.sort(kept, axis=0), axis=1)
+    twice = kept.shape[1] - single.shape[1]
+    return OwnLinks(pairs=single, loops=int(loop.sum()), strangers=int((~known).sum()), twice=twice)
+
+
+def read_labels(path: Path, ids: tuple[str, ...], classes: tuple[str, ...]) -> NDArray[np.int32]:
+    """Return the label of each of these people as a number of the declared classes, -1 of who has none."""
+    table = _exactly(path, _read(path, "labels"), _LABELS)
+    place = {name: at for at, name in enumerate(ids)}
+    out = np.full(len(ids), -1, dtype=np.int32)
+    rows = [(str(who), str(label)) for who, label in zip(*(table[name].to_pylist() for name in _LABELS), strict=True)
+            if label is not None and str(label) and str(who) in place]  # fmt: skip
+    if len({who for who, _ in rows}) < len(rows):
+        raise DataError(f"{path}: somebody has two labels; every person needs at most one")
+    try:
+        out[[place[who] for who, _ in rows]] = declared_classes([label for _, label in rows], classes)
+    except DataError as error:
+        raise DataError(f"{path}: {error}") from error
+    return out
 
 
 def read_pairs(path: Path, graph: Graph) -> NDArray[np.int64]:

@@ -134,7 +134,7 @@ class SeedFile:
             expect(self.meta, self.path, self.make, kind=self.kinds[0])
         self._file = open_table(self.path, self.make)
         if _NODES_HASH not in self.meta and _ID in self._file.schema_arrow.names:
-            self.ids = tuple(self._file.read_row_group(0, columns=[_ID]).column(_ID).to_pylist())
+            self.ids = self._names()
             self.meta[_NODES_HASH] = hash_of_names(len(self.ids), self.ids)
         lacking = [key for key in CARRIED if key not in self.meta]
         if lacking:
@@ -145,13 +145,22 @@ class SeedFile:
         if self._file.num_row_groups != len(self.meta["seeds"]):
             raise ArtifactError(f"{self.path} lacks some of its seeds; make it again with `{self.make}`")
 
-    def group(self, seed: int) -> pa.Table:
-        """Return the rows of one seed."""
+    def _names(self) -> tuple[str, ...]:
+        """Return the names of the nodes in their order; of several questions a person answers each under her name."""
+        rows = self._file.read_row_group(0, columns=["node", _ID])
+        named = dict(zip(rows["node"].to_pylist(), rows[_ID].to_pylist(), strict=True))
+        return tuple(named[node] for node in sorted(named))
+
+    def draw(self, seed: int) -> int:
+        """Return under which seed the rows stand that serve this one."""
         # A mechanism without randomness is stored once and serves every seed; so does the one report that a person
         # really sends: another would spend her budget again.
-        stored = list(self.meta["seeds"])
         once = self.meta["deterministic"] or not self.meta["random"]["reproducible"]
-        wanted = stored[0] if once else seed
+        return int(self.meta["seeds"][0]) if once else seed
+
+    def group(self, seed: int) -> pa.Table:
+        """Return the rows of one seed."""
+        stored, wanted = list(self.meta["seeds"]), self.draw(seed)
         if wanted not in stored:
             more = f"--seeds {seed + 1}" if seed >= 0 else f"--search-seeds {-seed}"
             raise ArtifactError(f"{self.path} has seeds {stored}, not {seed}; {self.more(more)}")

@@ -49,10 +49,10 @@ __all__ = [
 PARAMS = Path("params.yaml")
 EXPERIMENTS = Path("experiments")
 Axes: TypeAlias = tuple[tuple[str, Any], ...]
-# A value's place begins with one of these. `train` and `data` change who learns from what, for every row of a table
-# alike: its floor and ceiling are measured anew for each value. The others change a private method and leave both as
-# they are.
-_SHARED = ("train", "data")
+# A value's place begins with one of these. `train`, `data` and `links` (options of how links are told) change who
+# learns from what, for every row of a table alike: its floor and ceiling are measured anew for each value. The others
+# change a private method and leave both as they are.
+_SHARED = ("train", "data", "links")
 _TOLD = ("labels", "links")  # what people may be asked for beside features
 _OWN = ("method", "search", "mechanism")
 _SCALAR = int | float | str | bool
@@ -209,7 +209,8 @@ class Params(Settings):
         """Return what people are asked for beside features in a table."""
         budgets = {name: value for name, value in setting if name in self.asked}
         ways = {name: getattr(self, name) for name in (budget.removeprefix("epsilon_") for budget in budgets)}
-        return Further(**ways, **budgets, link_options=tuple(self.link_options.items()) if self.links else ())
+        options = {**self.link_options, **{_key(name): value for name, value in setting if _part(name) == "links"}}
+        return Further(**ways, **budgets, link_options=tuple(options.items()) if self.links else ())
 
     def _cells(self) -> Iterator[Cell]:
         shared = _product({**self.asked, **{name: v for name, v in self.vary.items() if _part(name) in _SHARED}})
@@ -488,7 +489,7 @@ def check(params: Params) -> None:
             raise OptionError(f"epsilon_{name} are budgets of private {name}: say with {name} how they are reported")
         if len(set(budgets)) < len(budgets):
             raise OptionError(f"epsilon_{name} must be distinct, got {list(budgets)}")
-    if params.link_options and not params.links:
+    if (params.link_options or any(_part(name) == "links" for name in params.vary)) and not params.links:
         raise OptionError("link_options are of private links: say with links how they are reported")
     for _, setting in _product_of(params):
         params.further_at(setting)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import io
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from graphldp.audit.law import outcomes
 from graphldp.client.registry import NO_FEATURE
@@ -23,7 +25,7 @@ from graphldp.stages.pages.docs_numbers import (
     scalar_variance,
 )
 
-__all__ = ["error_figure", "law_figure", "variance_comparison", "variance_figure"]
+__all__ = ["error_figure", "law_figure", "variance_comparison", "variance_figure", "walks_figure"]
 
 # Distinguishable without colour vision (Okabe & Ito); black first.
 _COLOURS = ("#000000", "#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#8c564b")
@@ -127,6 +129,23 @@ def error_figure(path: Path) -> None:
         axes.set_ylim(0.01, 300)
     panels[1].legend(frameon=False, fontsize=7, ncols=2)
     _save(figure, path, "Expected error bound against epsilon")
+
+
+def walks_figure(found: Mapping[float, Mapping[str, NDArray[np.float64]]], path: Path) -> None:
+    """Draw HeteroRR's Figure 11: the distance of random walks against the steps, a panel for each budget."""
+    figure, panels = _figure(len(found))
+    for (epsilon, rows), axes in zip(found.items(), panels, strict=True):
+        for place, (name, distances) in enumerate(rows.items()):
+            colour, style = _COLOURS[place % len(_COLOURS)], _STYLES[place // 2 % len(_STYLES)]
+            hops = np.arange(1, len(distances) + 1)
+            axes.plot(hops, distances, marker=".", color=colour, linestyle=style, label=name, linewidth=1.2)
+        axes.set_title(f"epsilon {epsilon:g} of a relationship", fontsize=9)
+        axes.set_xlabel("steps of the walk")
+        axes.set_xticks(range(1, 5))
+        axes.set_ylim(bottom=0)
+        axes.set_ylabel("RMS distance")
+    panels[0].legend(frameon=False, fontsize=7)
+    _save(figure, path, "Distance of random walks on estimated graphs from those on the true one, by steps")
 
 
 def _curve(base: Any, x: float) -> tuple[np.ndarray, np.ndarray]:

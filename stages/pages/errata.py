@@ -278,8 +278,8 @@ ERRATA = (
     Erratum(
         "E40", "HeteroRR Alg. 3", "fresh noise on one count for every child, min(1, .) alone",
         "(1 + children) times the budget, and negative probabilities; EdgeRR needs a trusted curator",
-        "noise is drawn once for a node and reused below it, chances are clipped on both sides, and it is for "
-        "comparison alone", by=("graphldp.trusted.hrg:noisy_chances",),
+        "noise is drawn once for a node and reused below it, chances are clipped on both sides; `links: edgerr` is for "
+        "comparison, and its promise stands in a unit of its own", by=("graphldp.trusted.hrg:noisy_chances",),
     ),
     Erratum(
         "E41", "TOGL Table 9", "the five selected attributes have a Jaccard similarity of 0.78 over ten runs",

@@ -118,6 +118,11 @@ class Row:
         return self.ledger.text().replace("total epsilon ", "").removeprefix("per user: ")
 
     @property
+    def totals(self) -> tuple[tuple[str, float], ...]:
+        """What was spent of each unit's budget: of a user, and of a link where links are private."""
+        return tuple((unit, round(self.ledger.total(unit).epsilon, 9)) for unit in self.ledger.units())
+
+    @property
     def total(self) -> Spend:
         """What one user spent in all: the nominal budget, the users' mean and largest, and delta."""
         return self.ledger.total()
@@ -265,6 +270,24 @@ class Section:
                 "of features, and `spent` has the sum. No true label chooses anything."
             )
             * bool(self.told)
+            + self.unlike
+        )
+
+    @property
+    def unlike(self) -> str:
+        """What is said where rows of one epsilon have not spent the same in all; empty where they have."""
+        unlike: dict[float, list[Row]] = {}
+        for row in self.private:
+            unlike.setdefault(row.epsilon, []).append(row)
+        groups = [rows for rows in unlike.values() if len({row.totals for row in rows}) > 1]
+        if not groups:
+            return ""
+        every = [{row.totals: f"{self.called(row)} {row.spent}" for row in reversed(rows)} for rows in groups]
+        first = list(every[0].values())[::-1]
+        more = f" (and so at {len(groups) - 1} other budgets)" if len(groups) > 1 else ""
+        return (
+            f" Rows do not all spend the same in all: at epsilon {number(groups[0][0].epsilon)} {', but '.join(first)}"
+            f"{more}; a comparison of these is none at equal epsilon."
         )
 
     @property

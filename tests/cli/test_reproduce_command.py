@@ -77,4 +77,4 @@ def test_a_protocol_that_is_none_is_one_line(ldp, monkeypatch: pytest.MonkeyPatc
     monkeypatch.chdir(ROOT)
     answer = ldp("run", "--dataset", "cora", "--epsilon", 1, "--protocol", "nobody")
     assert answer.code == 2
-    assert "unknown protocol 'nobody'. Valid: ldpge, ppgnn, togl, upgnet" in answer.err
+    assert "unknown protocol 'nobody'. Valid: heterorr, ldpge, ppgnn, togl, upgnet" in answer.err

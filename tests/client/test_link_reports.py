@@ -334,3 +334,37 @@ def test_bad_input_is_told_in_one_line_without_a_value() -> None:
             call()
     with pytest.raises(DataError, match="of 5 people, the mechanism was made for 6"):
         link_mechanism("rr", 1.0, 6).perturb(Neighbours.of_edges(EDGES, 5), generator(0, "x"))
+
+
+def test_lists_of_some_people_are_their_own_rows() -> None:
+    edges = np.array([[0, 1, 2, 0, 3], [1, 2, 3, 4, 4]])
+    every = Neighbours.of_edges(edges, 6)
+    some = Neighbours.of_people([1, 4, 5], edges, 6)
+    np.testing.assert_array_equal(some.owners, [1, 4, 5])
+    for place, owner in enumerate(some.owners):
+        own = some.indices[some.indptr[place] : some.indptr[place + 1]]
+        np.testing.assert_array_equal(own, every.indices[every.indptr[owner] : every.indptr[owner + 1]])
+    nobody = Neighbours.of_people([2], np.empty((2, 0), np.int64), 6)
+    assert nobody.degrees.tolist() == [0]
+    with pytest.raises(DataError, match="in increasing order"):
+        Neighbours.of_people([4, 1], edges, 6)
+
+
+@pytest.mark.parametrize("name", ["rr", "blink", "dprr", "laplace-bits"])
+@pytest.mark.parametrize("report", ["lower", "both"])
+def test_the_law_of_one_device_is_that_of_her_list_alone(name: str, report: str) -> None:
+    device = link_mechanism(name, 2.0, 6, report)
+    edges = np.array([[0, 1, 2, 0, 3], [1, 2, 3, 4, 4]])
+    others = np.array([[0, 1, 2, 0], [1, 2, 3, 4]])  # the last link is not of person 2
+    sent = device.perturb(Neighbours.of_people([2], edges, 6), np.random.default_rng(0))
+    assert sent.owners.tolist() == [2]
+    one, two, person = (
+        device.log_law(sent, lists)
+        for lists in (
+            Neighbours.of_people([2], edges, 6),
+            Neighbours.of_people([2], others, 6),
+            Neighbours.of_person(2, [1, 3], 6),
+        )
+    )
+    np.testing.assert_array_equal(one, two)
+    np.testing.assert_array_equal(one, person)

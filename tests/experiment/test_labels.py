@@ -12,7 +12,7 @@ from cell_factory import NAME, run, small_graph, small_params, store
 
 import graphldp
 from graphldp.errors import ArtifactError, OptionError
-from graphldp.experiment import plan, rounds, survey
+from graphldp.experiment import plan, rounds, scored, survey
 from graphldp.experiment.cell import learn_cell, learn_majority
 from graphldp.experiment.options import Further, Settings
 from graphldp.experiment.parts import part_of
@@ -44,7 +44,7 @@ def chosen_by(rows: list[dict[str, Any]]) -> list[Any]:
     return [(row["point"], row["seed"], row["best_epoch"], row["validation_loss"]) for row in rows]
 
 
-@pytest.mark.parametrize("name", ["lpgnn", "togl-fda", "votes"])
+@pytest.mark.parametrize("name", ["lpgnn", "togl-fda", "votes", "rgnn", "heterorr"])
 def test_no_true_label_moves_what_is_chosen(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     params = private(seeds=2, search_seeds=1, points=2)
     graph, recipe = small_graph(), method(name)
@@ -53,7 +53,7 @@ def test_no_true_label_moves_what_is_chosen(name: str, monkeypatch: pytest.Monke
     def held(of: Graph, settings: Settings, recipe: Any = None) -> Told:
         return Told(graph=of, further=settings.further, root=settings.seed, listen=lambda seed: answers[seed])
 
-    for place in (plan, rounds, survey):
+    for place in (plan, rounds, scored, survey):
         monkeypatch.setattr(place, "told_of", held)
 
     def learned(of: Graph) -> list[dict[str, Any]]:

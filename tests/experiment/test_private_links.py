@@ -49,7 +49,7 @@ def outcomes(rows: list[dict[str, Any]]) -> list[Any]:
 
 @pytest.mark.parametrize(
     "name",
-    ["lpgnn", "upgnet-hn", "togl-fda", "votes", "surroundings", "mlp", "blocks", "blocks-votes", "hogs", SLOW],
+    ["lpgnn", "upgnet-hn", "togl-fda", "votes", "surroundings", "mlp", "blocks", "blocks-votes", "hogs", "rgnn", SLOW],
 )
 def test_no_true_link_and_no_feature_moves_a_result_while_reports_are_held(
     name: str, monkeypatch: pytest.MonkeyPatch
@@ -125,7 +125,7 @@ def data(tmp_path: Path) -> Path:
     return tmp_path / "data"
 
 
-@pytest.mark.parametrize("name", ["lpgnn", "upgnet-hn", "mlp", "hogs", SLOW])
+@pytest.mark.parametrize("name", ["lpgnn", "upgnet-hn", "mlp", "hogs", "rgnn", SLOW])
 def test_files_and_memory_give_the_same(name: str, data: Path) -> None:
     params = private(BOTH)
     perturb_method(NAME, name, None, 3.0, data=data, settings=params)

@@ -7,10 +7,15 @@ The loss is the cross entropy of p~ and y~ on the training nodes (Drop, of LPGNN
 entropy of p T and the validation part's noisy labels, and what is said of its accuracy is unbiased for the true labels:
 (share of noisy labels that are met - q)/(p - q). An epoch that meets more of the noisy labels than a model that knows
 every true one would on average (p; 1.05 p in training) has learned their noise, and is not accepted.
+
+Another target is what RGNN has: with `reconstruction` the loss is the cross entropy of p and the class chances that the
+labels around a node come to once the channel is undone, and with `bags` the same of clusters' shares and p's means
+there is added (`graphldp.learn.tasks.proportions`). Both are options of any method.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -27,6 +32,7 @@ from graphldp.learn.tasks.base import Metrics, Objective
 from graphldp.learn.tasks.classification import Classes, NodeClassification, mean_loss
 from graphldp.learn.tasks.multi import MultiTask, TwoHeads
 from graphldp.learn.tasks.picks import Picks
+from graphldp.learn.tasks.proportions import Bags, frequencies, soft_targets
 from graphldp.learn.tasks.regression import Numbers
 
 if TYPE_CHECKING:
@@ -56,20 +62,38 @@ class Channel:
         keep, stray: the probabilities that a label is sent as it is, and as a certain other one.
         steps: the depth K over which labels and probabilities are propagated.
         correction: whether probabilities go through the channel before they are compared with noisy labels.
+        reconstruction: whether a target is what the labels at `steps` steps come to once the channel is undone; then
+            correction has no part in training.
+        bags: how many people are in a cluster whose shares of classes are compared, too; 0 where none are.
+        bag_weight: what that counts beside the loss of single nodes.
     """
 
     keep: float
     stray: float
     steps: int = 0
     correction: bool = True
+    reconstruction: bool = False
+    bags: int = 0
+    bag_weight: float = 1.0
 
     def __post_init__(self) -> None:
         if not 0 < self.stray < self.keep < 1:
             raise OptionError(f"a label is kept more often than it strays, got {self.keep:g} and {self.stray:g}")
         if isinstance(self.steps, bool) or not isinstance(self.steps, int) or self.steps < 0:
             raise OptionError(f"label_steps must be a whole number of at least 0, got {self.steps!r}")
-        if not isinstance(self.correction, bool):
-            raise OptionError(f"label_correction is true or false, got {self.correction!r}")
+        for name in ("correction", "reconstruction"):
+            if not isinstance(getattr(self, name), bool):
+                raise OptionError(f"label_{name} is true or false, got {getattr(self, name)!r}")
+        if isinstance(self.bags, bool) or not isinstance(self.bags, int) or self.bags < 0 or self.bags == 1:
+            raise OptionError(f"label_bags is how many people are in a cluster, at least 2, or 0; got {self.bags!r}")
+        weight = self.bag_weight
+        if isinstance(weight, bool) or not isinstance(weight, int | float) or not 0 <= weight < math.inf:
+            raise OptionError(f"label_bag_weight must be a finite number of at least 0, got {weight!r}")
+
+    @property
+    def by_node(self) -> bool:
+        """Whether the loss is a mean over single nodes: not where labels are propagated, or clusters compared."""
+        return not (self.steps or self.bags)
 
 
 def true_accuracy(met: Any, channel: Channel) -> Any:
@@ -105,7 +129,8 @@ class PrivateClasses(Objective):
         self.operator: SparseMatrix | None = None
         labels = [np.asarray(run.labels) for run in runs]
         targets, alone = labels, [np.ones(len(one), dtype=bool) for one in labels]
-        if channel.steps:
+        keep, stray, classes = channel.keep, channel.stray, problem.classes
+        if channel.steps and not channel.reconstruction:
             matrix = spreading(problem.adjacency)
             self.operator = SparseMatrix.of(matrix, device)
             found = [_propagated(matrix, one, problem.classes, channel.steps) for one in labels]
@@ -114,6 +139,14 @@ class PrivateClasses(Objective):
         # Whom no label reaches is compared with her own.
         own = Picks([run.split.train for run in runs], alone, device)
         self.alone = own.target[0].bool()
+        self.soft: Tensor | None = None
+        self.bags: Bags | None = None
+        if channel.reconstruction:
+            made = {id(one): frequencies(problem.adjacency, one, classes, channel.steps, keep, stray) for one in labels}
+            self.soft = soft_targets(self.train, [made[id(one)] for one in labels], device)
+        if channel.bags:
+            given = Picks([run.split.train for run in runs], labels, device)
+            self.bags = Bags(problem.adjacency, given, channel.bags, classes, keep, stray, device)
 
     def _sent(self, outputs: Tensor) -> Tensor:
         """Return the probabilities of what is sent, of [..., classes] logits."""
@@ -124,6 +157,16 @@ class PrivateClasses(Objective):
 
     def loss(self, outputs: Tensor, parameters: Mapping[str, Tensor]) -> Tensor:
         """Return the training loss of each run."""
+        loss = self._of_nodes(outputs)
+        if self.bags is not None:
+            chances = torch.softmax(self.train.choose(outputs), dim=-1)
+            loss = loss + self.channel.bag_weight * self.bags.loss(chances)
+        return loss
+
+    def _of_nodes(self, outputs: Tensor) -> Tensor:
+        if self.soft is not None:
+            met = (self.soft * torch.log_softmax(self.train.choose(outputs), dim=-1)).sum(dim=1)
+            return -(met.view(self.train.shape) * self.train.weight).sum(dim=1)
         if self.operator is None:
             chosen = self._sent(self.train.choose(outputs))
         else:
@@ -186,11 +229,11 @@ class _Propagating:
     @property
     def by_node(self) -> bool:
         """Whether the loss is a mean over single nodes: not where labels are propagated."""
-        return not self.channel.steps
+        return self.channel.by_node
 
     def memory(self, run: Run, outputs: int) -> int:
         """Return the bytes that probabilities take at each step."""
-        return 4 * len(run.labels) * outputs * (self.channel.steps + 2)
+        return 4 * len(run.labels) * outputs * (self.channel.steps + 2 + 2 * bool(self.channel.bags))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,7 +5,7 @@ a 95 % interval covers the mean, of those in which there is one: Student's, as t
 bootstrap for comparison. `verdicts`
 is the share in which a method that is exactly as good as its floor is said to lie above it, which may be 2.5 %.
 
-    python bench/coverage.py
+    python bench/intervals.py
 """
 
 from __future__ import annotations

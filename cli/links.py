@@ -1,0 +1,97 @@
+"""`ldp links`: how near graphs that are estimated from private links come to the true one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from graphldp.cli import console
+from graphldp.cli.cell import fetch
+from graphldp.cli.lists import numbers, words
+from graphldp.cli.options import DATA, AsJson, Data, folder
+from graphldp.errors import OptionError
+
+__all__ = ["register"]
+
+_SPARE = ("trusts", "density", "walk_2", "precision", "degree_distance")  # what a narrow terminal goes without
+
+
+def links(
+    dataset: Annotated[
+        list[str] | None,
+        typer.Option("--dataset", "-d", help="A public graph; several with commas.", show_default="cora"),
+    ] = None,
+    epsilon: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--epsilon",
+            "-e",
+            help="What all reports lose about one relationship; several with commas.",
+            show_default="1",
+        ),
+    ] = None,
+    rho: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--rho", help="Of EdgeRR: the share of links that are private; several.", show_default="0.1,0.5,1"
+        ),
+    ] = None,
+    seeds: Annotated[int, typer.Option("--seeds", help="How many independent repetitions.", min=1)] = 3,
+    seed: Annotated[int, typer.Option("--seed", help="The root of all randomness.", min=0)] = 0,
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "--output",
+            "-o",
+            help="Write a table, a page and figures into this folder; nothing is written if left out.",
+            file_okay=False,
+            callback=folder,
+            show_default=False,
+        ),
+    ] = None,
+    data: Data = DATA,
+    as_json: AsJson = False,
+) -> None:
+    """Measure how near each way of reporting and estimating links comes to the true graph, at one loss of a link.
+
+    Density, the distance of degrees, recall and precision, the distance of random walks after 1 to 4 steps (HeteroRR's
+    Figure 11), and the best attack's advantage. Rows of a curator, who sees all links, are for comparison.
+    """
+    import json
+    from dataclasses import asdict
+
+    from graphldp.jsonable import plain
+    from graphldp.stages import links as stage
+
+    graphs = words("--dataset", dataset or ["cora"])
+    budgets, shares = numbers("--epsilon", epsilon or ["1"]), numbers("--rho", rho or [",".join(map(str, stage.RHO))])
+    for name, values, least, most in (("--epsilon", budgets, 0.0, 700.0), ("--rho", shares, 0.0, 1.0)):
+        wrong = [value for value in values if not least < value <= most]
+        if wrong:
+            raise OptionError(f"{name} must be above {least:g} and at most {most:g}, got {wrong[0]:g}")
+    rows = []
+    for name in graphs:
+        fetch(name, data)
+        with console.progress(f"links {name}", None, "ways") as bar:
+            rows += stage.measure_links(name, budgets, data=data, seeds=seeds, rho=shares, root=seed, progress=bar)
+    files = []
+    if output is not None:
+        told = ",".join(f"{value:g}" for value in budgets)
+        command = f"ldp links --dataset {','.join(graphs)} --epsilon {told} --seeds {seeds}"
+        files = stage.write_links(rows, output, command, seeds)
+    if as_json:
+        answer = {"rows": [asdict(row) for row in rows], "files": [str(path) for path in files]}
+        console.out.print_json(json.dumps(plain(answer)))
+        return
+    title = f"Estimated graphs beside the true one; {stage.of_seeds(seeds)}"
+    notes = [f"{row.row} at {row.epsilon:g}: {row.why}" for row in rows if row.why]
+    console.figures(title, list(stage.HEADS), [stage.cells(row) for row in rows], notes, text=3, spare=_SPARE)
+    for path in files:
+        console.note(f"written: {path}")
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command("links")(links)
