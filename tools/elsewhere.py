@@ -69,6 +69,8 @@ VARIATIONS = {
     "mkl-avx2": Variation(about="MKL with AVX2", environment={"MKL_ENABLE_INSTRUCTIONS": "AVX2"}, intel=True),
     "mkl-avx512": Variation(about="MKL with AVX-512", environment={"MKL_ENABLE_INSTRUCTIONS": "AVX512"}, intel=True),
     "mkl-intel": Variation(about="MKL's code for Intel's processors, as it chooses", intel=True),
+    "onednn-sse4": Variation(about="oneDNN with SSE 4.1", environment={"ONEDNN_MAX_CPU_ISA": "SSE41"}),
+    "onednn-avx2": Variation(about="oneDNN with AVX2", environment={"ONEDNN_MAX_CPU_ISA": "AVX2"}),
     "numpy-plain": Variation(
         about="numpy without AVX", environment={"NPY_DISABLE_CPU_FEATURES": "X86_V3 X86_V4 AVX512_ICL"}
     ),
