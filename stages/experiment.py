@@ -10,12 +10,11 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import json
-import multiprocessing
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 
 from graphldp import methods
 from graphldp.errors import ArtifactError, OptionError, unknown_name
@@ -29,6 +28,7 @@ from graphldp.stages.download import obtain, wished
 from graphldp.stages.evaluate import measure, write
 from graphldp.stages.files.artifacts import read_meta, write_json
 from graphldp.stages.files.cells import Cells, cell_mark, mark_of
+from graphldp.stages.files.claims import helpers, helping
 from graphldp.stages.files.floors import Floors
 from graphldp.stages.files.graphs import graph_hash, read_graph, read_graph_meta
 from graphldp.stages.files.paths import cell_path, graph_dir
@@ -301,32 +301,14 @@ def run_plans(
         check(what, data, device)  # whatever is wrong with a cell shows before the first one is trained
     if jobs < 1:
         raise OptionError(f"jobs must be at least 1, got {jobs}")
-    others = [
-        multiprocessing.get_context("spawn").Process(target=_helper, args=(tuple(plans), data, device), daemon=True)
-        for _ in range(min(jobs, sum(len(what.todo) for what in plans)) - 1)
-    ]
-    for one in others:
-        one.start()
-    try:
+    count = min(jobs, sum(len(what.todo) for what in plans)) - 1
+    with helpers(count, _helper, tuple(plans), data, device):
         yield from _work_through(plans, data, device, progress)
-        for one in others:
-            one.join()
-    finally:
-        for one in others:
-            if one.is_alive():
-                one.terminate()
-                one.join()
 
 
 def _helper(plans: Sequence[Plan], data: Path, device: str) -> None:
-    """Work on the cells of plans in another process; what is wrong with one, the first process says."""
-    import signal
-
-    def stop(number: int, frame: Any) -> None:
-        raise KeyboardInterrupt
-
-    signal.signal(signal.SIGTERM, stop)
-    with contextlib.suppress(KeyboardInterrupt, Exception):
+    """Work on the cells of plans in another process."""
+    with helping():
         for _ in _work_through(plans, data, device, None):
             pass
 

@@ -31,5 +31,5 @@ def _by_onednn(left: Tensor, right: Tensor) -> bool:
         left.numel() * right.shape[1] >= LARGE
         and left.device.type == "cpu"
         and left.dtype == right.dtype == torch.float32
-        and torch.backends.mkldnn.is_available()
+        and torch._C._has_mkldnn
     )
