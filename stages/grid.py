@@ -20,6 +20,7 @@ from graphldp.experiment.options import split_facts
 from graphldp.graph import Graph
 from graphldp.jsonable import plain
 from graphldp.ledger import epsilon_text
+from graphldp.progress import Progress
 from graphldp.stages.code import code_hash
 from graphldp.stages.denoise import denoise
 from graphldp.stages.files.answers import AnswersFile
@@ -35,8 +36,6 @@ if TYPE_CHECKING:
     from graphldp.experiment.plan import Source
 
 __all__ = ["Artifacts", "Made", "denoise_grid", "perturb_grid", "train_grid"]
-
-Progress = Callable[[int, int, str], None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

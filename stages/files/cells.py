@@ -11,7 +11,12 @@ import contextlib
 import dataclasses
 import hashlib
 import json
+<<<<<<< HEAD
 from collections.abc import Callable, Iterator
+=======
+import os
+from collections.abc import Iterator
+>>>>>>> house
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +32,7 @@ from graphldp.experiment.result import CellResult, Checkpoint
 from graphldp.graph import Graph
 from graphldp.jsonable import plain
 from graphldp.learn import resolve_device
+from graphldp.progress import Progress
 from graphldp.stages.code import code_hash
 from graphldp.stages.files.artifacts import read_meta, read_table, write_table
 from graphldp.stages.files.checkpoints import Keeper
@@ -34,8 +40,6 @@ from graphldp.stages.files.claims import claimed
 from graphldp.stages.files.runs import runs_schema
 
 __all__ = ["Cells", "cell_mark", "mark_of", "taken_up"]
-
-Progress = Callable[[int, int, str], None]
 
 
 def cell_mark(plan: Plan, settings: Settings, content: str, device: str = "auto", max_memory: int | None = None) -> str:
