@@ -11,11 +11,7 @@ import dataclasses
 import io
 import math
 import platform
-<<<<<<< HEAD
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-=======
-from collections.abc import Iterable, Mapping, Sequence
->>>>>>> house
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -70,20 +66,10 @@ __all__ = [
 ]
 
 # Seconds of an epoch: of any; for each unit of width of a node or link, and of a feature where inputs are dense.
-<<<<<<< HEAD
 _EPOCH, _NODE, _FEATURE = 2e-4, 2.5e-9, 1.5e-11
-_DEARER = {
-    "gat": 3.0,
-    "sage": 1.4,
-    "structure": 16.0,
-    "nonpriv": 18.0,
-}  # times a GCN's: backbones, and all of a floor's
-_PAIRS = 1.6  # times as much where links are predicted
-=======
-_EPOCH, _NODE, _FEATURE = 2e-3, 2.5e-9, 2.5e-11
 _DEARER = {"gat": 3.0, "sage": 1.4}  # times a GCN's
 _LEARNER = 2.0  # a learner of a row that has several, with its playoff
->>>>>>> house
+_PAIRS = 1.6  # times as much where links are predicted
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -284,12 +270,8 @@ def cell_seconds(params: Params, cell: Cell, data: Path) -> float:
     points = 48 if own.search.strategy == "grid" else own.search.points
     dearer *= _PAIRS if own.train.task == "link-prediction" else 1.0
     runs = dearer * (points * own.search.seeds + own.seeds)
-<<<<<<< HEAD
     # LDP-GE's filter reaches everybody: what a perceptron is given of few reports is full, too.
-    dense = methods.method(cell.method).model == "mlp" or not _samples(cell)
-=======
-    dense = recipe.propagates or not _samples(cell)
->>>>>>> house
+    dense = recipe.model == "mlp" or not _samples(cell)
     features = nodes * int(meta["d"]) * _FEATURE if dense else 0.0
     epoch = _EPOCH + ((nodes + links) * _NODE + features) * (own.train.hidden + 16)
     return runs * min(own.train.epochs, 3 * own.train.patience) * epoch

@@ -50,7 +50,7 @@ from graphldp.learn.tasks.private import (
     true_macro_f1,
 )
 from graphldp.ledger import Ledger, Spend
-from graphldp.measures import measures_of, tasks
+from graphldp.measures import measures_of
 from graphldp.methods import Method, method
 from graphldp.randomness import generator
 from graphldp.server import Calibration, Estimate
@@ -451,39 +451,6 @@ def final_scores(
     return out
 
 
-<<<<<<< HEAD
-=======
-def split_of(graph: Graph, params: Settings, seed: int) -> Split:
-    """Return the split of a seed: the same for every method of a table.
-
-    It is of the nodes with a label, whatever is learned; where nobody has one and none is learned, it is of all nodes.
-    """
-    labelled, entry = np.flatnonzero(graph.labels >= 0), measures_of(params.train.task)
-    if entry.target is not None and not entry.classes and not labelled.size:
-        labelled = np.arange(graph.nodes)
-    if labelled.size < 3:
-        raise DataError(
-            f"graph {graph.name} has {labelled.size} nodes with a label; to train, to validate and to test it needs 3"
-            + ("" if labelled.size else f". {_without_classes().capitalize()} need none")
-        )
-    if entry.classes and len(np.unique(graph.labels[labelled])) < 2:
-        raise DataError(
-            f"graph {graph.name} has one class, so there is nothing to classify; give labels of two classes or more, "
-            f"or learn another task: {_without_classes()} need no classes"
-        )
-    return random_split(
-        labelled,
-        generator(params.seed, "split", graph.name, seed),
-        train=params.train.train_fraction,
-        validation=params.train.validation,
-    )
-
-
-def _without_classes() -> str:
-    return " and ".join(entry.title for entry in map(measures_of, tasks()) if not entry.classes)
-
-
->>>>>>> house
 def few_tested(graph: Graph, params: Settings) -> str:
     """Return a warning where so few nodes are tested that runs agree or differ by chance; nothing where there are more.
 

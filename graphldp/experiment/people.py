@@ -10,6 +10,7 @@ import numpy as np
 from graphldp.errors import DataError
 from graphldp.experiment.options import INDUCTIVE, Settings
 from graphldp.graph import Graph
+from graphldp.measures import measures_of, tasks
 from graphldp.randomness import generator
 from graphldp.splits import Apart, Split, random_split, set_apart
 
@@ -21,18 +22,18 @@ def split_of(graph: Graph, params: Settings, seed: int) -> Split:
 
     It is of the nodes with a label, whatever is learned; where nobody has one and none is learned, it is of all nodes.
     """
-    labelled = np.flatnonzero(graph.labels >= 0)
-    if params.train.task == "regression" and not labelled.size:
+    labelled, entry = np.flatnonzero(graph.labels >= 0), measures_of(params.train.task)
+    if entry.target is not None and not entry.classes and not labelled.size:
         labelled = np.arange(graph.nodes)
     if labelled.size < 3:
         raise DataError(
             f"graph {graph.name} has {labelled.size} nodes with a label; to train, to validate and to test it needs 3"
-            + ("" if labelled.size else ". Link prediction and regression need none")
+            + ("" if labelled.size else f". {_without_classes().capitalize()} need none")
         )
-    if params.train.task in ("node-classification", "multi-task") and len(np.unique(graph.labels[labelled])) < 2:
+    if entry.classes and len(np.unique(graph.labels[labelled])) < 2:
         raise DataError(
             f"graph {graph.name} has one class, so there is nothing to classify; give labels of two classes or more, "
-            "or learn another task: link prediction and regression need no classes"
+            f"or learn another task: {_without_classes()} need no classes"
         )
     return random_split(
         labelled,
@@ -40,6 +41,10 @@ def split_of(graph: Graph, params: Settings, seed: int) -> Split:
         train=params.train.train_fraction,
         validation=params.train.validation,
     )
+
+
+def _without_classes() -> str:
+    return " and ".join(entry.title for entry in map(measures_of, tasks()) if not entry.classes)
 
 
 def apart_of(graph: Graph, params: Settings, seed: int) -> Apart | None:

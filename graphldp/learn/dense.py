@@ -31,11 +31,5 @@ def _by_onednn(left: Tensor, right: Tensor) -> bool:
         left.numel() * right.shape[1] >= LARGE
         and left.device.type == "cpu"
         and left.dtype == right.dtype == torch.float32
-<<<<<<< HEAD
         and torch._C._has_mkldnn
-=======
-        and 0 not in (*left.shape, *right.shape)
-        and backend.is_available()  # type: ignore[no-untyped-call]
-        and hasattr(torch.ops.mkldnn, "_linear_pointwise")
->>>>>>> house
     )

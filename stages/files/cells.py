@@ -11,12 +11,7 @@ import contextlib
 import dataclasses
 import hashlib
 import json
-<<<<<<< HEAD
-from collections.abc import Callable, Iterator
-=======
-import os
 from collections.abc import Iterator
->>>>>>> house
 from pathlib import Path
 from typing import Any
 
