@@ -14,7 +14,8 @@ from graphldp.cli.processes import workers
 from graphldp.errors import OptionError
 
 if TYPE_CHECKING:
-    from graphldp.stages.reproduce import Order, Reproduction
+    from graphldp.stages.pages.reproduced import Reproduction
+    from graphldp.stages.reproduce import Order
 
 __all__ = ["PapersFolder", "register"]
 
@@ -48,6 +49,13 @@ def reproduce(
     datasets: Annotated[
         str | None, typer.Option("--datasets", help="Only these data sets, separated by commas.", show_default=False)
     ] = None,
+    theirs: Annotated[
+        bool, typer.Option("--theirs", help="The paper's own protocol alone, without ours, floor and ceiling.")
+    ] = False,
+    reading: Annotated[
+        str,
+        typer.Option("--reading", help="One of the readings of what a paper leaves open.", show_default=False),
+    ] = "",
     listed: Annotated[bool, typer.Option("--list", help="Say what there is to reproduce.")] = False,
     dry: Annotated[bool, typer.Option("--dry", help="Say what there is to compute, and compute nothing.")] = False,
     check: Annotated[
@@ -73,6 +81,7 @@ def reproduce(
     """
     from graphldp.stages import reproduce as stage
     from graphldp.stages.grids.targets import PROFILES, find, targets
+    from graphldp.stages.pages.reproduced import with_earlier, write
 
     if listed:
         if address is not None:
@@ -99,6 +108,8 @@ def reproduce(
                     data=data,
                     papers=papers,
                     datasets=own,
+                    theirs=theirs,
+                    reading=reading,
                     fetch=not dry,
                     device=device,
                     progress=bar,
@@ -111,13 +122,14 @@ def reproduce(
     made: list[tuple[Reproduction, list[Path]]] = []
     name = f"reproduce {orders[0].target.key}" if len(orders) == 1 else "reproduce"
     with console.progress(name, None, "steps") as bar:
-        for what, found in stage.reproduce_all(
+        for what, new in stage.reproduce_all(
             orders, data=data, results=results, device=device, jobs=count, progress=bar
         ):
+            found = with_earlier(new, results)
             if check:
                 moved[what.target.key] = stage.compare(found, results)
                 continue
-            made.append((found, stage.write(found, results)))
+            made.append((found, write(found, results)))
     if as_json and not check:
         answers = [{"target": found.target.key, "files": [str(path) for path in files]} for found, files in made]
         typer.echo(json.dumps(answers, indent=2))
@@ -171,7 +183,7 @@ def _show(found: Reproduction, files: list[Path]) -> None:
     from rich.markup import escape
     from rich.table import Table
 
-    from graphldp.stages.reproduce import filled
+    from graphldp.stages.pages.reproduced import filled
 
     heads, rows = filled(found)
     table = Table(title=f"{found.target.heading}: {found.target.title}", title_justify="left", box=None, pad_edge=False)
