@@ -119,20 +119,23 @@ def reproduce(
     if dry:
         return
     moved: dict[str, list[str]] = {}
-    answers = []
-    for what in orders:
-        with console.progress(f"reproduce {what.target.key}", None, "steps") as bar:
-            found = stage.reproduce(what, data=data, results=results, device=device, jobs=count, progress=bar)
-        found = with_earlier(found, results)
-        if check:
-            moved[what.target.key] = stage.compare(found, results)
-            continue
-        files = write(found, results)
-        answers.append({"target": what.target.key, "files": [str(path) for path in files]})
-        if not as_json:
-            _show(found, files)
+    made: list[tuple[Reproduction, list[Path]]] = []
+    name = f"reproduce {orders[0].target.key}" if len(orders) == 1 else "reproduce"
+    with console.progress(name, None, "steps") as bar:
+        for what, new in stage.reproduce_all(
+            orders, data=data, results=results, device=device, jobs=count, progress=bar
+        ):
+            found = with_earlier(new, results)
+            if check:
+                moved[what.target.key] = stage.compare(found, results)
+                continue
+            made.append((found, write(found, results)))
     if as_json and not check:
+        answers = [{"target": found.target.key, "files": [str(path) for path in files]} for found, files in made]
         typer.echo(json.dumps(answers, indent=2))
+    elif not check:
+        for found, files in made:
+            _show(found, files)
     if check:
         for key, texts in moved.items():
             for text in texts:

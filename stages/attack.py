@@ -40,7 +40,7 @@ from graphldp.client.sets import SetValued
 from graphldp.errors import DataError, OptionError
 from graphldp.experiment.addresses import source_of
 from graphldp.experiment.devices import device_for
-from graphldp.experiment.parts import split_of
+from graphldp.experiment.people import split_of
 from graphldp.graph import Graph
 from graphldp.ledger import epsilon_text
 from graphldp.methods import check_steps

@@ -7,14 +7,14 @@ so that its numbers are the same whatever the number of processes.
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import json
-import multiprocessing
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 
 from graphldp import methods
 from graphldp.errors import ArtifactError, OptionError, unknown_name
@@ -30,6 +30,7 @@ from graphldp.stages.download import obtain, wished
 from graphldp.stages.evaluate import measure, write
 from graphldp.stages.files.artifacts import read_meta, write_json
 from graphldp.stages.files.cells import Cells, cell_mark, mark_of
+from graphldp.stages.files.claims import helpers, helping
 from graphldp.stages.files.floors import Floors
 from graphldp.stages.files.graphs import graph_hash, read_graph, read_graph_meta
 from graphldp.stages.files.paths import cell_path, graph_dir
@@ -51,6 +52,7 @@ __all__ = [
     "plan",
     "results_of",
     "run_cells",
+    "run_plans",
     "spent",
     "write_results",
 ]
@@ -280,78 +282,107 @@ def check(what: Plan, data: Path, device: str = "auto") -> list[str]:
 
 
 def run_cells(what: Plan, data: Path, device: str = "auto", progress: Progress | None = None, *, jobs: int = 1) -> None:
-    """Compute every cell that is not there, on `jobs` processes. Stopped, they go on with the cells that they were in.
+    """Compute every cell of a plan that is not there, on `jobs` processes; as `run_plans`."""
+    for _ in run_plans([what], data, device, progress, jobs=jobs):
+        pass
+
+
+def run_plans(
+    plans: Sequence[Plan], data: Path, device: str = "auto", progress: Progress | None = None, *, jobs: int = 1
+) -> Iterator[int]:
+    """Compute every cell that is not there, on `jobs` processes, and yield each plan's place once all of its are there.
+
+    Plans are worked off in their order, and nobody waits for another process as long as any plan has a cell left.
+    Stopped, they go on with the cells that they were in.
 
     Progress is counted in runs' epochs, weighted by the size of the graph and the number of learners, and has what the
     other processes have finished, so that the time left is a fair guess.
     """
-    check(what, data, device)  # whatever is wrong with a cell shows before the first one is trained
-    work = _Work(what.experiment, data, what.sources, device)
+    for what in plans:
+        check(what, data, device)  # whatever is wrong with a cell shows before the first one is trained
     if jobs < 1:
         raise OptionError(f"jobs must be at least 1, got {jobs}")
-    others = [
-        multiprocessing.get_context("spawn").Process(target=_helper, args=(what, data, device), daemon=True)
-        for _ in range(min(jobs, len(what.todo)) - 1)
-    ]
-    for one in others:
-        one.start()
-    try:
-        _share(what, work, data, progress)
-        for one in others:
-            one.join()
-    finally:
-        for one in others:
-            if one.is_alive():
-                one.terminate()
-                one.join()
+    count = min(jobs, sum(len(what.todo) for what in plans)) - 1
+    with helpers(count, _helper, tuple(plans), data, device):
+        yield from _work_through(plans, data, device, progress)
 
 
-def _helper(what: Plan, data: Path, device: str) -> None:
-    """Work on the cells of a plan in another process; what is wrong with one, the first process says."""
-    import contextlib
-    import signal
-
-    def stop(number: int, frame: Any) -> None:
-        raise KeyboardInterrupt
-
-    signal.signal(signal.SIGTERM, stop)
-    with contextlib.suppress(KeyboardInterrupt, Exception):
-        _share(what, _Work(what.experiment, data, what.sources, device), data, None)
+def _helper(plans: Sequence[Plan], data: Path, device: str) -> None:
+    """Work on the cells of plans in another process."""
+    with helping():
+        for _ in _work_through(plans, data, device, None):
+            pass
 
 
-def _share(what: Plan, work: _Work, data: Path, progress: Progress | None) -> None:
-    """Compute the cells that nobody else has claimed, until all are there."""
+def _work_through(plans: Sequence[Plan], data: Path, device: str, progress: Progress | None) -> Iterator[int]:
+    """Compute the cells that nobody else has claimed, until all are there; yield each plan once it is whole."""
+    homes = [home(data, what.experiment) for what in plans]
+    weights = {
+        cell_path(folder, cell): _weight(data, cell)
+        for what, folder in zip(plans, homes, strict=True)
+        for cell in what.todo
+    }
+    tally, count = _Tally(weights), 0
+    left = [list(what.todo) for what in plans]
+    works: dict[int, _Work] = {}
+    whole = 0  # so many plans, from the first on, have been yielded
+    while whole < len(plans):
+        if not left[whole]:
+            works.pop(whole, None)
+            yield whole
+            whole += 1
+            continue
+        found = _unclaimed(plans, left, works, weights, data, device)
+        if found is None:  # all are claimed by other processes, which may be stopped
+            time.sleep(_LOOK_SECONDS)
+            continue
+        place, cell = found
+        path, work = cell_path(homes[place], cell), works[place]
+        left[place].remove(cell)
+        count += 1
+        words = f"{count} of {len(weights)}: {cell_title(cell)}"
+        if not _is_there(path, work.mark(cell)):
+            with _one_thread():
+                work.compute(cell, path, _part(progress, tally, weights[path], words))
+        tally.finish(path)
+        if progress is not None:
+            progress(tally.done(), tally.total, words)
+
+
+def _unclaimed(
+    plans: Sequence[Plan],
+    left: Sequence[Sequence[Cell]],
+    works: dict[int, _Work],
+    weights: Mapping[Path, int],
+    data: Path,
+    device: str,
+) -> tuple[int, Cell] | None:
+    """Return the first cell that is left and that nobody is computing, with its plan's place; None if there is none."""
+    cells = Cells(data)
+    for place, what in enumerate(plans):
+        if not left[place]:
+            continue
+        if place not in works:
+            works[place] = _Work(what.experiment, data, what.sources, device)
+        folder = home(data, what.experiment)
+        for cell in _in_turn(left[place], lambda cell: weights[cell_path(folder, cell)]):  # noqa: B023
+            claim = works[place].claim(cell)
+            if not claim or cells.free(claim):
+                return place, cell
+    return None
+
+
+@contextlib.contextmanager
+def _one_thread() -> Iterator[None]:
+    """Train on one thread: other processes have the others."""
     import torch
 
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     try:
-        _work_through(what, work, data, progress)
+        yield
     finally:
         torch.set_num_threads(threads)
-
-
-def _work_through(what: Plan, work: _Work, data: Path, progress: Progress | None) -> None:
-    folder, cells = home(data, what.experiment), Cells(data)
-    weights = {cell_path(folder, cell): _weight(data, cell) for cell in what.todo}
-    tally = _Tally(weights)
-    left, count = list(what.todo), 0
-    while left:
-        for cell in _in_turn(left, lambda cell: weights[cell_path(folder, cell)]):
-            claim, path = work.claim(cell), cell_path(folder, cell)
-            if not claim or cells.free(claim):
-                break
-        else:  # all are claimed by other processes, which may be stopped
-            time.sleep(_LOOK_SECONDS)
-            continue
-        left.remove(cell)
-        count += 1
-        words = f"{count} of {len(what.todo)}: {cell_title(cell)}"
-        if not _is_there(path, work.mark(cell)):
-            work.compute(cell, path, _part(progress, tally, weights[path], words))
-        tally.finish(path)
-        if progress is not None:
-            progress(tally.done(), tally.total, words)
 
 
 def _in_turn(left: Sequence[Cell], weight: Callable[[Cell], int]) -> list[Cell]:

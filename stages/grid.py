@@ -12,28 +12,28 @@ import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from graphldp import __version__, methods
 from graphldp.errors import ArtifactError, OptionError
 from graphldp.experiment.options import split_facts
-from graphldp.experiment.plan import Source
 from graphldp.graph import Graph
 from graphldp.jsonable import plain
 from graphldp.ledger import epsilon_text
 from graphldp.progress import Progress
 from graphldp.stages.code import code_hash
 from graphldp.stages.denoise import denoise
-from graphldp.stages.experiment import plan as plan_cells
-from graphldp.stages.experiment import run_cells
 from graphldp.stages.files.answers import AnswersFile
 from graphldp.stages.files.artifacts import file_hash, write_json
-from graphldp.stages.files.cell_sources import Answered, Stored
 from graphldp.stages.files.graphs import graph_hash
 from graphldp.stages.files.paths import answers_of, calibrated_of, graph_dir
 from graphldp.stages.files.reports import CalibratedFile
 from graphldp.stages.grids.params import Cell, Params
 from graphldp.stages.perturb import perturb_method
+
+# Asking and denoising need no torch, which takes seconds to start: only training imports it.
+if TYPE_CHECKING:
+    from graphldp.experiment.plan import Source
 
 __all__ = ["Artifacts", "Made", "denoise_grid", "perturb_grid", "train_grid"]
 
@@ -87,6 +87,8 @@ class Artifacts:
 
     def of(self, graph: Graph, recipe: methods.Method, cell: Cell, params: Params) -> Source:
         """Return the artifact that a cell learns from; one that other code or parameters made is refused."""
+        from graphldp.stages.files.cell_sources import Answered, Stored
+
         kind = "denoise" if recipe.calibrates else "perturb"
         path = calibrated_of(self.data, cell) if recipe.calibrates else answers_of(self.data, cell)
         make = f"ldp {kind} --grid FILE --dataset {cell.dataset}"
@@ -109,6 +111,9 @@ def train_grid(
     progress: Progress | None = None,
 ) -> Made:
     """Search, choose and train every row of a grid, from what `denoise_grid` and `perturb_grid` have written."""
+    from graphldp.stages.experiment import plan as plan_cells
+    from graphldp.stages.experiment import run_cells
+
     own = dataclasses.replace(params, datasets=(dataset,))
     what = plan_cells(own, data, fetch=False, sources=Artifacts(params=own, data=data), device=device)
     run_cells(what, data, device, progress, jobs=jobs)

@@ -10,7 +10,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from graphldp import __version__
-from graphldp.experiment.parts import apart_of, split_of
+from graphldp.experiment.people import apart_of, split_of
 from graphldp.experiment.rounds import score_reports, selection_facts
 from graphldp.graph import Graph
 from graphldp.ledger import ledger_from_meta

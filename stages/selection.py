@@ -30,7 +30,7 @@ from graphldp.adversary import (
 from graphldp.client import Reports, VectorMechanism, protocol
 from graphldp.client.directed import DirectedMechanism, directed_from_meta
 from graphldp.errors import ArtifactError, OptionError, unknown_name
-from graphldp.experiment.parts import split_of
+from graphldp.experiment.people import split_of
 from graphldp.experiment.rounds import Rounds, TwoRounds, joined, score_reports
 from graphldp.graph import Graph
 from graphldp.ledger import epsilon_text

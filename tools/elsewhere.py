@@ -87,6 +87,8 @@ VARIATIONS = {
         about="MKL with AVX-512", environment={"MKL_ENABLE_INSTRUCTIONS": "AVX512"}, intel=True, tests=TORCH
     ),
     "mkl-intel": Variation(about="MKL's code for Intel's processors, as it chooses", intel=True, tests=TORCH),
+    "onednn-sse4": Variation(about="oneDNN with SSE 4.1", environment={"ONEDNN_MAX_CPU_ISA": "SSE41"}, tests=TORCH),
+    "onednn-avx2": Variation(about="oneDNN with AVX2", environment={"ONEDNN_MAX_CPU_ISA": "AVX2"}, tests=TORCH),
     "numpy-plain": Variation(
         about="numpy without AVX", environment={"NPY_DISABLE_CPU_FEATURES": "X86_V3 X86_V4 AVX512_ICL"}
     ),

@@ -19,10 +19,11 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from graphldp.client.links import LinkReports, link_names
-from graphldp.errors import DataError, OptionError
+from graphldp.errors import OptionError
 from graphldp.experiment.conversation import check_classes
 from graphldp.experiment.estimates import average_degree, centred, filtered_apart, filtered_inputs, unit_scale
 from graphldp.experiment.options import INDUCTIVE, Settings, TrainParams
+from graphldp.experiment.people import apart_of, split_of
 from graphldp.graph import WITHOUT_LABELS, Graph
 from graphldp.learn import (
     EdgeSplit,
@@ -49,7 +50,7 @@ from graphldp.learn.tasks.private import (
     true_macro_f1,
 )
 from graphldp.ledger import Ledger, Spend
-from graphldp.measures import measures_of, tasks
+from graphldp.measures import measures_of
 from graphldp.methods import Method, method
 from graphldp.randomness import generator
 from graphldp.server import Calibration, Estimate
@@ -57,7 +58,7 @@ from graphldp.server.evidence import evidence_class
 from graphldp.server.links import BITS, link_estimators
 from graphldp.server.links_homophily import homophilous_links
 from graphldp.server.links_learned import choose_links
-from graphldp.splits import Apart, among, random_split, set_apart
+from graphldp.splits import Apart, among
 
 if TYPE_CHECKING:
     from graphldp.experiment.told import Told
@@ -456,36 +457,6 @@ def final_scores(
     return out
 
 
-def split_of(graph: Graph, params: Settings, seed: int) -> Split:
-    """Return the split of a seed: the same for every method of a table.
-
-    It is of the nodes with a label, whatever is learned; where nobody has one and none is learned, it is of all nodes.
-    """
-    labelled, entry = np.flatnonzero(graph.labels >= 0), measures_of(params.train.task)
-    if entry.target is not None and not entry.classes and not labelled.size:
-        labelled = np.arange(graph.nodes)
-    if labelled.size < 3:
-        raise DataError(
-            f"graph {graph.name} has {labelled.size} nodes with a label; to train, to validate and to test it needs 3"
-            + ("" if labelled.size else f". {_without_classes().capitalize()} need none")
-        )
-    if entry.classes and len(np.unique(graph.labels[labelled])) < 2:
-        raise DataError(
-            f"graph {graph.name} has one class, so there is nothing to classify; give labels of two classes or more, "
-            f"or learn another task: {_without_classes()} need no classes"
-        )
-    return random_split(
-        labelled,
-        generator(params.seed, "split", graph.name, seed),
-        train=params.train.train_fraction,
-        validation=params.train.validation,
-    )
-
-
-def _without_classes() -> str:
-    return " and ".join(entry.title for entry in map(measures_of, tasks()) if not entry.classes)
-
-
 def few_tested(graph: Graph, params: Settings) -> str:
     """Return a warning where so few nodes are tested that runs agree or differ by chance; nothing where there are more.
 
@@ -497,11 +468,3 @@ def few_tested(graph: Graph, params: Settings) -> str:
     if tested >= FEW_TESTED:
         return ""
     return f"{tested} test node{'s' * (tested != 1)} in each run: too few to tell methods apart; label more nodes"
-
-
-def apart_of(graph: Graph, params: Settings, seed: int) -> Apart | None:
-    """Return who is in which part where each part is a graph of its own; None where all are in one."""
-    if params.train.split != INDUCTIVE:
-        return None
-    rng = generator(params.seed, "apart", graph.name, seed)
-    return set_apart(split_of(graph, params, seed), graph.nodes, rng)

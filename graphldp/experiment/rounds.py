@@ -23,7 +23,7 @@ from graphldp.experiment.conversation import Asking, Question, Turn, is_number, 
 from graphldp.experiment.devices import check_options, refuse_parts
 from graphldp.experiment.estimates import of_people
 from graphldp.experiment.options import Settings, split_facts
-from graphldp.experiment.parts import apart_of, split_of
+from graphldp.experiment.people import apart_of, split_of
 from graphldp.experiment.told import told_of
 from graphldp.graph import Graph
 from graphldp.methods import check_steps

@@ -30,7 +30,7 @@ from graphldp.evaluation import Confidence, Interval, mean_interval, paired_diff
 from graphldp.experiment.cell import learn_cell
 from graphldp.experiment.conversation import conversation_of
 from graphldp.experiment.options import Further, Settings, check_settings
-from graphldp.experiment.parts import split_of
+from graphldp.experiment.people import split_of
 from graphldp.experiment.plan import Devices, plan_of
 from graphldp.experiment.resources import InMemory, Resources
 from graphldp.experiment.running import spent_by

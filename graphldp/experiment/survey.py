@@ -23,7 +23,7 @@ from graphldp.experiment.addresses import source_of
 from graphldp.experiment.conversation import Asking, Question, Turn, is_number, meta_of
 from graphldp.experiment.devices import check_options, device_for, refuse_parts
 from graphldp.experiment.options import Settings, split_facts
-from graphldp.experiment.parts import apart_of, split_of
+from graphldp.experiment.people import apart_of, split_of
 from graphldp.experiment.told import told_of
 from graphldp.graph import Graph
 from graphldp.randomness import Source, generator, seed_of

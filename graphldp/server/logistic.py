@@ -83,7 +83,7 @@ def _design(filtered: Filtered, nodes: NDArray[np.int64], *, centre: bool) -> _D
 
     def back(columns: Floats) -> Floats:
         spread = np.zeros((filtered.nodes, columns.shape[1]))
-        np.add.at(spread, nodes, columns)
+        spread[nodes] = columns  # training nodes are different ones
         return np.asarray(transposed @ polynomial(backward, spread, coefficients) + (ground @ columns)[None, :])
 
     count = len(nodes)

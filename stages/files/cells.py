@@ -9,10 +9,8 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import fcntl
 import hashlib
 import json
-import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -33,6 +31,7 @@ from graphldp.progress import Progress
 from graphldp.stages.code import code_hash
 from graphldp.stages.files.artifacts import read_meta, read_table, write_table
 from graphldp.stages.files.checkpoints import Keeper
+from graphldp.stages.files.claims import claimed
 from graphldp.stages.files.runs import runs_schema
 
 __all__ = ["Cells", "cell_mark", "mark_of", "pause_of"]
@@ -119,7 +118,7 @@ class Cells:
         claim = self._folder / f"{mark}.claim"
         if not claim.exists():
             return True
-        with contextlib.suppress(FileNotFoundError), _lock(claim, wait=False, create=False) as mine:
+        with contextlib.suppress(FileNotFoundError), claimed(claim, wait=False, create=False) as mine:
             return mine
         return True
 
@@ -158,29 +157,13 @@ class Cells:
             yield
             return
         claim = self._folder / f"{mark}.claim"
-        with _lock(claim, wait=True):
+        with claimed(claim, wait=True):
             try:
                 yield
             finally:
                 # Who waits for it may hold a claim whose file is gone, and looks first whether the cell is there.
                 with contextlib.suppress(OSError):
                     claim.unlink()
-
-
-@contextlib.contextmanager
-def _lock(path: Path, *, wait: bool, create: bool = True) -> Iterator[bool]:
-    """Hold an exclusive lock, which the system takes from a process that ends; yield whether it is ours."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    handle = os.open(path, os.O_RDWR | (os.O_CREAT if create else 0), 0o644)
-    try:
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
-        except BlockingIOError:
-            yield False
-            return
-        yield True
-    finally:
-        os.close(handle)
 
 
 def _agreed(mine: bool, resources: Resources) -> bool:

@@ -11,7 +11,7 @@ import numpy as np
 from graphldp import __version__
 from graphldp.errors import ArtifactError, GraphLDPError
 from graphldp.experiment.estimates import average_degree, unit_scale
-from graphldp.experiment.parts import apart_of
+from graphldp.experiment.people import apart_of
 from graphldp.experiment.result import CellResult
 from graphldp.graph import Graph
 from graphldp.learn import TrainedModel, pack, trained, unpack
