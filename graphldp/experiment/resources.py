@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -109,9 +109,20 @@ def memory_bytes(gigabytes: float | None) -> int | None:
     return None if gigabytes is None else int(gigabytes * GIGABYTE)
 
 
-def part_of(progress: Progress | None, count: int, parts: int, words: str = "") -> Progress | None:
-    """Return the progress of one of so many equal parts, of which `count` are done; `words` go before its own."""
+def part_of(progress: Progress | None, count: int, parts: int | Sequence[float], words: str = "") -> Progress | None:
+    """Return the progress of one of several parts, of which `count` are done; `words` go before its own.
+
+    `parts` says how many equal ones there are, or how much of the whole each of them is.
+    """
     if progress is None:
         return None
     before = f"{words}: " if words else ""
-    return lambda done, total, text: progress(count * total + done, parts * total, f"{before}{text}")
+    if isinstance(parts, int):
+        return lambda done, total, text: progress(count * total + done, parts * total, f"{before}{text}")
+    start, own, whole = sum(parts[:count]), parts[count], sum(parts)
+
+    def say(done: int, total: int, text: str) -> None:
+        count_of_all = len(parts) * total
+        progress(int(count_of_all * (start + own * done / total) / whole + 1e-6), count_of_all, f"{before}{text}")
+
+    return say
