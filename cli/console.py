@@ -192,8 +192,8 @@ class Bar:
         self.done = 0.0
         self.text = ""
         self._start = time.monotonic()
-        # From where on the pace counts: when it was, and what was done by then. Preparing tells nothing of the pace, nor
-        # does what an earlier process has done.
+        # From where on the pace counts: when it was, and what was done by then. Preparing tells nothing of the pace,
+        # nor does what an earlier process has done.
         self._from: tuple[float, float] | None = None
 
     def advance(self, k: float = 1, **info: object) -> None:

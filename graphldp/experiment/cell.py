@@ -436,7 +436,8 @@ class _Cell:
                 search=seeds * sum(run_epochs(one.rungs) for one in new),
                 playoff=several * meet * final,
                 later=bool(later) * one_later,
-                final=0 if several or self.alone else final,  # the winner of a playoff is not trained again
+                # The winner of a playoff is not trained again, unless the memo has the playoff.
+                final=0 if self.alone or (several and new) else final,
             )
         return self.work
 
@@ -743,11 +744,23 @@ class _Cell:
         whole = (2 - self.alone) * self.params.train.epochs
 
         def say(done: int, total: int, text: str) -> None:
-            inside = max(0.0, done / total - past) / (1 - past)
+            inside = max(0.0, self._behind(done, total) - past) / (1 - past)
             # A part's end and the next one's start are the same place, and may not be by the last digit of a float.
             outer(int(whole * (start + part * inside) + 1e-6), whole, f"{words}: {text}")
 
         return say
+
+    def _behind(self, done: int, total: int) -> float:
+        """Return what share of its work a trainer has behind it after so many of its epochs.
+
+        Hardly any run trains to its last epoch: most stop when their patience is over. So of a wave that has come to
+        an epoch there is about twice the patience left, and not all epochs that it may take.
+        """
+        epochs, patience = self.params.train.epochs, self.plan.setups[0].patience
+        if total % epochs:  # a rung of halving, which ends where it says
+            return done / total
+        wave, here = divmod(done, epochs)
+        return (wave + max(here / epochs, here / (here + 2 * patience))) * epochs / total
 
 
 def _leader(scores: NDArray[np.float64], first: int, others: Sequence[int]) -> int:
