@@ -179,7 +179,7 @@ def left_out(columns: Collection[str], rest: str = "--json") -> None:
 def note(text: str) -> None:
     """Print one line about the work on standard error, unless `--quiet`."""
     if not (_state.quiet or _state.muted):
-        err.print(text, markup=False, soft_wrap=True)
+        err.print(text, markup=False, soft_wrap=not err.is_terminal)  # a terminal would break words
 
 
 class Bar:
@@ -192,13 +192,14 @@ class Bar:
         self.done = 0.0
         self.text = ""
         self._start = time.monotonic()
-        # From where on the pace counts: when it was, and what was done by then. Preparing tells nothing of the pace,
-        # nor does what an earlier process has done.
-        self._from: tuple[float, float] | None = None
+        self._heard: float | None = None  # when work was first heard of
+        # From where on the pace counts: when it was, and what was done by then. Preparing tells nothing of it, nor does
+        # what an earlier process has done.
+        self._from = (self._start, 0.0)
 
     def advance(self, k: float = 1, **info: object) -> None:
         """Count `k` more units as done; `info` is shown beside the bar (`loss=0.53`)."""
-        self._from = self._from or (self._start, 0.0)
+        self._heard = self._heard or self._start
         self._take(self.done + k, self.total, _words(info))
 
     def __call__(self, done: float, total: float | None = None, text: str = "") -> None:
@@ -206,9 +207,12 @@ class Bar:
         self._take(done, self.total if total is None else total, text)
 
     def _take(self, done: float, total: float | None, text: str) -> None:
-        if self._from is None:
+        if self._heard is None:
             now = time.monotonic()
-            self._from = (self._start, 0.0) if done and now - self._start > _TOO_SOON else (now, done)
+            at_once = now - self._start < _TOO_SOON
+            self._heard = now if at_once or not done else self._start
+            if at_once or not done:
+                self._from = (now, done)
         self.done, self.total, self.text = done, total, text
         self._show()
 
@@ -221,10 +225,11 @@ class Bar:
 
     def left(self) -> float | None:
         """Return how many seconds are left at the pace so far; None where that can't be told yet."""
-        if self.total is None or self._from is None:
+        now = time.monotonic()
+        if self.total is None or self._heard is None or now - self._heard < _TOO_SOON:
             return None
-        gone, here = time.monotonic() - self._from[0], self.done - self._from[1]
-        return None if here <= 0 or gone < _TOO_SOON else gone * (self.total - self.done) / here
+        gone, here = now - self._from[0], self.done - self._from[1]
+        return None if here <= 0 else gone * (self.total - self.done) / here
 
 
 class _TerminalBar(Bar):
