@@ -47,8 +47,8 @@ demo: $(RUNS) ## run the default pipeline, print its table and the path of the r
 	@echo
 	@echo "report page: $(CURDIR)/results/report.html"
 
-test: $(STAMP) ## run the whole test suite, slow tests included; TESTS=tests/audit for a part of it
-	@python -m pytest $(PARALLEL) $(TESTS)
+test: $(STAMP) ## run the whole test suite, slow tests included, and name the slowest; TESTS=tests/audit for a part of it
+	@python -m pytest $(PARALLEL) --durations=15 $(TESTS)
 
 test-elsewhere: $(STAMP) ## run the numerical tests as other machines would: other instructions, threads, locales, folders
 	@python tools/elsewhere.py $(VARIATIONS)

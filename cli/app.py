@@ -49,8 +49,8 @@ _EXAMPLES = (
 )
 
 
-def build() -> typer.Typer:
-    """Return the app with every command registered in its help panel."""
+def build(only: str = "") -> typer.Typer:
+    """Return the app with every command registered in its help panel; or with one: all take longer than most run."""
     app = typer.Typer(
         name="ldp",
         help=_HELP,
@@ -62,9 +62,11 @@ def build() -> typer.Typer:
     )
     app.callback()(_globals)
     panels = {name: panel for panel, names in COMMANDS.items() for name in names}
-    for module in dict.fromkeys(_HOME.get(name, name) for name in panels):
+    for module in dict.fromkeys(_HOME.get(name, name) for name in ([only] if only else panels)):
         importlib.import_module(f"graphldp.cli.{module}").register(app)
     order = list(panels)
+    if only:
+        app.registered_commands = [command for command in app.registered_commands if command.name == only]
     app.registered_commands.sort(key=lambda command: order.index(command.name or ""))
     for command in app.registered_commands:
         command.rich_help_panel = panels[command.name or ""]
@@ -110,7 +112,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _run(arguments: list[str]) -> int:
-    command = typer.main.get_command(build())
+    command = typer.main.get_command(build(_only(arguments)))
     code = command.main(arguments, prog_name="ldp", standalone_mode=False)
     return code if isinstance(code, int) else 0
 
@@ -138,6 +140,12 @@ def _hoist(arguments: Sequence[str]) -> list[str]:
     end = arguments.index("--") if "--" in arguments else len(arguments)
     flags = [word for word in arguments[:end] if word in _GLOBAL_FLAGS]
     return [*flags, *(word for word in arguments[:end] if word not in _GLOBAL_FLAGS), *arguments[end:]]
+
+
+def _only(arguments: Sequence[str]) -> str:
+    """Return the command, if there is one of that name and nothing before it asks about all of them."""
+    name = next((word for word in arguments if word not in _GLOBAL_FLAGS), "")
+    return name if any(name in names for names in COMMANDS.values()) else ""
 
 
 def _command_of(arguments: Sequence[str]) -> str:

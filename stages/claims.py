@@ -21,7 +21,7 @@ import numpy as np
 from graphldp.datasets import names as dataset_names
 from graphldp.errors import DataError
 from graphldp.evaluation import Interval
-from graphldp.stages.grids.protocols import read_paper
+from graphldp.stages.grids.yamls import read_paper
 from graphldp.stages.pages.docs_numbers import expected_error, raw_variance, scalar_variance
 from graphldp.stages.pages.tables import span
 

@@ -1,6 +1,6 @@
 """Run the tests as other machines would: other instructions, threads, hash seeds, locales, folders.
 
-    tools/elsewhere.py                     the numerical tests under every variation
+    tools/elsewhere.py                     under every variation the numerical tests that it could change
     tools/elsewhere.py mkl-intel threads-1 those variations alone, one after the other
     tools/elsewhere.py mkl-intel+threads-1 both at once
     tools/elsewhere.py --everything        the whole suite under every variation
@@ -26,8 +26,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-# The tests whose results are numbers that a vendor's library, or the number of threads, could change.
-NUMERICAL = ("tests/client", "tests/server", "tests/learn", "tests/adversary", "tests/test_randomness.py")
+# The tests whose results are numbers that a vendor's library, or the number of threads, could change; and those of
+# them that use torch, without which neither MKL nor torch's own instructions are called.
+TORCH = ("tests/learn",)
+MATRICES = (*TORCH, "tests/server", "tests/adversary")
+NUMERICAL = (*MATRICES, "tests/client", "tests/test_randomness.py")
 # In one process for each processor, as `make test` does. Each has one thread where the variation does not say how many.
 PARALLEL = ("-n", "logical", "--maxprocesses", "8", "--dist", "worksteal")
 # MKL takes other code for Intel's processors than for others, and asks this function which it is on.
@@ -47,6 +50,7 @@ class Variation:
         capability: which instructions torch must report, or this machine cannot be that one.
         intel: whether MKL is told that the processor is Intel's.
         folder: whether the tests run from a copy whose path has a space and a letter outside of ASCII.
+        tests: those of the numerical tests whose numbers it could change.
     """
 
     about: str
@@ -54,28 +58,44 @@ class Variation:
     capability: str = ""
     intel: bool = False
     folder: bool = False
+    tests: tuple[str, ...] = NUMERICAL
 
 
 VARIATIONS = {
     "aten-default": Variation(
-        about="torch without vector instructions", environment={"ATEN_CPU_CAPABILITY": "default"}, capability="default"
+        about="torch without vector instructions",
+        environment={"ATEN_CPU_CAPABILITY": "default"},
+        capability="default",
+        tests=TORCH,
     ),
-    "aten-avx2": Variation(about="torch with AVX2", environment={"ATEN_CPU_CAPABILITY": "avx2"}, capability="avx2"),
+    "aten-avx2": Variation(
+        about="torch with AVX2", environment={"ATEN_CPU_CAPABILITY": "avx2"}, capability="avx2", tests=TORCH
+    ),
     "aten-avx512": Variation(
-        about="torch with AVX-512", environment={"ATEN_CPU_CAPABILITY": "avx512"}, capability="avx512"
+        about="torch with AVX-512", environment={"ATEN_CPU_CAPABILITY": "avx512"}, capability="avx512", tests=TORCH
     ),
-    "mkl-compatible": Variation(about="MKL's code for all processors", environment={"MKL_CBWR": "COMPATIBLE"}),
-    "mkl-sse4": Variation(about="MKL with SSE 4.2", environment={"MKL_ENABLE_INSTRUCTIONS": "SSE4_2"}, intel=True),
-    "mkl-avx2": Variation(about="MKL with AVX2", environment={"MKL_ENABLE_INSTRUCTIONS": "AVX2"}, intel=True),
-    "mkl-avx512": Variation(about="MKL with AVX-512", environment={"MKL_ENABLE_INSTRUCTIONS": "AVX512"}, intel=True),
-    "mkl-intel": Variation(about="MKL's code for Intel's processors, as it chooses", intel=True),
+    "mkl-compatible": Variation(
+        about="MKL's code for all processors", environment={"MKL_CBWR": "COMPATIBLE"}, tests=TORCH
+    ),
+    "mkl-sse4": Variation(
+        about="MKL with SSE 4.2", environment={"MKL_ENABLE_INSTRUCTIONS": "SSE4_2"}, intel=True, tests=TORCH
+    ),
+    "mkl-avx2": Variation(
+        about="MKL with AVX2", environment={"MKL_ENABLE_INSTRUCTIONS": "AVX2"}, intel=True, tests=TORCH
+    ),
+    "mkl-avx512": Variation(
+        about="MKL with AVX-512", environment={"MKL_ENABLE_INSTRUCTIONS": "AVX512"}, intel=True, tests=TORCH
+    ),
+    "mkl-intel": Variation(about="MKL's code for Intel's processors, as it chooses", intel=True, tests=TORCH),
     "numpy-plain": Variation(
         about="numpy without AVX", environment={"NPY_DISABLE_CPU_FEATURES": "X86_V3 X86_V4 AVX512_ICL"}
     ),
-    "threads-1": Variation(about="one thread", environment={"OMP_NUM_THREADS": "1"}),
-    "threads-2": Variation(about="two threads", environment={"OMP_NUM_THREADS": "2"}),
+    "threads-1": Variation(about="one thread", environment={"OMP_NUM_THREADS": "1"}, tests=MATRICES),
+    "threads-2": Variation(about="two threads", environment={"OMP_NUM_THREADS": "2"}, tests=MATRICES),
     # Without the second variable MKL, and torch with it, takes no more threads than there are processors.
-    "threads-4": Variation(about="four threads", environment={"OMP_NUM_THREADS": "4", "MKL_DYNAMIC": "FALSE"}),
+    "threads-4": Variation(
+        about="four threads", environment={"OMP_NUM_THREADS": "4", "MKL_DYNAMIC": "FALSE"}, tests=MATRICES
+    ),
     "hash-0": Variation(about="sets and dictionaries in one order", environment={"PYTHONHASHSEED": "0"}),
     "hash-1": Variation(about="sets and dictionaries in another order", environment={"PYTHONHASHSEED": "1"}),
     "abroad": Variation(
@@ -104,6 +124,7 @@ def combined(name: str) -> Variation:
         capability=next((part.capability for part in parts if part.capability), ""),
         intel=any(part.intel for part in parts),
         folder=any(part.folder for part in parts),
+        tests=tuple(name for name in NUMERICAL if any(name in part.tests for part in parts)),
     )
 
 
@@ -196,9 +217,10 @@ def main() -> int:
         for name, variation in VARIATIONS.items():
             print(f"{name:16}{variation.about}")
         return 0
-    tests = asked.tests or [*PARALLEL, *([] if asked.everything else ["-m", "not slow", *NUMERICAL])]
     failed = 0
     for name, variation in machines.items():
+        chosen = [] if asked.everything else ["-m", "not slow", *variation.tests]
+        tests = asked.tests or [*PARALLEL, *chosen]
         verdict, seconds = run(variation, tests, lambda text: print(text, file=sys.stderr, flush=True))
         failed += verdict.startswith("FAILED")
         print(f"{name:16}{seconds:6.0f} s  {verdict}", flush=True)

@@ -1,6 +1,6 @@
 """Compute a few committed cells again, others at each commit; exit code 1 where one has left its interval.
 
-    tools/spotcheck.py                   of the experiments and of each paper, about 120 seconds of a core in all
+    tools/spotcheck.py                   of the experiments and of each paper, about 60 seconds of a core in all
     tools/spotcheck.py --seconds 600     more of them
     tools/spotcheck.py --commit 5a0c...  those of another commit
 
@@ -23,7 +23,7 @@ DATASETS = ("cora", "citeseer", "synthetic")  # which need nothing but the packa
 def main() -> int:
     """Look at the cells; return 1 if any has moved."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--seconds", type=float, default=120.0, help="of a core, in all")
+    parser.add_argument("--seconds", type=float, default=60.0, help="of a core, in all")
     parser.add_argument("--commit", help="whose hash says which cells; the present one unless given")
     given = parser.parse_args()
     commit = given.commit or subprocess.check_output(["git", "rev-parse", "HEAD"], text=True).strip()

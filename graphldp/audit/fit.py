@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from graphldp.audit.budget import ALPHA, MIN_EXPECTED
 from graphldp.audit.conduct import Conduct, ValueProbe, edges
 from graphldp.audit.law import outcomes
-from graphldp.audit.quantiles import map_distance
+from graphldp.audit.quantiles import map_differs, map_distance
 from graphldp.client import Randomiser, Reports
 from graphldp.client.density import Density
 from graphldp.client.registry import NO_FEATURE
@@ -172,7 +172,7 @@ def power(
     chances: Floats | None = None,
 ) -> Power:
     """Return whether `fit` rejects a sampler with 1.5 times the budget, and one that skips the last coordinate."""
-    noticed = [map_distance(base, either_way(scaled(base), WRONG_BUDGET)) > 1.0 for base in _distinct(bases)]
+    noticed = [map_differs(base, either_way(scaled(base), WRONG_BUDGET)) for base in _distinct(bases)]
     records = probe_records(bases)
     last = bases[-1]
     if last.kind not in NO_FEATURE:

@@ -18,7 +18,7 @@ from graphldp.audit.budget import ALPHA, LOSS_TOLERANCE
 from graphldp.audit.empirical import Bound, bound_of_scores
 from graphldp.audit.exact import Loss
 from graphldp.audit.fit import WRONG_BUDGET, Power, either_way
-from graphldp.audit.quantiles import map_distance
+from graphldp.audit.quantiles import map_differs, map_distance
 from graphldp.audit.whole import Case, WholeFinding, whole_problems
 from graphldp.client import Randomiser, Reports
 from graphldp.client.links import LinkMechanism, Neighbours, link_mechanism
@@ -196,7 +196,7 @@ def audit_links(subject: Any, nominal: float, setting: Any, samples: int, seed: 
         bound=bound,
         fit=replace(found, distance=map_distance(choice, choice)),
         power=Power(
-            wrong_budget=map_distance(choice, either_way(law_of, WRONG_BUDGET)) > 1.0,
+            wrong_budget=map_differs(choice, either_way(law_of, WRONG_BUDGET)),
             untouched_last=skipped.p < ALPHA if flips * _POWER_SAMPLES > 1000 else None,
         ),
         enumerated=loss.value,

@@ -13,7 +13,7 @@ from graphldp.audit.law import Outcomes, outcomes
 from graphldp.client import Randomiser
 from graphldp.client.registry import NO_FEATURE
 
-__all__ = ["EvenSource", "map_distance"]
+__all__ = ["EvenSource", "map_differs", "map_distance"]
 
 Floats: TypeAlias = NDArray[np.float64]
 
@@ -50,15 +50,22 @@ def map_distance(law: Randomiser, sampler: Randomiser, *, few: bool = False) -> 
     units of RARE_TOLERANCE. Both ways of drawing are examined: `sample` with an even source, and `invert`. With `few`,
     for one input alone.
     """
+    inputs = _inputs(law)
+    return max((_distance(law, sampler, x) for x in (inputs[-1:] if few else inputs)), default=0.0)
+
+
+def map_differs(law: Randomiser, sampler: Randomiser) -> bool:
+    """Return whether `map_distance` is above 1; the first input that shows it is enough."""
+    return any(_distance(law, sampler, x) > 1.0 for x in _inputs(law))
+
+
+def _inputs(law: Randomiser) -> list[float]:
+    """Return the inputs whose maps are compared: none where nothing is drawn."""
     if law.deterministic or law.epsilon == 0:
-        return 0.0
+        return []
     if law.kind in NO_FEATURE:
-        inputs = [float(x) for x in np.arange(law.low, law.high + 1)]
-    else:
-        inputs = [law.low, law.low + 0.3 * (law.high - law.low), law.high]
-    if few:
-        inputs = inputs[-1:]
-    return max(_distance(law, sampler, x) for x in inputs)
+        return [float(x) for x in np.arange(law.low, law.high + 1)]
+    return [law.low, law.low + 0.3 * (law.high - law.low), law.high]
 
 
 def _distance(law: Randomiser, sampler: Randomiser, x: float) -> float:

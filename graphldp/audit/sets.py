@@ -19,7 +19,7 @@ from graphldp.audit.budget import ALPHA
 from graphldp.audit.empirical import Bound, bound_of_scores
 from graphldp.audit.exact import vector
 from graphldp.audit.fit import WRONG_BUDGET, Power, either_way
-from graphldp.audit.quantiles import map_distance
+from graphldp.audit.quantiles import map_differs, map_distance
 from graphldp.audit.subject import Setting
 from graphldp.audit.whole import Case, WholeFinding, whole_problems
 from graphldp.client import Randomiser, Reports, protocol
@@ -196,7 +196,7 @@ def audit_sets(subject: Any, nominal: float, setting: Setting, samples: int, see
         return cast("Randomiser", replace(small, epsilon=budget).choice)
 
     wrong = either_way(law_of, WRONG_BUDGET)
-    shown = Power(wrong_budget=map_distance(small.choice, wrong) > 1.0, untouched_last=skipped.p < ALPHA)
+    shown = Power(wrong_budget=map_differs(small.choice, wrong), untouched_last=skipped.p < ALPHA)
     bound = _empirical(device, samples, rng("empirical"))
     ends = np.array([device.low, device.high])
     variance = np.asarray(device.variance(ends), dtype=np.float64)

@@ -14,7 +14,7 @@ from graphldp.audit.budget import ALPHA
 from graphldp.audit.empirical import bound_of_scores
 from graphldp.audit.exact import vector
 from graphldp.audit.fit import FEWEST_TOUCHED, WRONG_BUDGET, Power, either_way
-from graphldp.audit.quantiles import map_distance
+from graphldp.audit.quantiles import map_differs, map_distance
 from graphldp.audit.subject import FEW, Setting, subject_of
 from graphldp.audit.whole import Case, WholeFinding, whole_problems
 from graphldp.client import Randomiser, Reports
@@ -108,7 +108,7 @@ def audit_vote(subject: Any, nominal: float, setting: Setting, samples: int, see
         bound=bound,
         fit=replace(found, distance=map_distance(small.choice, small.choice)),
         power=Power(
-            wrong_budget=map_distance(small.choice, either_way(law_of, WRONG_BUDGET)) > 1.0,
+            wrong_budget=map_differs(small.choice, either_way(law_of, WRONG_BUDGET)),
             untouched_last=skipped.p < ALPHA if _touched(small) else None,
         ),
         enumerated=loss.value,

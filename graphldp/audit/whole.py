@@ -21,7 +21,7 @@ from graphldp.audit.conduct import WholeProbe
 from graphldp.audit.empirical import Bound, bound_from
 from graphldp.audit.exact import Loss, short, vector, worst
 from graphldp.audit.fit import WRONG_BUDGET, Fit, Power, either_way, fit_counts, scaled
-from graphldp.audit.quantiles import map_distance
+from graphldp.audit.quantiles import map_differs
 from graphldp.audit.reports import Table
 from graphldp.audit.subject import Setting
 from graphldp.client import Randomiser, Reports, mechanism, protocol
@@ -341,7 +341,7 @@ def _wrong_budget_shows(device: Any) -> bool:
     for right in _parts(device):
         wrong = either_way(scaled(right), WRONG_BUDGET)
         same_outputs = len(np.unique(right.support(1))) == len(np.unique(wrong.support(1)))
-        noticed.append(not same_outputs or map_distance(right, wrong) > 1.0)
+        noticed.append(not same_outputs or map_differs(right, wrong))
     return all(noticed)
 
 

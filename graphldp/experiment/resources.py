@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -15,13 +15,12 @@ if TYPE_CHECKING:
     from graphldp.learn.rows import Stores
     from graphldp.learn.team import Team
 
-__all__ = ["InMemory", "Memo", "Progress", "Resources", "Rows", "memory_bytes", "part_of"]
+__all__ = ["InMemory", "Memo", "Resources", "Rows", "memory_bytes"]
 
 GIGABYTE = 10**9
 
 
 Rows = list[dict[str, Any]]
-Progress = Callable[[int, int, str], None]  # is told (done, total, text)
 
 
 class Memo(Protocol):
@@ -107,22 +106,3 @@ class Resources:
 def memory_bytes(gigabytes: float | None) -> int | None:
     """Return a limit in bytes from one in GB, as the command line takes it."""
     return None if gigabytes is None else int(gigabytes * GIGABYTE)
-
-
-def part_of(progress: Progress | None, count: int, parts: int | Sequence[float], words: str = "") -> Progress | None:
-    """Return the progress of one of several parts, of which `count` are done; `words` go before its own.
-
-    `parts` says how many equal ones there are, or how much of the whole each of them is.
-    """
-    if progress is None:
-        return None
-    before = f"{words}: " if words else ""
-    if isinstance(parts, int):
-        return lambda done, total, text: progress(count * total + done, parts * total, f"{before}{text}")
-    start, own, whole = sum(parts[:count]), parts[count], sum(parts)
-
-    def say(done: int, total: int, text: str) -> None:
-        count_of_all = len(parts) * total
-        progress(int(count_of_all * (start + own * done / total) / whole + 1e-6), count_of_all, f"{before}{text}")
-
-    return say

@@ -19,7 +19,9 @@ from graphldp import methods
 from graphldp.client import protocol
 from graphldp.errors import DataError, OptionError
 from graphldp.experiment.options import SearchParams, TrainParams
+from graphldp.measures import DEFAULT_TASK
 from graphldp.stages.grids.params import Cell, value_text
+from graphldp.stages.grids.yamls import read_paper
 
 __all__ = ["Alone", "PaperNumber", "PaperNumbers", "Rule", "changes_of", "load_papers"]
 
@@ -154,7 +156,7 @@ class PaperNumbers:
         mechanism: str,
         model: str,
         epsilon: float,
-        task: str = "node_classification",
+        task: str = DEFAULT_TASK.replace("-", "_"),
         metric: str = "accuracy",
         changes: Mapping[str, Any] | None = None,
     ) -> list[PaperNumber]:
@@ -201,16 +203,10 @@ def load_papers(folder: Path) -> PaperNumbers:
     """Read every `*.yaml` of the folder with its CSVs. A folder that is not there gives an empty, marked result."""
     if not folder.is_dir():
         return PaperNumbers(folder=None, entries=())
-    import yaml
-
-    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # the same language, read ten times as fast
     entries: list[_Entry] = []
     alone: list[Alone] = []
     for path in sorted(folder.glob("*.yaml")):
-        try:
-            paper = yaml.load(path.read_text(encoding="utf-8"), Loader=loader)
-        except yaml.YAMLError as error:
-            raise DataError(f"{path} is not valid YAML: {' '.join(str(error).split())}") from error
+        paper = read_paper(path)
         if not isinstance(paper, dict) or not set(paper) >= _PAPER_KEYS:
             raise DataError(f"{path} needs the keys {', '.join(sorted(_PAPER_KEYS))}")
         for table in paper["tables"]:

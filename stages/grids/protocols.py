@@ -21,9 +21,9 @@ from graphldp.experiment.options import SearchParams, TrainParams, check_setting
 from graphldp.experiment.space import Row
 from graphldp.jsonable import plain
 from graphldp.stages.grids.params import Params, RowParams
-from graphldp.stages.grids.yamls import typed
+from graphldp.stages.grids.yamls import read_paper, typed
 
-__all__ = ["SELECTION", "Entry", "Protocol", "protocol", "protocol_names", "read_paper"]
+__all__ = ["SELECTION", "Entry", "Protocol", "protocol", "protocol_names"]
 
 SELECTION = "validation loss"  # by which every run here is chosen
 _SHARED = {"train": TrainParams, "search": SearchParams}
@@ -137,17 +137,6 @@ def protocol(name: str, papers: Path) -> Protocol:
     if twice:
         raise DataError(f"{path}: protocol sets {twice[0]} twice")
     return Protocol(paper=str(raw["paper"]), short=str(raw["short"]), entries=entries)
-
-
-def read_paper(path: Path) -> Any:
-    """Return what a paper's file holds."""
-    import yaml
-
-    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # the same language, read ten times as fast
-    try:
-        return yaml.load(path.read_text(encoding="utf-8"), loader)
-    except yaml.YAMLError as error:
-        raise DataError(f"{path} is not valid YAML: {' '.join(str(error).split())}") from error
 
 
 def _entries(path: Path) -> list[Any]:

@@ -18,7 +18,7 @@ from graphldp import __version__
 from graphldp.errors import ArtifactError, DataError
 from graphldp.evaluation import Confidence, Interval
 from graphldp.ledger import Ledger
-from graphldp.measures import Measure, TaskMeasures, measures_of, tasks
+from graphldp.measures import Measure, measures_of, tasks
 from graphldp.stages.files.artifacts import write_text
 from graphldp.stages.files.commit import code_commit, file_commit
 from graphldp.stages.files.traces import FILE
@@ -29,6 +29,7 @@ from graphldp.stages.pages.figures import budget_figure
 from graphldp.stages.pages.maps import drawn, map_figure, maps
 from graphldp.stages.pages.report import report_page
 from graphldp.stages.pages.tables import Claim, Result, Row, Section, axis_columns, columns, read_csv, short
+from graphldp.tasks import TaskEntry
 
 __all__ = ["earlier", "read_committed", "write_pages"]
 
@@ -158,7 +159,7 @@ def read_committed(folder: Path, printed: PaperNumbers, experiment: Params) -> R
     )
 
 
-def _measures(names: set[str], record: Path) -> TaskMeasures:
+def _measures(names: set[str], record: Path) -> TaskEntry:
     for task in tasks():
         if set(columns(measures_of(task))) == names:
             return measures_of(task)
@@ -177,7 +178,7 @@ def _tables(lines: Sequence[str], words: Path) -> Iterator[tuple[str, list[dict[
         yield called, [dict(zip(heads_of, cells, strict=True)) for cells in body], said[0]
 
 
-def _settled(row: Mapping[str, str], shown: Mapping[str, str], measures: TaskMeasures, record: Path) -> dict[str, str]:
+def _settled(row: Mapping[str, str], shown: Mapping[str, str], measures: TaskEntry, record: Path) -> dict[str, str]:
     """Return a row of the record such that it is rounded to what people were shown of it.
 
     Both were rounded from the same number, so that 0.35 may be shown as 0.3 or 0.4; a page that rounds once more must
@@ -211,7 +212,7 @@ def _section(
     said: str,
     rows: Sequence[Mapping[str, str]],
     axes: Sequence[str],
-    measures: TaskMeasures,
+    measures: TaskEntry,
     printed: PaperNumbers,
     record: Path,
 ) -> _Section:
@@ -242,7 +243,7 @@ def _section(
 def _row(
     row: Mapping[str, str],
     axes: Sequence[str],
-    measures: TaskMeasures,
+    measures: TaskEntry,
     printed: PaperNumbers,
     private: set[str],
     record: Path,

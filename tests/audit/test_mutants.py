@@ -281,28 +281,28 @@ def tail_is(function: Callable[[Any, Any], Any]) -> Callable[[Patch], None]:
     return lambda patch: patch.setattr(draws, "uniform", function)
 
 
-# What is broken; in which rows it shows; what the verdict has to say.
+# What is broken; in which rows it shows, one of each kind of law; what the verdict has to say.
 MUTANTS: dict[str, tuple[Callable[[Patch], None], list[tuple[str, float]], str]] = {
-    "one number for all values": (shared, [("1b", 1.0), ("mb", 5.0), ("cldp", 5.0), ("pm", 1.0)], "two values of a"),
-    "one number for every second": (lambda p: shared(p, 2), [("1b", 1.0), ("pm", 1.0)], "two values of a report"),
-    "two neighbours with one noise": (lambda p: same_noise(p, 0, 1), [("mb", 1.0), ("cldp", 5.0)], "rows 0 and 1 of"),
+    "one number for all values": (shared, [("1b", 1.0), ("cldp", 5.0)], "two values of a"),
+    "one number for every second": (lambda p: shared(p, 2), [("pm", 1.0)], "two values of a report"),
+    "two neighbours with one noise": (lambda p: same_noise(p, 0, 1), [("mb", 1.0)], "rows 0 and 1 of"),
     "two strangers with one noise": (lambda p: same_noise(p, 17, 4001), [("pm", 1.0)], "rows 17 and 4001 of"),
-    "last row in clear": (changed(in_clear(lambda n: slice(n - 1, n))), [("mb", 1.0), ("1b", 5.0)], "row 19999 of"),
+    "last row in clear": (changed(in_clear(lambda n: slice(n - 1, n))), [("mb", 1.0)], "row 19999 of"),
     "one in 1000 in clear": (changed(in_clear(lambda n: slice(500, n, 1000))), [("mb", 1.0)], "sends the same"),
-    "more budget beyond 65,536": (changed(beyond_a_block), [("mb", 1.0), ("1b", 5.0)], "beyond 65,536"),
+    "more budget beyond 65,536": (changed(beyond_a_block), [("mb", 1.0)], "beyond 65,536"),
     "more noise beyond 65,536": (
         changed(beyond_a_block),
-        [("pm", 5.0), ("lp", 1.0)],
+        [("lp", 1.0)],
         "follow the law ((dense): row 65536",
     ),
-    "0.123 in clear": (changed(an_ordinary_value), [("mb", 1.0), ("mb", 5.0)], "value 0.123"),
-    "more budget near a half": (changed(near_a_half), [("mb", 1.0), ("mb", 5.0)], "twentieth of the range"),
+    "0.123 in clear": (changed(an_ordinary_value), [("mb", 1.0)], "value 0.123"),
+    "more budget near a half": (changed(near_a_half), [("mb", 5.0)], "twentieth of the range"),
     "int16 for large values": (changed(wider), [("mb", 1.0)], "the value depends on the data"),
     "mean in the metadata": (changed(mean_in_meta), [("mb", 1.0)], "the meta depends on the data"),
     "sparse: present dimensions": (changed(present_ones), [("mb", 1.0)], "how often"),
     "sparse: fixed for nobody": (changed(fixed_for_nobody), [("mb", 1.0)], "how often"),
     "sparse: fewer values": (changed(fewer_values), [("mb", 1.0)], "missing, doubled or out of order"),
-    "sparse: more budget": (changed(sparse_with_more), [("mb", 1.0), ("pm", 1.0)], "(sparse"),
+    "sparse: more budget": (changed(sparse_with_more), [("pm", 1.0)], "(sparse"),
     "no clamp": (no_clamp, [("mb", 1.0), ("lp", 1.0)], "does not follow the law"),
     "unbounded noise": (
         lambda p: p.setattr(Density, "_round", lambda self, y: np.rint(y / self.step) * self.step),

@@ -299,7 +299,7 @@ def test_completion_of_words_of_registered_names_and_of_stored_graphs(tmp_path: 
 def test_a_terminal_that_lacks_a_sign_shows_another() -> None:
     program = (
         "import sys, typer; from graphldp.cli import app, console\n"
-        "app.build = lambda: made\n"
+        "app.build = lambda name: made\n"
         "made = typer.Typer()\n"
         "@made.callback()\ndef top() -> None: ...\n"
         "@made.command()\ndef probe() -> None: console.out.print('nobody\\u2019s data')\n"
@@ -319,6 +319,16 @@ def _commands() -> dict[str, object]:
     found = typer.main.get_command(app.build()).commands  # type: ignore[attr-defined]
     assert isinstance(found, dict)
     return found
+
+
+def test_one_command_is_made_alone_and_is_the_same(ldp) -> None:
+    for name, command in _commands().items():
+        (alone,) = typer.main.get_command(app.build(name)).commands.values()  # type: ignore[attr-defined]
+        assert alone.name == name
+        assert [one.opts for one in alone.params] == [one.opts for one in command.params]  # type: ignore[attr-defined]
+        assert (alone.help, alone.epilog) == (command.help, command.epilog)  # type: ignore[attr-defined]
+    assert "evaluate" in ldp("--help", "perturb").out  # who asks about all is told of all
+    assert "evaluate" not in ldp("--quiet", "perturb", "--help").out
 
 
 def test_every_command_has_examples_that_can_be_typed(ldp) -> None:

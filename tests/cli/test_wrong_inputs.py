@@ -55,18 +55,6 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return place
 
 
-@pytest.fixture(autouse=True)
-def quick(monkeypatch: pytest.MonkeyPatch, built: object) -> None:
-    """Build the app once."""
-    monkeypatch.setattr(app, "build", lambda: built)
-
-
-@pytest.fixture(scope="module")
-def built() -> object:
-    """The app."""
-    return app.build()
-
-
 @pytest.fixture
 def refused(folder: Path, ldp: Callable[..., object], monkeypatch: pytest.MonkeyPatch) -> Callable[[str], str]:
     """Return a function that runs a command line which has to be refused, and gives its one line."""
@@ -195,7 +183,7 @@ train -d mine -e 1 --calibrated f.csv | f.csv is not a readable Parquet file; na
 train -d mine -e 1 --calibrated REAL | has kind 'reports' where 'calibrated' was asked for
 train -d mine -e 1 --answers f.csv | leave --answers out here
 train -d mine -e 1 --output x.json | name it x.parquet
-train -d mine -e 1 --search-strategy best | Valid: grid, halving, random
+train -d mine -e 1 --search-strategy best | Valid: grid, random
 train -d mine -e 1 --epochs 0 | greater than or equal to 1
 train -d mine -e 1 --hidden -1 | greater than or equal to 1
 train -d mine -e 1 --hidden 100000000 | train.hidden may be at most 10,000, got 100,000,000

@@ -38,6 +38,19 @@ def test_two_variations_that_contradict_each_other_are_refused() -> None:
     assert "threads-1+threads-4: two variations set OMP_NUM_THREADS; run them one after the other" in done.stderr
 
 
+def test_what_torch_alone_uses_is_varied_for_its_tests_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(TOOL.parent))
+    from elsewhere import NUMERICAL, combined
+
+    assert combined("mkl-intel+aten-default").tests == ("tests/learn",)
+    assert combined("mkl-intel+threads-2").tests == ("tests/learn", "tests/server", "tests/adversary")
+    assert combined("aten-default+hash-1").tests == NUMERICAL
+    for folder in ("client", "server", "adversary"):
+        found = [path for path in (ROOT / "graphldp" / folder).rglob("*.py") if "import torch" in path.read_text()]
+        assert found == [], "its tests use torch: name them in TORCH of tools/elsewhere.py"
+    assert all((ROOT / name).exists() for name in NUMERICAL)
+
+
 def test_where_all_tests_pass_it_ends_with_0(tmp_path: Path) -> None:
     (tmp_path / "test_right.py").write_text("def test_right():\n    pass\n", encoding="utf-8")
     done = elsewhere("hash-0", "--tests", str(tmp_path))
@@ -50,12 +63,13 @@ def test_where_all_tests_pass_it_ends_with_0(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "claim"),
     [
-        ("threads-4", "import torch; assert torch.get_num_threads() == 4"),
-        ("hash-1", "import os; assert os.environ['PYTHONHASHSEED'] == '1'"),
+        (
+            "aten-default+threads-4+hash-1",
+            "import os, torch; assert torch.backends.cpu.get_cpu_capability() == 'DEFAULT';"
+            " assert torch.get_num_threads() == 4 and os.environ['PYTHONHASHSEED'] == '1'",
+        ),
         ("abroad", "import locale, time; assert locale.getpreferredencoding() != 'UTF-8' and time.timezone == -45900"),
         ("numpy-plain", "from numpy._core._multiarray_umath import __cpu_features__ as f; assert not f['X86_V3']"),
-        ("aten-default", "import torch; assert torch.backends.cpu.get_cpu_capability() == 'DEFAULT'"),
-        ("hash-1+threads-1", "import os; assert os.environ['PYTHONHASHSEED'] == os.environ['OMP_NUM_THREADS'] == '1'"),
         ("mkl-intel", "import os; assert os.environ['LD_PRELOAD'].endswith('libintel.so')"),
     ],
 )

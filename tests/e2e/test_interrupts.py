@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from cell_factory import NAME, calibrate, files, small_params, store
-from ldp_process import ldp, stopped
+from ldp_process import forked, stopped
 
 from graphldp.stages.files.artifacts import read_meta
 from graphldp.stages.files.paths import reports_path, runs_path
@@ -47,7 +47,7 @@ def test_perturb_that_is_killed_leaves_no_artifact_and_is_no_obstacle(here: Path
     (left,) = set(files(here)) - set(before)
     assert Path(left).parent == REPORTS.parent
     assert left.endswith(".partial")  # which git and dvc ignore
-    assert ldp(*PERTURB, "--quiet", cwd=here).returncode == 0
+    assert forked(*PERTURB, "--quiet", cwd=here).returncode == 0
     assert len(read_meta(here / REPORTS, "x")["seeds"]) == 40
 
 
@@ -55,7 +55,7 @@ def test_perturb_that_is_killed_leaves_no_artifact_and_is_no_obstacle(here: Path
 def test_train_that_is_stopped_goes_on_and_ends_as_if_it_had_not_been(here: Path) -> None:
     calibrate(here / "data", small_params(seeds=3, search_seeds=2))
     before = files(here)
-    assert ldp(*TRAIN, "--output", "whole.parquet", cwd=here).returncode == 0
+    assert forked(*TRAIN, "--output", "whole.parquet", cwd=here).returncode == 0
     shutil.rmtree(here / "data/cells")  # it is to be trained again
     for number, phase in ((signal.SIGINT, "search"), (signal.SIGTERM, "final")):
         answer = stopped(number, phase, 6, *TRAIN, cwd=here)
@@ -64,7 +64,7 @@ def test_train_that_is_stopped_goes_on_and_ends_as_if_it_had_not_been(here: Path
         left = {file for file in files(here) if file not in before and not file.startswith("whole.")}
         assert {Path(file).parent.as_posix() for file in left} == {"data/cells"}
         assert {file.partition(".resume.")[2] for file in left} == {"json", "safetensors"}
-    answer = ldp(*TRAIN, cwd=here)
+    answer = forked(*TRAIN, cwd=here)
     assert (answer.returncode, answer.stderr) == (0, "")
     assert (here / RUNS).read_bytes() == (here / "whole.parquet").read_bytes()
     assert not [file for file in files(here) if ".resume." in file or file.endswith(".partial")]

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import csv
+import functools
 import math
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -39,6 +41,15 @@ def _row(
     return out
 
 
+# The five papers' files are read for each address: once is enough for all rules.
+_target = functools.cache(lambda address: find(address, PAPERS)[0])
+
+
+def _rules() -> list[dict[str, Any]]:
+    """Return the rules that name a target."""
+    return [rule for rule in read_yaml(PAPERS / "claims" / "rules.yaml", "") if "target" in rule]
+
+
 def _of(results: Path, number: int) -> Judged:
     return judge(PAPERS, results)[number - 1]
 
@@ -58,10 +69,8 @@ def test_without_any_results_every_claim_has_a_reason(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_rules_name_targets_rows_and_axes_that_there_are() -> None:
-    for rule in read_yaml(PAPERS / "claims" / "rules.yaml", ""):
-        if "target" not in rule:
-            continue
-        (target,) = find(rule["target"], PAPERS)
+    for rule in _rules():
+        target = _target(rule["target"])
         labels = {one.label for one in target.asked}
         others = rule.get("less", rule.get("others", []))
         named = {rule["row"], *(others if isinstance(others, list) else [others])}
@@ -162,14 +171,18 @@ def test_budgets_that_a_small_profile_leaves_out_are_left_out(tmp_path: Path) ->
     assert "epsilon 1: 4.9; epsilon 3: 4.9" in one.theirs_why
 
 
+@functools.cache
+def _budgets(address: str, dataset: str) -> set[float]:
+    """Return the budgets of a target's cells in the quick profile."""
+    target = _target(address)
+    _, made = target.columns(PROFILES["quick"], protocol_of(target, PAPERS), [dataset])["theirs"]
+    return {one.cell.epsilon for one in made}
+
+
 @pytest.mark.slow
 def test_the_quick_profile_has_the_places_that_rules_name() -> None:
-    for rule in read_yaml(PAPERS / "claims" / "rules.yaml", ""):
-        if "target" not in rule:
-            continue
-        (target,) = find(rule["target"], PAPERS)
-        _, made = target.columns(PROFILES["quick"], protocol_of(target, PAPERS), [rule["dataset"]])["theirs"]
-        there = {one.cell.epsilon for one in made}
+    for rule in _rules():
+        there = _budgets(rule["target"], rule["dataset"])
         named = {rule[key] for key in ("epsilon", "far", "near") if key in rule}
         assert named <= there, rule["claim"]
         assert there & set(rule.get("epsilons", there)), rule["claim"]

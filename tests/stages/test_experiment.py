@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +15,7 @@ import yaml
 from cell_factory import NAME, accuracies, files, learn, small_params, store
 
 from graphldp.errors import OptionError
+from graphldp.methods import Role
 from graphldp.stages import experiment as stage
 from graphldp.stages.experiment import Plan, cell_path, home, plan, results_of, run_cells, write_results
 from graphldp.stages.files import cells
@@ -53,6 +56,32 @@ def data(tmp_path: Path) -> Path:
     return tmp_path
 
 
+@dataclass(frozen=True)
+class Made:
+    """The grid's cells, the folder that they stand in, and what was said while they were made."""
+
+    what: Plan
+    data: Path
+    calls: list[tuple[int, int, str]]
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Made:
+    """The grid, made once: to be looked at and not to be changed."""
+    folder, calls = tmp_path_factory.mktemp("made"), []
+    store(folder)
+    what = plan(grid(folder), folder)
+    assert not any(what.done)
+    run_cells(what, folder, "cpu", progress=lambda *call: calls.append(call))
+    return Made(what, folder, calls)
+
+
+@pytest.fixture
+def again(made: Made, tmp_path: Path) -> Path:
+    """A copy of the grid's folder, whose cells need not be made again."""
+    return shutil.copytree(made.data, tmp_path / "again")
+
+
 def grid(folder: Path, **changes: Any) -> Params:
     path = folder / "small.yaml"
     path.write_text(yaml.safe_dump({**GRID, **changes}, sort_keys=False), encoding="utf-8")
@@ -70,16 +99,16 @@ def by_name(what: Plan) -> dict[str, Path]:
 
 
 @pytest.mark.slow
-def test_the_runs_are_those_of_the_pipeline(data: Path) -> None:
+def test_the_runs_are_those_of_the_pipeline(again: Path, data: Path) -> None:
     rows = [GRID["rows"][0], {"name": "ppgnn", "method": "ppgnn", "mechanism": "ppm-safe"}]
-    found = by_name(whole(grid(data, rows=rows, epsilons=[1]), data))
+    found = by_name(whole(grid(again, rows=rows, epsilons=[1]), again))
     for name, method, mechanism, epsilon in (
         ("structure 0", "structure", "null", 0.0),
         ("nonpriv inf", "nonpriv", "identity", np.inf),
         ("lpgnn 1", "lpgnn", "mb", 1.0),
         ("ppgnn 1", "ppgnn", "ppm-safe", 1.0),
     ):
-        theirs = learn(data, PARAMS, method, mechanism, epsilon, name=NAME)
+        theirs = learn(data, PARAMS, method, mechanism, epsilon, name=NAME)  # in a folder that knows no cell
         np.testing.assert_array_equal(accuracies(found[name]), accuracies(theirs), err_msg=name)
         ours, other = (read_meta(path, "") for path in (found[name], theirs))
         assert set(other) - set(ours) == {"calibrated"}  # there is no such file
@@ -89,19 +118,18 @@ def test_the_runs_are_those_of_the_pipeline(data: Path) -> None:
 
 
 @pytest.mark.slow
-def test_the_schema_is_that_of_training(data: Path) -> None:
+def test_the_schema_is_that_of_training(made: Made) -> None:
     import pyarrow.parquet as pq
 
-    what = whole(grid(data, epsilons=[1]), data)
-    for path in what.paths:
+    for path in made.what.paths:
         assert pq.read_schema(path).remove_metadata().equals(runs_schema("node-classification"))
         facts = json.loads(path.with_suffix(".time.json").read_text(encoding="utf-8"))
         assert facts["seconds"] > 0
 
 
 @pytest.mark.slow
-def test_two_rounds_are_in_the_ledger(data: Path) -> None:
-    meta = read_meta(by_name(whole(grid(data, epsilons=[3]), data))["togl 3"], "")
+def test_two_rounds_are_in_the_ledger(made: Made) -> None:
+    meta = read_meta(by_name(made.what)["togl 3"], "")
     assert [spend["epsilon"] for spend in meta["ledger"]] == [1.5, 1.5]
     assert len({spend["source"] for spend in meta["ledger"]}) == 2
     assert (meta["rounds"]["rho"], meta["changes"], meta["epsilon_exact"]) == (1.0, {"rho": 1.0}, pytest.approx(3.0))
@@ -109,55 +137,50 @@ def test_two_rounds_are_in_the_ledger(data: Path) -> None:
 
 
 @pytest.mark.slow
-def test_what_is_there_is_not_made_again(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    experiment = grid(data)
-    first = whole(experiment, data)
-    assert not any(first.done)
-    before = {path: path.read_bytes() for path in first.paths}
-    again = plan(experiment, data)
-    assert all(again.done)
-    assert not again.todo
+def test_what_is_there_is_not_made_again(again: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    what = plan(grid(again), again)
+    assert all(what.done)
+    assert not what.todo
+    before = {path: path.read_bytes() for path in what.paths}
     monkeypatch.setattr(cells, "learn_cell", None)  # whoever computes anything fails
-    run_cells(again, data, "cpu")
-    assert {path: path.read_bytes() for path in again.paths} == before
+    run_cells(what, again, "cpu")
+    assert {path: path.read_bytes() for path in what.paths} == before
 
 
 @pytest.mark.slow
-def test_every_part_of_what_decides_a_number_makes_it_anew(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    whole(grid(data), data)
-
+def test_every_part_of_what_decides_a_number_makes_it_anew(again: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def todo(**changes: Any) -> list[str]:
-        return [f"{cell.name} {cell.epsilon:g}" for cell in plan(grid(data, **changes), data).todo]
+        return [f"{cell.name} {cell.epsilon:g}" for cell in plan(grid(again, **changes), again).todo]
 
     everything = todo(seed=1)
-    assert len(everything) == len(grid(data).cells())
+    assert len(everything) == len(grid(again).cells())
     assert todo(train={**GRID["train"], "epochs": 16}) == everything
     assert todo(search={**GRID["search"], "points": 4}) == everything[1:]  # the commonest class searches nothing
     assert todo(epsilons=[1, 3, 4]) == ["lpgnn 4", "togl 4"]
     assert todo(rows=[{**GRID["rows"][0], "options": {"m": 2}}, GRID["rows"][1]]) == ["lpgnn 1", "lpgnn 3"]
     assert todo(rows=[GRID["rows"][0], {**GRID["rows"][1], "set": {"method.rho": 0.5}}]) == ["togl 1", "togl 3"]
     assert todo(title="Other words", evaluate={"confidence": 0.8}) == []
-    store(data, words=5.0)
+    store(again, words=5.0)
     assert todo() == everything
-    store(data)
+    store(again)
     assert todo() == []
     monkeypatch.setattr(cells, "code_hash", lambda kind: "another version")
     assert todo() == everything
 
 
 @pytest.mark.slow
-def test_a_damaged_cell_is_made_again(data: Path) -> None:
-    experiment = grid(data, epsilons=[1])
-    what = whole(experiment, data)
+def test_a_damaged_cell_is_made_again(again: Path) -> None:
+    experiment = grid(again, epsilons=[1])
+    what = plan(experiment, again)
     before = what.paths[-1].read_bytes()
     what.paths[-1].write_bytes(before[: len(before) // 2])
-    assert plan(experiment, data).todo == what.cells[-1:]
-    whole(experiment, data)
+    assert plan(experiment, again).todo == what.cells[-1:]
+    whole(experiment, again)
     assert what.paths[-1].read_bytes() == before
 
 
 @pytest.mark.slow
-def test_stopped_it_goes_on_with_the_cell_that_it_was_in(data: Path, tmp_path: Path) -> None:
+def test_stopped_it_goes_on_with_the_cell_that_it_was_in(data: Path, made: Made) -> None:
     experiment = grid(data, epsilons=[1])
 
     def stop(done: int, total: int, text: str) -> None:
@@ -170,17 +193,14 @@ def test_stopped_it_goes_on_with_the_cell_that_it_was_in(data: Path, tmp_path: P
     assert left.done == (False, True, True, False, False)  # the floor, and the ceiling, which takes longest
     assert not [name for name in files(home(data, experiment)) if "partial" in name]
     run_cells(left, data, "cpu")
-    stopped = {name: accuracies(path) for name, path in by_name(left).items()}
-    other = tmp_path / "other"
-    store(other)
-    for name, path in by_name(whole(experiment, other)).items():
-        np.testing.assert_array_equal(stopped[name], accuracies(path), err_msg=name)
+    never = by_name(made.what)
+    for name, path in by_name(left).items():
+        np.testing.assert_array_equal(accuracies(path), accuracies(never[name]), err_msg=name)
 
 
 @pytest.mark.slow
-def test_progress_goes_once_from_nothing_to_all(data: Path) -> None:
-    calls: list[tuple[int, int, str]] = []
-    run_cells(plan(grid(data), data), data, "cpu", progress=lambda *call: calls.append(call))
+def test_progress_goes_once_from_nothing_to_all(made: Made) -> None:
+    calls = made.calls
     assert len({total for _, total, _ in calls}) == 1
     counts = [done for done, _, _ in calls]
     assert counts == sorted(counts)
@@ -218,10 +238,9 @@ TOGL = {"name": "togl", "method": "togl-fda", "mechanism": "pm"}
 
 
 @pytest.mark.slow
-def test_everything_that_is_said_of_them(data: Path, tmp_path: Path) -> None:
-    experiment = grid(data)
-    what = whole(experiment, data)
-    found = results_of(what, data, tmp_path / "none")
+def test_everything_that_is_said_of_them(made: Made, tmp_path: Path) -> None:
+    what = made.what
+    found = results_of(what, made.data, tmp_path / "none")
     written = write_results(what, found, tmp_path / "results")
     folder = tmp_path / "results" / "small"
     assert {str(path.relative_to(folder)) for path in written} == set(files(folder))
@@ -274,17 +293,17 @@ def test_an_axis_is_a_column_and_has_its_own_floor(data: Path, tmp_path: Path) -
         "togl, rho 1": ["0.2", "0.5"],
         "lpgnn": ["0.2", "0.5"],
     }
-    assert [f"{row.score.mean:.2f}" for _, row in picture.reference("structure")] == floors
+    assert [f"{row.score.mean:.2f}" for _, row in picture.reference(Role.FLOOR)] == floors
     page = (tmp_path / "results" / "small" / "report.html").read_text(encoding="utf-8")
     assert page.count("<figure") == 2  # and, of two axes, a map in front
     assert page.count('<section class="finding"') == 3
 
 
 @pytest.mark.slow
-def test_a_methods_axis_is_the_foot_of_the_figure(data: Path, tmp_path: Path) -> None:
+def test_a_methods_axis_is_the_foot_of_the_figure(again: Path, tmp_path: Path) -> None:
     rows = [{**GRID["rows"][0], "vary": []}, TOGL]
-    what = whole(grid(data, vary={"method.rho": [1.0, 0.0]}, rows=rows), data)
-    found = results_of(what, data, tmp_path / "none")
+    what = whole(grid(again, vary={"method.rho": [1.0, 0.0]}, rows=rows), again)
+    found = results_of(what, again, tmp_path / "none")
     (picture,) = pictures(found)
     points = picture.series()
     assert set(points) == {"lpgnn, epsilon 1", "lpgnn, epsilon 3", "togl, epsilon 1", "togl, epsilon 3"}

@@ -24,6 +24,7 @@ from graphldp.stages.files.paths import graph_dir
 from graphldp.stages.train import train
 
 PARAMS = small_params()
+FEW = small_params(seeds=2, points=1, search_seeds=1, epochs=4)  # where it does not matter how well anything is learned
 
 
 @pytest.fixture
@@ -58,8 +59,11 @@ def test_the_numbers_are_those_of_the_stages(method: str, mechanism: str, data: 
 
 
 @pytest.mark.slow
-def test_rows_stand_between_floor_and_ceiling(data: Path) -> None:
-    rows = run(NAME, "lpgnn", "pm", 1.0, data=data, params=PARAMS)
+def test_rows_stand_between_floor_and_ceiling_and_progress_goes_once_from_nothing_to_all(data: Path) -> None:
+    calls: list[tuple[int, int]] = []
+    rows = run(
+        NAME, "lpgnn", "pm", 1.0, data=data, params=FEW, progress=lambda done, total, _: calls.append((done, total))
+    )
     assert [(row.name, row.mechanism, row.epsilon) for row in rows] == [
         ("majority", "none", 0.0),
         ("structure", "null", 0.0),
@@ -67,7 +71,11 @@ def test_rows_stand_between_floor_and_ceiling(data: Path) -> None:
         ("nonpriv", "identity", math.inf),
     ]
     assert [row.m is None for row in rows] == [True, False, False, False]
-    assert all(len(row.accuracy) == PARAMS.seeds for row in rows)
+    assert all(len(row.accuracy) == FEW.seeds for row in rows)
+    assert {total for _, total in calls} == {3 * 2 * FEW.train.epochs}  # three learned rows, two phases each
+    counts = [done for done, _ in calls]
+    assert counts == sorted(counts)
+    assert counts[-1] == calls[-1][1]
 
 
 def test_without_references_there_is_one_row(data: Path) -> None:
@@ -77,7 +85,7 @@ def test_without_references_there_is_one_row(data: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize(("method", "epsilon"), [("structure", 0.0), ("nonpriv", math.inf)])
 def test_a_reference_is_not_there_twice(method: str, epsilon: float, data: Path) -> None:
-    names = [row.name for row in run(NAME, method, None, epsilon, data=data, params=PARAMS)]
+    names = [row.name for row in run(NAME, method, None, epsilon, data=data, params=FEW)]
     assert names == ["majority", "structure", "nonpriv"]
 
 
@@ -91,16 +99,6 @@ def test_nothing_is_written(data: Path) -> None:
 
 def stop(done: int, total: int, text: str) -> None:
     raise KeyboardInterrupt
-
-
-@pytest.mark.slow
-def test_progress_goes_once_from_nothing_to_all(data: Path) -> None:
-    calls: list[tuple[int, int]] = []
-    run(NAME, "lpgnn", None, 1.0, data=data, params=PARAMS, progress=lambda done, total, _: calls.append((done, total)))
-    assert {total for _, total in calls} == {3 * 2 * PARAMS.train.epochs}  # three learned rows, two phases each
-    counts = [done for done, _ in calls]
-    assert counts == sorted(counts)
-    assert counts[-1] == calls[-1][1]
 
 
 def test_what_is_to_be_done_is_counted_in_epochs_of_runs_and_what_is_known_is_not(data: Path) -> None:
@@ -166,16 +164,17 @@ def test_progress_gives_each_row_its_part(data: Path) -> None:
 
 @pytest.mark.slow
 def test_the_mechanisms_options_are_its_own(data: Path) -> None:
-    rows = by_name(run(NAME, "lpgnn", None, 4.0, data=data, params=PARAMS, options={"m": 3}))
+    rows = by_name(run(NAME, "lpgnn", None, 4.0, data=data, params=FEW, options={"m": 3}))
     assert rows["lpgnn"].m == 3
     assert rows["structure"].m == 1  # the references are not changed by them
     with pytest.raises(OptionError, match="low is no further option of mb"):
-        run(NAME, "lpgnn", None, 1.0, data=data, params=PARAMS, options={"low": 0.5})
+        run(NAME, "lpgnn", None, 1.0, data=data, params=FEW, options={"low": 0.5})
 
 
 @pytest.mark.slow
 def test_more_budget_is_other_numbers_and_the_same_references(data: Path) -> None:
-    low, high = (by_name(run(NAME, "base", None, epsilon, data=data, params=PARAMS)) for epsilon in (0.1, 8.0))
+    params = small_params(seeds=2, points=1, search_seeds=1)
+    low, high = (by_name(run(NAME, "base", None, epsilon, data=data, params=params)) for epsilon in (0.1, 8.0))
     assert low["base"].accuracy.tolist() != high["base"].accuracy.tolist()
     for name in ("majority", "structure", "nonpriv"):
         assert low[name].accuracy.tolist() == high[name].accuracy.tolist()
@@ -207,7 +206,7 @@ def test_a_floor_that_cannot_train_in_batches_shows_before_anything_is_trained(
     monkeypatch.setattr(neighbors, "find_spec", lambda name: None)
     params = dataclasses.replace(PARAMS, train=dataclasses.replace(PARAMS.train, batch_size=20, model="sgc"))
     assert len(run(NAME, "lpgnn", "mb", 2.0, data=data, params=params, device="cpu", references=False)) == 1
-    monkeypatch.setattr(learning, "advance", lambda *_, **__: pytest.fail("trained"))
+    monkeypatch.setattr(learning, "fit", lambda *_, **__: pytest.fail("trained"))
     with pytest.raises(
         OptionError,
         match=r"^method 'structure', learner '\w+': model 'gcn' .* leave the references, floor and ceiling, out$",
