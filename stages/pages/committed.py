@@ -19,6 +19,7 @@ from graphldp.errors import ArtifactError, DataError
 from graphldp.evaluation import Confidence, Interval
 from graphldp.ledger import Ledger
 from graphldp.measures import Measure, measures_of, tasks
+from graphldp.methods import Role, role_of
 from graphldp.stages.files.artifacts import write_text
 from graphldp.stages.files.commit import code_commit, file_commit
 from graphldp.stages.files.traces import FILE
@@ -224,7 +225,7 @@ def _section(
         (axis, rows[0][axis]) for axis in axes if {row[axis] for row in rows} == {rows[0][axis]}
         and f"{short(axis)} {rows[0][axis]}" in title
     ]  # fmt: skip
-    private = {row["row"] for row in rows} - {"majority", "structure", "nonpriv"}
+    private = {row["row"] for row in rows if role_of(row["method"]) is Role.PRIVATE}
     return _Section(
         dataset=rows[0]["dataset"],
         measures=measures,
