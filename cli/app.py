@@ -156,12 +156,23 @@ def _usage(error: typer.TyperException) -> int:
     """Print a mistake in the command line as one line; an empty message means that the help was printed instead."""
     message = " ".join(error.format_message().split()).rstrip(".")
     if message:
-        message = _nearest(message)
+        message = _nearest(_plainly(message, error))
         context = getattr(error, "ctx", None)
         path = context.command_path if context is not None else "ldp"
         end = " See" if message.endswith("?") else "; see"
         _complain(f"error: {message.replace('Value error, ', '')}{end} '{path} --help'")
     return REFUSED
+
+
+def _plainly(message: str, error: BaseException) -> str:
+    """Return a message about a value in plain words, and with the value, where its author left both out."""
+    found = re.search(r"Input should be (?:a valid (\w+)|((?:greater|less) than)).*$", message)
+    told = getattr(error.__cause__ or error.__context__, "errors", None)
+    if found is None or told is None:
+        return message
+    kind = {"integer": "a whole number", None: ""}.get(found[1], f"a {found[1]}")
+    what = f"needs {kind}" if kind else f"must be {message[found.start(2) :]}"
+    return f"{message[: found.start()]}{what}, got {told()[0]['input']!r}"
 
 
 def _nearest(message: str) -> str:

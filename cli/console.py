@@ -12,6 +12,7 @@ import sys
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import TextIO
 
 from rich.console import Console
@@ -25,7 +26,6 @@ from rich.progress import (
     TextColumn,
     TimeElapsedColumn,
 )
-from rich.progress import TimeRemainingColumn as Remaining
 from rich.table import Column, Table
 from rich.text import Text
 
@@ -49,6 +49,7 @@ __all__ = [
 ]
 
 _WIDE = 110  # from which on a bar is long and has its unit
+_TOO_SOON = 5.0  # seconds, within which what has been done says nothing of the rest
 _SHORTEST = 10  # of a text that was cut
 _PLAIN_WIDTH = 160  # where there is no terminal to fit: wide enough that a table's line stays one line
 # Between two lines of progress where there is no terminal.
@@ -178,7 +179,7 @@ def left_out(columns: Collection[str], rest: str = "--json") -> None:
 def note(text: str) -> None:
     """Print one line about the work on standard error, unless `--quiet`."""
     if not (_state.quiet or _state.muted):
-        err.print(text, markup=False, soft_wrap=True)
+        err.print(text, markup=False, soft_wrap=not err.is_terminal)  # a terminal would break words
 
 
 class Bar:
@@ -190,17 +191,45 @@ class Bar:
         self.unit = unit
         self.done = 0.0
         self.text = ""
+        self._start = time.monotonic()
+        self._heard: float | None = None  # when work was first heard of
+        # From where on the pace counts: when it was, and what was done by then. Preparing tells nothing of it, nor does
+        # what an earlier process has done.
+        self._from = (self._start, 0.0)
 
     def advance(self, k: float = 1, **info: object) -> None:
         """Count `k` more units as done; `info` is shown beside the bar (`loss=0.53`)."""
-        self._show(self.done + k, self.total, _words(info))
+        self._heard = self._heard or self._start
+        self._take(self.done + k, self.total, _words(info))
 
     def __call__(self, done: float, total: float | None = None, text: str = "") -> None:
         """Take over a stage's own count: the callback that stages accept as `progress`."""
-        self._show(done, self.total if total is None else total, text)
+        self._take(done, self.total if total is None else total, text)
 
-    def _show(self, done: float, total: float | None, text: str) -> None:
+    def _take(self, done: float, total: float | None, text: str) -> None:
+        if self._heard is None:
+            now = time.monotonic()
+            at_once = now - self._start < _TOO_SOON
+            self._heard = now if at_once or not done else self._start
+            if at_once or not done:
+                self._from = (now, done)
         self.done, self.total, self.text = done, total, text
+        self._show()
+
+    def _show(self) -> None:
+        """Show what has changed, where anything is shown."""
+
+    def elapsed(self) -> float:
+        """Return for how many seconds it has gone on."""
+        return time.monotonic() - self._start
+
+    def left(self) -> float | None:
+        """Return how many seconds are left at the pace so far; None where that can't be told yet."""
+        now = time.monotonic()
+        if self.total is None or self._heard is None or now - self._heard < _TOO_SOON:
+            return None
+        gone, here = now - self._from[0], self.done - self._from[1]
+        return None if here <= 0 else gone * (self.total - self.done) / here
 
 
 class _TerminalBar(Bar):
@@ -209,11 +238,10 @@ class _TerminalBar(Bar):
     def __init__(self, description: str, total: float | None, unit: str, screen: Progress) -> None:
         super().__init__(description, total, unit)
         self._screen = screen
-        self._task: TaskID = screen.add_task(description, total=total, text="", unit=unit)
+        self._task: TaskID = screen.add_task(description, total=total, text="", unit=unit, left=self.left)
 
-    def _show(self, done: float, total: float | None, text: str) -> None:
-        super()._show(done, total, text)
-        self._screen.update(self._task, completed=done, total=total, text=text)
+    def _show(self) -> None:
+        self._screen.update(self._task, completed=self.done, total=self.total, text=self.text)
 
 
 class _LineBar(Bar):
@@ -221,28 +249,25 @@ class _LineBar(Bar):
 
     def __init__(self, description: str, total: float | None, unit: str) -> None:
         super().__init__(description, total, unit)
-        self._start = self._last = time.monotonic()
+        self._last = self._start
 
-    def _show(self, done: float, total: float | None, text: str) -> None:
-        super()._show(done, total, text)
+    def _show(self) -> None:
         now = time.monotonic()
         if now - self._last >= _PLAIN_SECONDS:
             self._last = now
-            err.print(self._line(now), markup=False, soft_wrap=True)
+            self._print()
 
     def close(self) -> None:
         """Say how it ended, if it took long enough for anybody to wonder."""
-        now = time.monotonic()
-        if now - self._start >= _PLAIN_SECONDS:
-            err.print(self._line(now), markup=False, soft_wrap=True)
+        if self.elapsed() >= _PLAIN_SECONDS:
+            self._print()
 
-    def _line(self, now: float) -> str:
-        elapsed = now - self._start
+    def _print(self) -> None:
         count = f"{self.done:.0f}" if self.total is None else f"{self.done:.0f}/{self.total:.0f}"
-        line = f"{self.description}: {count} {self.unit}, {_clock(elapsed)}"
-        if self.total is not None and 0 < self.done < self.total:
-            line += f", about {_clock(elapsed * (self.total - self.done) / self.done)} left"
-        return f"{line}, {self.text}" if self.text else line
+        line, left = f"{self.description}: {count} {self.unit}, {_clock(self.elapsed())}", self.left()
+        if left:
+            line += f", about {_clock(left)} left"
+        err.print(f"{line}, {self.text}" if self.text else line, markup=False, soft_wrap=True)
 
 
 @contextlib.contextmanager
@@ -276,10 +301,18 @@ def _columns(width: int) -> tuple[ProgressColumn, ...]:
     ]
     if width >= _WIDE:
         shown.append(TextColumn("{task.fields[unit]}", markup=False, table_column=whole()))
-    shown += [TimeElapsedColumn(table_column=whole()), Remaining(table_column=whole())]
+    shown += [TimeElapsedColumn(table_column=whole()), _Left(table_column=whole())]
     # 11 for a count, 7 for each time, 8 for a unit, and a space before each column.
     taken = max(16, width // 5) + bar + 11 + 2 * 8 + 6 + (9 if width >= _WIDE else 0)
     return (*shown, _TextBeside(max(0, width - taken)))
+
+
+class _Left(ProgressColumn):
+    """The time left, as the lines elsewhere have it: at the pace of the whole, not at that of the last half minute."""
+
+    def render(self, task: Task) -> Text:
+        left = 0.0 if task.finished else task.fields["left"]()
+        return Text("-:--:--" if left is None else str(timedelta(seconds=round(left))), style="progress.remaining")
 
 
 class _TextBeside(ProgressColumn):

@@ -13,6 +13,11 @@ __all__ = ["__version__", "run"]
 __version__ = "0.1.0"
 
 
+def __dir__() -> list[str]:
+    """Return what there is to be used, `run` as well before it was asked for."""
+    return [*globals(), "run"]
+
+
 def __getattr__(name: str) -> Any:
     """Return `run` once it is asked for: it needs torch, which a device has not."""
     if name != "run":

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
 __all__ = ["Progress", "nested"]
@@ -10,9 +10,19 @@ __all__ = ["Progress", "nested"]
 Progress: TypeAlias = Callable[[int, int, str], None]  # is told (done, total, text)
 
 
-def nested(progress: Progress | None, count: int, parts: int, words: str = "") -> Progress | None:
-    """Return the progress of one of so many equal parts, of which `count` are done; `words` go before its own."""
+def nested(progress: Progress | None, count: int, parts: int | Sequence[float], words: str = "") -> Progress | None:
+    """Return the progress of one of several parts, of which `count` are done; `words` go before its own.
+
+    `parts` says how many equal ones there are, or how much of the whole each of them is.
+    """
     if progress is None:
         return None
     before = f"{words}: " if words else ""
-    return lambda done, total, text: progress(count * total + done, parts * total, f"{before}{text}")
+    shares = [1.0] * parts if isinstance(parts, int) else parts
+    start, own, whole = sum(shares[:count]), shares[count], sum(shares)
+
+    def say(done: int, total: int, text: str) -> None:
+        of_all = len(shares) * total
+        progress(int(of_all * (start + own * done / total) / whole + 1e-6), of_all, f"{before}{text}")
+
+    return say

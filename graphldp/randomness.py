@@ -15,7 +15,9 @@ from typing import Protocol, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["SecureSource", "Source", "UniformSource", "address_key", "generator", "seed_of"]
+from graphldp.errors import OptionError
+
+__all__ = ["SecureSource", "Source", "UniformSource", "address_key", "drawn_from", "generator", "seed_of"]
 
 
 class UniformSource(Protocol):
@@ -58,6 +60,18 @@ class SecureSource:
 
 
 Source: TypeAlias = np.random.Generator | SecureSource
+
+
+def drawn_from(rng: UniformSource | None) -> UniformSource:
+    """Return a source of randomness that can be drawn from; anything else, a seed say, is an error that names both."""
+    if callable(getattr(rng, "random", None)) and callable(getattr(rng, "integers", None)):
+        assert rng is not None
+        return rng
+    what = "none" if rng is None else f"a {type(rng).__name__}"
+    raise OptionError(
+        "reports need a source of randomness: graphldp.randomness.SecureSource() for people's data, or "
+        f"numpy.random.default_rng(0) for an experiment; got {what}"
+    )
 
 
 def address_key(root: int, *address: str | int | float) -> int:

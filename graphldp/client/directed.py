@@ -26,7 +26,7 @@ from graphldp.client.reports import Reports
 from graphldp.client.sampling import check_features, choose, gather
 from graphldp.client.vector import VectorMechanism
 from graphldp.errors import OptionError
-from graphldp.randomness import UniformSource
+from graphldp.randomness import UniformSource, drawn_from
 
 __all__ = ["M_FROM", "DirectedMechanism", "directed_from_meta", "first_round", "second_round"]
 
@@ -128,11 +128,12 @@ class DirectedMechanism:
         both = np.concatenate([np.broadcast_to(fixed, (nodes, len(fixed))), random], axis=1)
         return np.sort(both, axis=1)
 
-    def perturb(self, features: Any, rng: UniformSource, level: ArrayLike | None = None) -> Reports:
+    def perturb(self, features: Any, rng: UniformSource | None = None, level: ArrayLike | None = None) -> Reports:
         """Return one report per node. `features` is n x d, dense or CSR; values are clamped to the range.
 
         `level` is each node's public privacy level, for devices that have levels: the same as in the first round.
         """
+        rng = drawn_from(rng)
         features = check_features(features, self.device.dimensions)
         nodes = int(features.shape[0])
         if isinstance(self.device, PublicLevels):

@@ -14,7 +14,7 @@ from graphldp.client.randomiser import Floats
 from graphldp.client.registry import Claim, register
 from graphldp.client.reports import Reports
 from graphldp.errors import DataError
-from graphldp.randomness import UniformSource
+from graphldp.randomness import UniformSource, drawn_from
 
 __all__ = ["LabelQuestion", "RandomisedResponse"]
 
@@ -90,8 +90,9 @@ class LabelQuestion:
         """Return the exact loss of the answer."""
         return self.law.privacy_loss()
 
-    def perturb(self, labels: ArrayLike, rng: UniformSource) -> Reports:
+    def perturb(self, labels: ArrayLike, rng: UniformSource | None = None) -> Reports:
         """Return one answer per person, a label 0..classes-1. No message names a label that was given."""
+        rng = drawn_from(rng)
         own = np.asarray(labels)
         if own.ndim != 1 or own.dtype.kind not in "iu":
             raise DataError(f"labels must be one whole number per person, got {own.dtype} of shape {own.shape}")

@@ -273,7 +273,9 @@ class LinkMechanism(ABC):
         return float(self.nodes - 1)
 
     @abstractmethod
-    def perturb(self, neighbours: Neighbours, rng: UniformSource, *, most: float = MOST_LINKS) -> LinkReports:
+    def perturb(
+        self, neighbours: Neighbours, rng: UniformSource | None = None, *, most: float = MOST_LINKS
+    ) -> LinkReports:
         """Return one report for each owner of a list.
 
         Args:

@@ -10,7 +10,7 @@ from graphldp.client.links_base import MOST_LINKS, LinkReports, Neighbours, With
 from graphldp.client.links_draws import discrete_laplace, log_discrete_laplace
 from graphldp.client.links_rr import flip_chance, flipped, log_law_of_bits, loss_of_bits
 from graphldp.client.randomiser import Floats
-from graphldp.randomness import UniformSource
+from graphldp.randomness import UniformSource, drawn_from
 
 __all__ = ["Blink"]
 
@@ -45,8 +45,11 @@ class Blink(WithDegree):
         true = links * self.ends
         return true * (1 - self.flip) + (self.bits - true) * self.flip
 
-    def perturb(self, neighbours: Neighbours, rng: UniformSource, *, most: float = MOST_LINKS) -> LinkReports:
+    def perturb(
+        self, neighbours: Neighbours, rng: UniformSource | None = None, *, most: float = MOST_LINKS
+    ) -> LinkReports:
         """Return one report for each owner of a list."""
+        rng = drawn_from(rng)
         self._check(neighbours, self.flip * float(self.sizes(neighbours.owners).sum()), most)
         degree = neighbours.degrees + discrete_laplace(self.degree_epsilon, len(neighbours.owners), rng)
         return self._sent(neighbours, flipped(self, neighbours, rng), degree=degree)

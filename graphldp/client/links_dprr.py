@@ -12,7 +12,7 @@ from graphldp.client.links_base import MOST_LINKS, LinkReports, Neighbours, With
 from graphldp.client.links_draws import discrete_laplace, log_discrete_laplace, places
 from graphldp.client.links_rr import flip_chance, log_law_of_bits, loss_of_bits
 from graphldp.client.randomiser import Floats
-from graphldp.randomness import UniformSource
+from graphldp.randomness import UniformSource, drawn_from
 
 __all__ = ["DegreePreserving"]
 
@@ -54,8 +54,11 @@ class DegreePreserving(WithDegree):
         each = float(chance @ self.keeping(degree + noise)) * (degree * (1 - flip) + (self.nodes - 1 - degree) * flip)
         return each * self.nodes * self.ends / 2
 
-    def perturb(self, neighbours: Neighbours, rng: UniformSource, *, most: float = MOST_LINKS) -> LinkReports:
+    def perturb(
+        self, neighbours: Neighbours, rng: UniformSource | None = None, *, most: float = MOST_LINKS
+    ) -> LinkReports:
         """Return one report for each owner of a list."""
+        rng = drawn_from(rng)
         flip, owners = flip_chance(self.bit_epsilon), np.asarray(neighbours.owners, dtype=np.int64)
         self._check(neighbours, 0.0, most)
         degree = neighbours.degrees + discrete_laplace(self.degree_epsilon, len(owners), rng)

@@ -10,7 +10,7 @@ import numpy as np
 from graphldp.client.links_base import MOST_LINKS, LinkMechanism, LinkReports, Neighbours, register_link
 from graphldp.client.lp import Laplace
 from graphldp.client.randomiser import Floats
-from graphldp.randomness import UniformSource
+from graphldp.randomness import UniformSource, drawn_from
 
 __all__ = ["LaplaceBits"]
 
@@ -66,8 +66,11 @@ class LaplaceBits(LinkMechanism):
         """Return how many bits a report on everybody else takes: the logarithm of the grid's points for each."""
         return float((self.nodes - 1) * np.log2(self.noise.outputs))
 
-    def perturb(self, neighbours: Neighbours, rng: UniformSource, *, most: float = MOST_LINKS) -> LinkReports:
+    def perturb(
+        self, neighbours: Neighbours, rng: UniformSource | None = None, *, most: float = MOST_LINKS
+    ) -> LinkReports:
         """Return one report for each owner of a list."""
+        rng = drawn_from(rng)
         owners = np.asarray(neighbours.owners, dtype=np.int64)
         sizes = self.sizes(owners)
         total = int(sizes.sum())

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from graphldp.client.links_base import MOST_LINKS, LinkMechanism, LinkReports, Neighbours, register_link
 from graphldp.client.links_draws import places
 from graphldp.client.randomiser import Floats, settled
-from graphldp.randomness import UniformSource
+from graphldp.randomness import UniformSource, drawn_from
 
 __all__ = ["RandomisedResponse", "flip_chance", "flipped", "log_law_of_bits", "loss_of_bits"]
 
@@ -109,8 +109,11 @@ class RandomisedResponse(LinkMechanism):
         true = links * self.ends
         return true * (1 - self.flip) + (self.bits - true) * self.flip
 
-    def perturb(self, neighbours: Neighbours, rng: UniformSource, *, most: float = MOST_LINKS) -> LinkReports:
+    def perturb(
+        self, neighbours: Neighbours, rng: UniformSource | None = None, *, most: float = MOST_LINKS
+    ) -> LinkReports:
         """Return one report for each owner of a list."""
+        rng = drawn_from(rng)
         self._check(neighbours, self.flip * float(self.sizes(neighbours.owners).sum()), most)
         return self._sent(neighbours, flipped(self, neighbours, rng))
 

@@ -15,7 +15,7 @@ from graphldp.client.registry import Claim
 from graphldp.client.reports import Reports
 from graphldp.client.sampling import check_features
 from graphldp.errors import OptionError
-from graphldp.randomness import UniformSource
+from graphldp.randomness import UniformSource, drawn_from
 
 __all__ = ["FILLS", "VectorMechanism", "check_dimensions", "fill_of", "log_sets", "spread_of"]
 
@@ -100,7 +100,7 @@ class VectorMechanism(ABC):
     def privacy_loss(self) -> float:
         """Return the exact loss of everything that leaves the device, computed from the law (at `delta`)."""
 
-    def perturb(self, features: Any, rng: UniformSource, level: ArrayLike | None = None) -> Reports:
+    def perturb(self, features: Any, rng: UniformSource | None = None, level: ArrayLike | None = None) -> Reports:
         """Return one report per node. `features` is n x d, dense or CSR; values are clamped to the range.
 
         Args:
@@ -109,6 +109,7 @@ class VectorMechanism(ABC):
             level: each node's privacy level, 1 to the number of levels, for personalised mechanisms; None draws them
                 from the mechanism's public distribution.
         """
+        rng = drawn_from(rng)
         features = check_features(features, self.dimensions)
         return self._perturb(features, int(features.shape[0]), rng, level)
 

@@ -17,7 +17,7 @@ from graphldp.client.sampling import check_features, rows
 from graphldp.client.sets import SupportLaw, best_size, random_subsets, support_law
 from graphldp.client.vector import log_sets
 from graphldp.errors import OptionError
-from graphldp.randomness import UniformSource
+from graphldp.randomness import UniformSource, drawn_from
 
 __all__ = ["Vote"]
 
@@ -120,8 +120,9 @@ class Vote:
             out[start:stop] = np.argmax(scores, axis=1)
         return out
 
-    def perturb(self, features: Any, rng: UniformSource) -> Reports:
+    def perturb(self, features: Any, rng: UniformSource | None = None) -> Reports:
         """Return one answer per node, m classes in increasing order. `features` is n x d, dense or CSR."""
+        rng = drawn_from(rng)
         own = self.chosen(features)
         meet = self.choice.sample(np.zeros(len(own)), rng)
         named = random_subsets(own[:, None], self.classes, self.m, meet, rng)

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
@@ -53,9 +53,41 @@ from graphldp.server import Calibration, Estimate, shift
 from graphldp.server.evidence import Setting
 from graphldp.server.links import MAX_MEMORY
 
-__all__ = ["learn_cell", "learn_majority", "search_cell"]
+__all__ = ["Work", "learn_cell", "learn_majority", "search_cell", "work_of"]
 
 FINALISTS = 3  # of a kind: those that nobody tells anything, and those that ask people
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Work:
+    """How much a cell is to do at most, for a progress bar: epochs of batches, each more by a quarter for each run.
+
+    Batches are trained one after the other, and the runs of one side by side: measured on Cora, the second run of a
+    batch costs about a fifth of what the first does.
+
+    Attributes:
+        search: of all learners' points.
+        playoff: of the learners' best points, where there are several learners.
+        later: of a learner that is tried when the floor's best is known, with its playoff.
+        final: of the chosen point.
+    """
+
+    search: int
+    playoff: int
+    later: int
+    final: int
+
+    @property
+    def total(self) -> int:
+        """All of it; at least 1, so that shares of it can be taken where everything is known already."""
+        return max(1, self.search + self.playoff + self.later + self.final)
+
+
+def work_of(
+    graph: Graph, plan: Plan, params: Settings, device: str, resources: Resources, ahead: Collection[str] = ()
+) -> Work:
+    """Return how much `learn_cell` is to do, without what the memo has or will have of the learners named `ahead`."""
+    return _Cell(graph, plan, params, device, resources, None).planned(ahead)
 
 
 def learn_majority(graph: Graph, params: Settings, told: Told | None = None) -> CellResult:
@@ -108,8 +140,7 @@ def search_cell(
 
     Several learners are compared as there, on the validation part of the final seeds; else nothing final is trained.
     """
-    several = len(plan.learners) > 1
-    cell = _Cell(graph, plan, params, device, resources or Resources(), progress, 0.5 if several else 1.0, alone=True)
+    cell = _Cell(graph, plan, params, device, resources or Resources(), progress, alone=True)
     with cell.kept(pause or Pause()):
         cell.try_all()
         index = cell.chosen()
@@ -129,7 +160,6 @@ class _Cell:
     """The phases of a cell, on the trainer's terms: the search, a playoff where there are several learners, the end.
 
     Attributes:
-        share: of the cell's progress that is the search's.
         alone: whether it ends with the choice.
         phase: `search`, `playoff` or `final`.
         floor: which learner is the best of those that nobody tells anything, once that has to be known.
@@ -141,6 +171,8 @@ class _Cell:
         built: the last batch's problem and runs.
         played: what this process has trained for the playoff, by point.
         hashed: the hash of the graph, once it is known.
+        looked: whether the memo had a learner's search before the cell began, by the learner's name.
+        work: how much the cell is to do, once that was counted.
     """
 
     graph: Graph
@@ -149,7 +181,6 @@ class _Cell:
     device: str
     resources: Resources
     progress: Progress | None
-    share: float = 0.5
     alone: bool = False
     phase: str = "search"
     floor: str = ""
@@ -163,6 +194,8 @@ class _Cell:
     played: dict[int, Outcome] = field(default_factory=dict)
     stores: Stores | None = None
     hashed: str = ""
+    looked: dict[str, bool] = field(default_factory=dict)
+    work: Work | None = None
 
     @contextmanager
     def kept(self, pause: Pause) -> Iterator[None]:
@@ -359,37 +392,55 @@ class _Cell:
 
         A learner that stands beside the floor's best is tried when that is known.
         """
-        first = [one for one in self.plan.learners if not one.follows]
-        self.search(first, 0.0, self.share)
+        first, work = [one for one in self.plan.learners if not one.follows], self.planned()
+        self.search(first, 0.0, work.search / work.total)
         if len(self.plan.learners) == 1:
             return
-        meetings = self.meetings * self.step
-        self.playoff(first, self.share, meetings)
+        self.playoff(first, work.search / work.total, work.playoff / work.total)
         if len(first) < len(self.plan.learners):
             best = self.met()
             self.floor = self._of(best[self._floor(self._scores(best), best)]).name
             second = [one for one in self.plan.learners if one.follows == self.floor]
-            start = self.share + meetings
-            self.search(second, start, self.step)
-            self.playoff(second, start + self.step, self.step)
+            start, rest = (work.search + work.playoff) / work.total, work.later / work.total
+            self.search(second, start, rest / 2)
+            self.playoff(second, start + rest / 2, rest / 2)
 
-    @property
-    def step(self) -> float:
-        """What share of the cell each thing is that comes after the search.
+    def planned(self, ahead: Collection[str] = ()) -> Work:
+        """Return how much there is to do, without what the memo has; the learners of these names will be in it.
 
-        That is the final runs; of several learners also a playoff for each finalist, and two things for one that comes
-        later.
+        A playoff's finalists are not known yet: as many as there may be, and those of learners that nobody tells
+        anything are in the memo where their searches are.
         """
-        later = any(one.follows for one in self.plan.learners)
-        several = len(self.plan.learners) > 1
-        things = (self.meetings + 2 * later) * several + (not self.alone)
-        return (1 - self.share) / max(1, things)
+        if self.work is None:
+            first = [one for one in self.plan.learners if not one.follows]
+            later = [one for one in self.plan.learners if one.follows]
+            public = [one for one in first if self.plan.setups[one.start].public]
+            new = [one for one in first if one.name not in ahead and not self._was_known(one)]
+            final = self.params.train.epochs * _batch_cost(1, self.params.seeds)
+            several = len(self.plan.learners) > 1
+            meet = min(sum(one in new for one in public), FINALISTS + 1) + min(len(first) - len(public), FINALISTS)
+            one_later = max(map(self._cost, later), default=0) + final
+            self.work = Work(
+                search=sum(map(self._cost, new)),
+                playoff=several * meet * final,
+                later=bool(later) * one_later,
+                # The winner of a playoff is not trained again, unless the memo has the playoff.
+                final=0 if self.alone or (several and new) else final,
+            )
+        return self.work
 
-    @property
-    def meetings(self) -> int:
-        """How many learners meet in the first playoff, if the first one is not among the best."""
-        public = [self.plan.setups[one.start].public for one in self.plan.learners if not one.follows]
-        return min(sum(public), FINALISTS + 1) + min(len(public) - sum(public), FINALISTS)
+    def _cost(self, learner: Learner) -> int:
+        """Return how much work a learner's search is: points with other options are in other batches."""
+        batches = len({id(self.plan.setups[index]) for index in learner.points})
+        return self.params.train.epochs * _batch_cost(batches, len(learner.points) * self.params.search.seeds)
+
+    def _was_known(self, learner: Learner) -> bool:
+        """Return whether the memo had a learner's search when this was asked first."""
+        if learner.name not in self.looked:
+            memo, key = self.resources.memo, self._known_by(learner, "search", learner.points)
+            known = memo is not None and key is not None and memo.get(self.graph.name, key) is not None
+            self.looked[learner.name] = known
+        return self.looked[learner.name]
 
     def search(self, learners: Sequence[Learner], start: float, share: float) -> None:
         """Try the points on the search's seeds; what a checkpoint has is not tried again.
@@ -398,12 +449,13 @@ class _Cell:
         """
         self._enter("search")
         seeds = [-1 - k for k in range(self.params.search.seeds)]
-        each = share / sum(len(learner.points) for learner in learners)
-        for learner in learners:
+        costs = [0 if self._was_known(learner) else self._cost(learner) for learner in learners]
+        parts = [share * cost / max(1, sum(costs)) for cost in costs]
+        for learner, part in zip(learners, parts, strict=True):
             with self._once(learner, "search", learner.points) as known:
                 if not known:
-                    self._try(learner, seeds, start, each)
-            start += each * len(learner.points)
+                    self._try(learner, seeds, start, part / len(learner.points))
+            start += part
         self.tried.sort(key=_place)
 
     @contextmanager
@@ -602,7 +654,8 @@ class _Cell:
         seeds = list(range(self.params.seeds))
         index = self.chosen()
         point, setup = self.plan.points[index], self.plan.setups[index]
-        say = self._say("final", 1 - self.step, self.step)
+        work = self.planned()
+        say = self._say("final", 1 - work.final / work.total, work.final / work.total)
         if index in self.played:  # the same runs
             outcome, (problem, runs) = self.played[index], self.problem([index], seeds)
             if say is not None:
@@ -633,13 +686,29 @@ class _Cell:
         if outer is None:
             return None
         # Waves change the trainer's own total, so that a part counts as its share of the cell whatever it says.
-        whole = (1 if self.share == 1 else 2) * self.params.train.epochs
+        whole = (2 - self.alone) * self.params.train.epochs
 
         def say(done: int, total: int, text: str) -> None:
+            inside = self._behind(done, total)
             # A part's end and the next one's start are the same place, and may not be by the last digit of a float.
-            outer(int(whole * (start + part * done / total) + 1e-6), whole, f"{words}: {text}")
+            outer(int(whole * (start + part * inside) + 1e-6), whole, f"{words}: {text}")
 
         return say
+
+    def _behind(self, done: int, total: int) -> float:
+        """Return what share of its work a trainer has behind it after so many of its epochs.
+
+        Hardly any run trains to its last epoch: most stop when their patience is over. So of a wave that has come to
+        an epoch there are about four times the patience left, and not all epochs that it may take.
+        """
+        epochs, patience = self.params.train.epochs, self.plan.setups[0].patience
+        wave, here = divmod(done, epochs)
+        return (wave + max(here / epochs, here / (here + 4 * patience))) * epochs / total
+
+
+def _batch_cost(batches: int, runs: int) -> int:
+    """Return how much an epoch of so many batches with so many runs in all is, in quarters of a batch."""
+    return 4 * batches + runs
 
 
 def _leader(scores: NDArray[np.float64], first: int, others: Sequence[int]) -> int:

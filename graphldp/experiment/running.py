@@ -16,7 +16,7 @@ from graphldp.client import option_names
 from graphldp.datasets.memory import as_graph
 from graphldp.errors import OptionError, unknown_name
 from graphldp.evaluation import Confidence, Interval
-from graphldp.experiment.cell import learn_cell, learn_majority
+from graphldp.experiment.cell import learn_cell, learn_majority, work_of
 from graphldp.experiment.conversation import conversation_of
 from graphldp.experiment.options import Further, SearchParams, Settings, TrainParams, check_settings
 from graphldp.experiment.parts import given_away
@@ -348,8 +348,12 @@ def run_rows(
     results: list[tuple[Devices | None, Plan | None, CellResult]] = []
     if references:
         results.append((None, None, learn_majority(graph, settings)))
+    work, ahead = [], set[str]()
+    for plan, settings_here in zip(plans, asked, strict=True):
+        work.append(work_of(graph, plan, settings_here, device, resources, ahead).total)
+        ahead |= {one.name for one in plan.learners if one.name and plan.setups[one.start].public}
     for count, (cell, plan) in enumerate(zip(cells, plans, strict=True)):
-        part = nested(progress, count, len(cells))
+        part = nested(progress, count, work)
         found = learn_cell(graph, plan, asked[count], device=device, resources=resources, progress=part)
         results.append((cell, plan, found))
     rows = _rows(graph, settings, results, confidence or Confidence())

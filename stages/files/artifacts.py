@@ -13,6 +13,7 @@ import json
 import os
 import platform
 import re
+import shutil
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -33,6 +34,7 @@ __all__ = [
     "is_real",
     "keep_real",
     "open_table",
+    "partial_name",
     "read_meta",
     "read_table",
     "require",
@@ -69,11 +71,7 @@ def atomic(path: Path, *, new: bool = False) -> Iterator[Path]:
 def _whole(path: Path, new: bool) -> Iterator[Path]:
     path.parent.mkdir(parents=True, exist_ok=True)
     keep_real(path)
-    start = f".{path.name}.{_HOST}."
-    partial = path.with_name(f"{start}{os.getpid()}.partial")
-    for left in path.parent.glob(f"{glob.escape(start)}*.partial"):
-        if not _runs(left.name.removeprefix(start).removesuffix(".partial")):
-            left.unlink(missing_ok=True)
+    partial = partial_name(path)
     try:
         yield partial
         if new:
@@ -84,6 +82,18 @@ def _whole(path: Path, new: bool) -> Iterator[Path]:
     finally:
         with contextlib.suppress(OSError):  # where nothing can be removed, nothing was written
             partial.unlink(missing_ok=True)
+
+
+def partial_name(path: Path) -> Path:
+    """Return this process's temporary name beside a file or folder; what killed processes have left of it goes."""
+    start = f".{path.name}.{_HOST}."
+    for left in path.parent.glob(f"{glob.escape(start)}*.partial"):
+        if not _runs(left.name.removeprefix(start).removesuffix(".partial")):
+            if left.is_dir():
+                shutil.rmtree(left, ignore_errors=True)
+            else:
+                left.unlink(missing_ok=True)
+    return path.with_name(f"{start}{os.getpid()}.partial")
 
 
 def _runs(process: str) -> bool:

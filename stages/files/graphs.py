@@ -27,7 +27,7 @@ from graphldp.datasets.own import WITHOUT
 from graphldp.datasets.registry import names
 from graphldp.errors import ArtifactError, DataError, unknown_name
 from graphldp.graph import Graph
-from graphldp.stages.files.artifacts import file_hash, read_table, require, write_json, write_table
+from graphldp.stages.files.artifacts import file_hash, partial_name, read_table, require, write_json, write_table
 from graphldp.stages.files.paths import sources_path, stored_graphs
 
 __all__ = ["FILES", "graph_hash", "read_graph", "read_graph_meta", "write_graph"]
@@ -78,11 +78,12 @@ def write_graph(graph: Graph, directory: Path) -> None:
         write_json(partial / _META, meta)
 
 
-def read_graph(directory: Path, *, features: bool = True) -> Graph:
+def read_graph(directory: Path | str, *, features: bool = True) -> Graph:
     """Read the artifact; a missing, damaged or edited file is an error of one line that says how to make it again.
 
     `features` says whether people's true features are needed: a graph without them is refused then.
     """
+    directory = Path(directory)
     meta = read_graph_meta(directory)
     if features and meta["provenance"].get(WITHOUT):
         raise ArtifactError(
@@ -206,7 +207,7 @@ def _csr(table: pa.Table, shape: tuple[int, int]) -> sp.csr_array:
 def _atomic_directory(directory: Path) -> Iterator[Path]:
     """Yield an empty folder beside `directory`; it takes the name on success and goes away on failure or Ctrl-C."""
     directory.parent.mkdir(parents=True, exist_ok=True)
-    partial = directory.with_name(f".{directory.name}.{os.getpid()}.partial")
+    partial = partial_name(directory)
     shutil.rmtree(partial, ignore_errors=True)
     partial.mkdir()
     old = directory.with_name(f".{directory.name}.{os.getpid()}.old")

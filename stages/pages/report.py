@@ -66,6 +66,7 @@ def report_page(result: Result) -> str:
         lead=escape(result.about) or lead,
         css=css.strip(),
         pages=_pages(result),
+        earlier=f'<p class="earlier" role="note">{escape(result.earlier)}</p>' if result.earlier else "",
         jump=_jump(result) if len(result.sections) > 1 else "",
         sections="".join(map(_map, maps(result)))
         + "\n".join(
@@ -264,8 +265,7 @@ def _group(row: Row) -> str:
 
 def _plainly(row: Row) -> bool:
     """Whether all of a row's budget is spent once and on features, as its heading lets one think."""
-    spends = row.ledger.spends
-    return row.role is not Role.PRIVATE or (len(spends) == 1 and row.spent == f"features {row.epsilon}")
+    return row.role is not Role.PRIVATE or row.spent == f"features {row.epsilon}"
 
 
 def page_columns(section: Section) -> tuple[Column, ...]:
@@ -482,6 +482,11 @@ def _again(result: Result) -> str:
         pictures = f"</p><details><summary>{len(shown)} figures</summary><p>{', '.join(shown)}</p></details><p>"
     else:
         pictures = f"Figures: {', '.join(shown)}. " if shown else ""
+    same = (
+        "<code>ldp results --pages</code> writes this page from the committed table."
+        if result.earlier
+        else "The same runs and the same code give the same bytes, this page included."
+    )
     beside = f"{_link('metrics.json')}, {_link(f'plots/{result.measures.headline.name}.csv')}"
     if result.experiment:
         name = escape(result.experiment)
@@ -499,7 +504,7 @@ def _again(result: Result) -> str:
         grid = "params.yaml"
     return (
         f"<pre>{commands}</pre>"
-        f"<p>The grid is <code>{grid}</code>. The same runs and the same code give the same bytes, this page included. "
+        f"<p>The grid is <code>{grid}</code>. {same} "
         f"Tables: {', '.join(tables)}. {pictures}Also {beside}.</p>"
     )
 

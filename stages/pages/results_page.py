@@ -287,8 +287,8 @@ def _earlier(folder: Path, results: Path) -> list[str]:
         return []
     make = "dvc repro" if folder == results else f"ldp experiment {folder.name}"
     return [
-        "Made by earlier code, which it does not name. Numbers stand as they were measured; the words of its page and "
-        f"the law of its intervals may be older than those of today. `{make}` makes it again."
+        "Measured by earlier code, which it does not name. Numbers stand as they were measured: the ceiling is one "
+        f"model, and intervals are a bootstrap's. `{make}` measures it again."
     ]
 
 

@@ -101,7 +101,11 @@ def test_a_mistake_in_the_command_line_is_one_line(ldp, arguments: list[str], wo
         (OptionError("epsilon must be > 0, got -1"), 2, "error: epsilon must be > 0, got -1"),
         (ArtifactError("two\n  lines"), 2, "error: two lines"),
         (KeyboardInterrupt(), 130, "interrupted: ldp probe stopped; nothing half-written"),
-        (OSError(errno.ENOSPC, "No space left on device", "x.parquet"), 2, "error: x.parquet: No space left on device"),
+        (
+            OSError(errno.ENOSPC, "No space left on device", "x.parquet"),
+            2,
+            "error: x.parquet cannot be written: no space left on device; make room, or work in another place",
+        ),
         (
             ModuleNotFoundError("No module named 'torch'", name="torch"),
             2,
@@ -145,6 +149,23 @@ def test_a_failure_is_one_line(ldp, command, error: BaseException, code: int, li
     command(fails(error))
     answer = ldp("probe")
     assert (answer.code, answer.line, answer.out) == (code, line, "")
+
+
+@pytest.mark.parametrize(
+    ("path", "said"),
+    [
+        ("data/graphs/.z.a-host.6756.partial", "data/graphs/z cannot be written"),
+        ("data/graphs/.a.b.a-host.6756.partial/edges.parquet", "data/graphs/a.b cannot be written"),
+        ("data/pyg/.ppi.partial", "data/pyg/ppi cannot be written"),
+        ("data/cells", "data/cells cannot be written"),
+        (None, "nothing can be written"),
+    ],
+)
+@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EROFS, errno.EDQUOT])
+def test_where_nothing_can_be_written_the_line_names_what_was_to_be(path: str | None, said: str, number: int) -> None:
+    error = OSError(number, os.strerror(number), path) if path else OSError(number, os.strerror(number))
+    line = f"error: {said}: {os.strerror(number).lower()}; make room, or work in another place"
+    assert describe(error, "ldp import") == (line, 2)
 
 
 @pytest.mark.parametrize("name", ["train", "search", "experiment", "reproduce"])

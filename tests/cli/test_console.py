@@ -49,6 +49,39 @@ def test_a_stage_may_bring_the_total(clock: list[float], capsys: pytest.CaptureF
     assert "train: 250/500 epochs, 3 min 20 s, about 3 min 20 s left, validation loss 0.9" in capsys.readouterr().err
 
 
+def test_what_was_done_before_is_no_sign_of_the_pace(clock: list[float], capsys: pytest.CaptureFixture[str]) -> None:
+    with console.progress("train", unit="epochs") as bar:
+        clock[0] += 1
+        bar(400, 500, "goes on from a checkpoint")
+        clock[0] += 9
+        bar(418, 500, "epoch 418")
+    assert "train: 418/500 epochs, 10 s, about 41 s left, epoch 418" in capsys.readouterr().err
+
+
+def test_the_first_seconds_promise_nothing(clock: list[float]) -> None:
+    with console.progress("run", 3000) as bar:
+        clock[0] += 12  # to read and to prepare
+        bar(0)
+        clock[0] += 4
+        bar(1)
+        assert bar.left() is None
+        clock[0] += 6
+        bar(1000)
+        assert bar.left() == pytest.approx(20.0)
+
+
+def test_a_terminal_shows_the_same_time_left(clock: list[float], monkeypatch: pytest.MonkeyPatch) -> None:
+    screen = io.StringIO()
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setattr(console, "err", Console(file=screen, width=120, force_terminal=True, color_system=None))
+    with console.progress("run", 3000) as bar:
+        bar(0)
+        clock[0] += 10
+        bar(1000)
+        bar._screen.refresh()  # type: ignore[attr-defined]
+    assert "0:00:20" in screen.getvalue()
+
+
 def test_quiet_is_quiet(clock: list[float], capsys: pytest.CaptureFixture[str]) -> None:
     console.set_quiet(True)
     try:

@@ -86,7 +86,7 @@ perturb -d mine -e nan | epsilon must be finite and > 0, got nan
 perturb -d mine -e inf | to send the data itself 'identity' (epsilon inf)
 perturb -d mine -e 1e-17 | epsilon must be at least 1e-10 for each reported value, got 1e-17
 perturb -d mine -e 1e300 | epsilon must be at most 500, got 1e+300
-perturb -d mine -e x | should be a valid number
+perturb -d mine -e x | '--epsilon' / '-e': needs a number, got 'x'; see
 perturb -d mine -e 1 -e 2 | --epsilon is given 2 times; leave all but one out
 perturb -d mine -e 1,2 | --epsilon takes one budget here, got '1,2'; `ldp experiment` runs a grid of several
 perturb -d mine -d cora -e 1 | --dataset is given 2 times; leave all but one out
@@ -99,8 +99,11 @@ perturb -d Mine -e 1 | did you mean 'mine'?
 perturb -d Cora -e 1 | did you mean 'cora'?
 perturb -d mine -e 1 --m 0 | m must be a whole number from 1 to the 2 dimensions, got 0
 perturb -d mine -e 1 --m 9 | m must be a whole number from 1 to the 2 dimensions, got 9
-perturb -d mine -e 1 --m 1.5 | should be a valid integer
-perturb -d mine -e 1 --seeds 0 | greater than or equal to 1
+perturb -d mine -e 1 --m 1.5 | '--m': needs a whole number, got '1.5'; see
+import z --features f.csv --edges e.csv --low x --high 1 | '--low': needs a number, got 'x'
+train -d mine -e 1 --processes two | '--processes': needs a whole number, got 'two'
+train -d mine -e 1 --max-memory 0 | must be greater than or equal to 0.001, got '0'
+perturb -d mine -e 1 --seeds 0 | '--seeds': must be greater than or equal to 1, got '0'
 perturb -d mine -e 1 --seeds -2 | greater than or equal to 1
 perturb -d mine -e 1 --set m | --set takes KEY=VALUE, got 'm'
 perturb -d mine -e 1 --set foo=1 | mb has no option 'foo'; it has: m, fill, m_rule
@@ -177,7 +180,6 @@ train -d mine -e 1 --split half | unknown train.split 'half'
 train -d mine -e 1 --device tpu | must be one of auto, cpu, cuda, mps, got 'tpu'
 train -d mine -e 1 --processes 1000 | got 1000: each holds the data
 train -d mine -e 1 --processes 0 | greater than or equal to 1
-train -d mine -e 1 --max-memory 0 | greater than or equal to 0.001
 train -d mine -e 1 --calibrated . | . is a folder, not a file
 train -d mine -e 1 --calibrated f.csv | f.csv is not a readable Parquet file; name the file
 train -d mine -e 1 --calibrated REAL | has kind 'reports' where 'calibrated' was asked for
@@ -464,7 +466,7 @@ FOLLOWED: tuple[tuple[str, Callable[[list[str], re.Match[str]], list[str]]], ...
     (r"say (--epsilon) (\S+)", lambda words, found: _valued(words, ("-e", "--epsilon"), found[2])),
     (r"(--[\w-]+) goes with --input", lambda words, found: _left_out(words, found[1])),
     (r"names (\S+) twice; leave one out", lambda words, found: _swapped(words, f"{found[1]},{found[1]}", found[1])),
-    (r"'(--[\w-]+)'.*greater than or equal to (\S+?);", lambda words, found: _valued(words, (found[1],), found[2])),
+    (r"'(--[\w-]+)'.*greater than or equal to (\S+?)[,;]", lambda words, found: _valued(words, (found[1],), found[2])),
     (r"from 1 to the (\d+) dimensions", lambda words, found: _valued(words, ("--m",), found[1])),
     (r"must be at (?:least|most) (\S+?)(?:,| for)", lambda words, found: _valued(words, ("-e",), found[1])),
     (r"at most ([\d,]+), got ([\d,]+)", lambda words, found: _swapped(words, _plain(found[2]), _plain(found[1]))),

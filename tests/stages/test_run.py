@@ -4,16 +4,23 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 import pytest
 from cell_factory import NAME, accuracies, files, learn, run, small_params, store
 
+from graphldp import methods
 from graphldp.errors import ArtifactError, OptionError
 from graphldp.experiment import cell as learning
+from graphldp.experiment.cell import Work, work_of
+from graphldp.experiment.plan import Devices, plan_of
+from graphldp.experiment.resources import InMemory, Resources
 from graphldp.experiment.running import RowResult
 from graphldp.learn import neighbors
+from graphldp.stages.files.graphs import read_graph
+from graphldp.stages.files.paths import graph_dir
 from graphldp.stages.train import train
 
 PARAMS = small_params()
@@ -94,6 +101,67 @@ def stop(done: int, total: int, text: str) -> None:
     raise KeyboardInterrupt
 
 
+def test_what_is_to_be_done_is_counted_in_epochs_of_runs_and_what_is_known_is_not(data: Path) -> None:
+    graph = read_graph(graph_dir(data, NAME))
+
+    def work(method: str, mechanism: str, epsilon: float, resources: Resources, ahead: tuple[str, ...] = ()) -> Work:
+        cell = Devices(
+            graph=graph, recipe=methods.method(method), mechanism=mechanism, epsilon=epsilon, options={}, params=PARAMS
+        )
+        return work_of(graph, plan_of(cell, PARAMS), PARAMS, "cpu", resources, ahead)
+
+    epochs, floor = PARAMS.train.epochs, methods.method("structure").learners
+    one_final = epochs * (4 + 3)  # one batch of three seeds
+    whole = work("structure", "null", 0.0, Resources())
+    coin = epochs * (4 + 3 * 2)  # three points on two seeds, in one batch: they have no options
+    assert (whole.playoff, whole.final) == (4 * one_final, 0)
+    assert len(floor) * coin < whole.search < len(floor) * epochs * (4 * 3 + 3 * 2)
+    method = work("lpgnn", "mb", 1.0, Resources())
+    assert (method.search, method.playoff, method.final) == (coin, 0, one_final)
+    ceiling = methods.method("nonpriv").learners
+    alone, behind = (work("nonpriv", "identity", math.inf, Resources(), names) for names in ((), tuple(floor)))
+    assert len(ceiling) > len(floor)
+    assert alone.search - behind.search >= len(floor) * coin  # those of the floor
+    assert behind.search >= (len(ceiling) - len(floor)) * coin
+    assert behind.playoff == 3 * one_final
+
+    memo = InMemory()
+    memo_of(data, memo, [name for name in floor if name != "coin"])
+    some = work("structure", "null", 0.0, Resources(memo=memo))
+    assert (some.search, some.playoff) == (coin, one_final)
+
+
+def memo_of(data: Path, memo: InMemory, names: Sequence[str]) -> None:
+    """Let a memo have something for these learners' searches."""
+    graph = read_graph(graph_dir(data, NAME))
+    floor = methods.method("structure")
+    devices = Devices(graph=graph, recipe=floor, mechanism="null", epsilon=0.0, options={}, params=PARAMS)
+    plan = plan_of(devices, PARAMS)
+    cell = learning._Cell(graph, plan, PARAMS, "cpu", Resources(), None)
+    for one in plan.learners:
+        key = cell._known_by(one, "search", one.points)
+        assert key is not None
+        if one.name in names:
+            memo.put(NAME, key, [], [])
+
+
+@pytest.mark.slow
+def test_progress_gives_each_row_its_part(data: Path) -> None:
+    calls: list[tuple[float, str]] = []
+    shares, resources = [], Resources(memo=InMemory())
+    for _ in range(2):  # the second time the floor's learners are known
+        calls.clear()
+        run(
+            NAME, "lpgnn", None, 1.0, data=data, params=PARAMS, resources=resources,
+            progress=lambda done, total, text: calls.append((done / total, text)),
+        )  # fmt: skip
+        first = next(place for place, text in calls if text.startswith("search: "))
+        shares.append(first)
+    before, after = shares
+    assert 0.35 < before < 0.5
+    assert after < 0.05
+
+
 @pytest.mark.slow
 def test_the_mechanisms_options_are_its_own(data: Path) -> None:
     rows = by_name(run(NAME, "lpgnn", None, 4.0, data=data, params=FEW, options={"m": 3}))
@@ -110,6 +178,12 @@ def test_more_budget_is_other_numbers_and_the_same_references(data: Path) -> Non
     assert low["base"].accuracy.tolist() != high["base"].accuracy.tolist()
     for name in ("majority", "structure", "nonpriv"):
         assert low[name].accuracy.tolist() == high[name].accuracy.tolist()
+
+
+def test_a_graphs_folder_may_be_text(data: Path) -> None:
+    assert read_graph(str(graph_dir(data, NAME))).content_hash() == read_graph(graph_dir(data, NAME)).content_hash()
+    with pytest.raises(ArtifactError, match="does not exist"):
+        read_graph(str(graph_dir(data, "cora")))
 
 
 def test_what_cannot_be_is_one_line(data: Path) -> None:

@@ -8,6 +8,8 @@ import json
 import math
 import multiprocessing
 import os
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -15,6 +17,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from cell_factory import small_graph
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -27,6 +30,7 @@ from graphldp.stages.files.artifacts import (
     expect,
     file_hash,
     open_table,
+    partial_name,
     read_meta,
     read_table,
     require,
@@ -35,6 +39,7 @@ from graphldp.stages.files.artifacts import (
     write_table,
     write_text,
 )
+from graphldp.stages.files.graphs import write_graph
 
 MAKE = "ldp make it"
 TABLE = pa.table({"node": np.arange(500, dtype=np.int32), "value": np.linspace(0, 1, 500)})
@@ -305,3 +310,17 @@ def test_a_file_system_for_reading_only_is_one_line(tmp_path: Path, monkeypatch:
     with pytest.raises(ArtifactError, match=r"a\.parquet cannot be written: read-only file system"):
         ParquetSink(tmp_path / "a.parquet", TABLE.schema, {})
     gc.collect()  # an unraisable error would fail the test
+
+
+def test_what_a_killed_process_left_of_a_graph_goes_with_the_next_one(tmp_path: Path) -> None:
+    gone = subprocess.run([sys.executable, "-c", "import os; print(os.getpid())"], capture_output=True, text=True)
+    folder = tmp_path / "mine"
+    here = partial_name(folder).name.removesuffix(f".{os.getpid()}.partial")
+    left, other = tmp_path / f"{here}.{gone.stdout.strip()}.partial", tmp_path / f"{here}.{os.getppid()}.partial"
+    for one in (left, other):
+        one.mkdir()
+        (one / "edges.parquet").write_bytes(b"half")
+    write_graph(small_graph("mine"), folder)
+    assert not left.exists()
+    assert other.exists()  # of a process that still runs
+    assert sorted(path.name for path in folder.iterdir())[0] == "edges.parquet"
