@@ -1,7 +1,6 @@
 """A whole table cell as `ldp run` computes it: the search over 48 points on 3 seeds, then 10 final runs.
 
     python bench/cell.py                       # Cora, lpgnn, K up to 16, 500 epochs
-    python bench/cell.py --strategy halving    # the same budget, spent by successive halving
     python bench/cell.py --quick               # 60 epochs of the same
     python bench/cell.py --json                # one line for a script
 
@@ -68,7 +67,6 @@ def measure(given: argparse.Namespace) -> dict[str, Any]:
         points=given.points,
         seeds=given.search_seeds,
         learning_rate=(0.002, 0.005, 0.01, 0.02, 0.05),
-        strategy=given.strategy,
     )
     params = Params(seeds=given.seeds, search=search, train=TrainParams(epochs=given.epochs))
     graph = read_graph(graph_dir(Path(given.data), given.dataset))
@@ -90,16 +88,11 @@ def measure(given: argparse.Namespace) -> dict[str, Any]:
     result = learn_cell(graph, plan, params, device="cpu", progress=progress)
     clock.go("rest")
     final = [row["test_accuracy"] for row in result.rows if row["role"] == "final"]
-    trained: dict[Any, int] = {}
-    for row in result.rows:  # a run that went on has a row for each rung
-        run = row["role"], row["point"], row["seed"]
-        trained[run] = max(trained.get(run, 0), row["epochs"])
     return {
         "dataset": given.dataset,
         "method": given.method,
-        "strategy": given.strategy,
         "points": len(plan.points),
-        "run_epochs": sum(trained.values()),
+        "run_epochs": sum(row["epochs"] for row in result.rows),
         "threads": torch.get_num_threads(),
         "seconds": round(sum(clock.wall.values()), 2),
         "processor": round(sum(clock.processor.values()), 2),
@@ -113,7 +106,7 @@ def measure(given: argparse.Namespace) -> dict[str, Any]:
 
 def show(found: dict[str, Any]) -> None:
     print(
-        f"{found['dataset']}, {found['method']}, {found['strategy']}: {found['points']} points, "
+        f"{found['dataset']}, {found['method']}: {found['points']} points, "
         f"{found['run_epochs']} epochs of runs, {found['threads']} threads"
     )
     for part, (wall, processor) in found["parts"].items():
@@ -127,7 +120,6 @@ def main() -> None:
     parser.add_argument("--dataset", default="cora")
     parser.add_argument("--method", default="lpgnn")
     parser.add_argument("--epsilon", type=float, default=1.0)
-    parser.add_argument("--strategy", default="random", choices=("random", "halving"))
     parser.add_argument("--points", type=int, default=48)
     parser.add_argument("--search-seeds", type=int, default=3)
     parser.add_argument("--seeds", type=int, default=10)

@@ -19,7 +19,6 @@ from graphldp.cli.options import (
     Device,
     EpsilonLabels,
     EpsilonLinks,
-    Eta,
     Labels,
     LinkOption,
     Links,
@@ -27,7 +26,6 @@ from graphldp.cli.options import (
     Method,
     Processes,
     ProtocolName,
-    Rungs,
     Space,
     Split,
     Strategy,
@@ -65,8 +63,6 @@ class CellOptions:
     search: Search = None
     search_strategy: Strategy = None
     search_space: Space = None
-    search_eta: Eta = None
-    search_rungs: Rungs = None
     epochs: Annotated[int | None, typer.Option(help="Epochs at most.", min=1)] = None
     hidden: Annotated[int | None, typer.Option(help="Width of the hidden layer.", min=1)] = None
     patience: Annotated[int | None, typer.Option(help="Epochs without improvement until a run stops.", min=1)] = None

@@ -39,7 +39,7 @@ PANELS = {
         *("edges", "low", "high", "missing", "name", "features-file", "dimensions", "module", "property", "people"),
         *("inputs", "samples", "all-seeds", "nodes", "pairs", "profile", "datasets"),
     ),
-    "Search": (*("search", "search-points", "search-seeds", "search-strategy", "search-space", "eta", "rungs"),),
+    "Search": (*("search", "search-points", "search-seeds", "search-strategy", "search-space"),),
     "Training": (*("model", "hidden", "epochs", "patience", "batch-size", "references", "save-model"),),
     "Repetitions": ("seeds", "seed"),
     "Machine": (*("device", "processes", "jobs", "max-memory"),),

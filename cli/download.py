@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -15,6 +15,7 @@ from graphldp.cli.options import DATA, AsJson, Data, Dimensions, FeaturesFile, g
 
 if TYPE_CHECKING:
     from graphldp.cli.console import Bar
+    from graphldp.progress import Progress
     from graphldp.stages.download import Stored
 
 __all__ = ["register"]
@@ -90,7 +91,7 @@ def _download(
             _show([one.summary() for one in stored], as_json)
 
 
-def _in_kilobytes(bar: Bar) -> Callable[[int, int, str], None]:
+def _in_kilobytes(bar: Bar) -> Progress:
     return lambda done, total, text: bar(done // 1000, total // 1000 or None, text)
 
 

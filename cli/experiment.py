@@ -168,28 +168,16 @@ def _table(section: Section) -> Table:
     from rich.markup import escape
     from rich.table import Table
 
-    from graphldp.stages.pages.tables import number, short
+    from graphldp.stages.pages.tables import shown_in, table_columns
 
     table = Table(
         title=f"{section.title}: test {section.measure.heading}", title_justify="left", box=None, pad_edge=False
     )
-    table.add_column("row", no_wrap=True)
-    table.add_column("mechanism")
-    for axis in section.own_axes:
-        table.add_column(short(axis), justify="right")
-    for name in ("epsilon", "K", section.measure.label, "gain over structure"):
-        table.add_column(name, justify="right", no_wrap=True)
+    shown = shown_in("brief", table_columns(section.measures, (), section))
+    for one in shown:
+        table.add_column(one.heading, justify="left" if one.left else "right", no_wrap=one.key != "mechanism")
     for row in section.rows:
-        there = dict(row.axes)
-        table.add_row(
-            escape(row.label),
-            "" if row.role == "majority" else row.mechanism,
-            *(there.get(axis, "") for axis in section.own_axes),
-            number(row.epsilon),
-            row.steps_text,
-            row.shown(row.score),
-            row.shown(row.gain, sign=True),
-        )
+        table.add_row(*(escape(one.says("brief", row)) for one in shown))
     return table
 
 

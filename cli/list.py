@@ -171,7 +171,7 @@ def _tasks() -> list[Row]:
     rows = []
     for one in map(measures_of, tasks()):
         learned = [one.targets] if one.targets != "numbers" else []
-        learned += [f"the {one.target}"] if one.target else []
+        learned += [f"the {one.target.name}"] if one.target else []
         what = f"Learns {' and '.join(learned)}; public is {one.public}"
         rows.append({"name": one.task, "measures": ", ".join(one.names), "description": what})
     return rows

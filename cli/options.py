@@ -21,7 +21,6 @@ __all__ = [
     "Dimensions",
     "Epsilon",
     "Epsilons",
-    "Eta",
     "FeaturesFile",
     "Jobs",
     "MaxMemory",
@@ -33,7 +32,6 @@ __all__ = [
     "ParquetOut",
     "Processes",
     "ProtocolName",
-    "Rungs",
     "Seed",
     "Seeds",
     "Space",
@@ -287,7 +285,7 @@ Task: TypeAlias = Annotated[
     str | None,
     typer.Option(
         "--task",
-        help="What is learned: node-classification, link-prediction, regression or multi-task.",
+        help="What is learned; ldp list tasks shows it.",
         autocompletion=_complete(_tasks),
     ),
 ]
@@ -328,15 +326,9 @@ Strategy: TypeAlias = Annotated[
     str | None,
     typer.Option(
         "--search-strategy",
-        help="random points, the whole grid, or halving: more points for the same budget, the best trained on.",
-        autocompletion=_complete(lambda: ("random", "grid", "halving")),
+        help="random: so many points, drawn; grid: all that there are.",
+        autocompletion=_complete(lambda: ("random", "grid")),
     ),
-]
-Eta: TypeAlias = Annotated[
-    int | None, typer.Option("--eta", help="Of how many points halving keeps one.", min=2, show_default=False)
-]
-Rungs: TypeAlias = Annotated[
-    int | None, typer.Option("--rungs", help="How often halving looks, the end included.", min=1, show_default=False)
 ]
 Space: TypeAlias = Annotated[
     str | None,

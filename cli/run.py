@@ -50,7 +50,7 @@ def run(
             fetch(cell.dataset, cell.data)
         resources.meet()
         recipe = methods.method(cell.method).but(changes)
-        if recipe.mechanisms == ("null",) and epsilon != 0:
+        if recipe.silent and epsilon != 0:
             raise OptionError(f"method {cell.method!r} asks nobody for anything and spends nothing: say --epsilon 0")
         graph = read_graph(graph_dir(cell.data, cell.dataset))
         with console.progress(f"run {cell.dataset} {cell.method}", None, "epochs") as bar:

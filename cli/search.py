@@ -84,7 +84,7 @@ def _show(path: Path, most: int, *, as_json: bool) -> None:
 
     # Never what a trial is, or the loss by which it is ranked.
     spare = [_heading(name) for name in shown if name.startswith("validation_") and name != "validation_loss"]
-    table, gone = console.fitted(build, [*spare, "epochs"])
+    table, gone = console.fitted(build, spare)
     console.out.print(table)
     console.left_out(gone)
     words = spoken(facts)

@@ -90,7 +90,7 @@ def split(
 
     options, changes = parts(parse(settings), ("epochs", "model"))
     recipe = methods.method(method).but(changes)
-    if recipe.mechanisms == ("null",) or not recipe.model or recipe.alone:
+    if recipe.silent or not recipe.model or recipe.alone:
         raise OptionError(f"method {method!r} asks people for no features or no links, so there is nothing to split")
     pairs = parse(link_option, "--link-option")
     if pairs and links == _PUBLIC:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import enum
 import json
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -15,15 +15,14 @@ from rich.table import Table
 
 from graphldp.cli.console import fitted, left_out, note, out
 from graphldp.cli.options import AsJson
-from graphldp.measures import measures_of, tasks
 
 if TYPE_CHECKING:
+    from graphldp.measures import Measure
     from graphldp.stages.pages.compare import Difference
+    from graphldp.stages.pages.tables import Column
 
 __all__ = ["register"]
 
-# What a narrow terminal goes without, the first of them first: never a row's name, its budget, score or gain.
-_SPARE = ("remark", "paper", "mechanism", "K", "gap to nonpriv")
 _MOVED = 1  # exit code: a cell left its interval
 
 
@@ -83,8 +82,9 @@ def tables(
 
 
 def _show(path: Path, form: Format) -> None:
+    from graphldp.measures import measures_of, tasks
     from graphldp.stages.files.artifacts import require
-    from graphldp.stages.pages.tables import axis_columns, read_csv
+    from graphldp.stages.pages.tables import axis_columns, read_csv, shown_in, table_columns
 
     rows = read_csv(path.read_text(encoding="utf-8"))
     if form is Format.json:
@@ -100,7 +100,12 @@ def _show(path: Path, form: Format) -> None:
             title = ", ".join(
                 [place[0], *(f"{_last(key)} {at}" for key, at in zip(places[1:], place[1:], strict=True))]
             )
-            table, spare = fitted(partial(_table, title, own, beside), _SPARE)
+            entry = next(one for one in map(measures_of, tasks()) if one.headline.name in own[0])
+            said = shown_in("terminal", table_columns(entry))
+            spared = sorted((one for one in said if one.spare), key=lambda one: -one.spare)
+            table, spare = fitted(
+                partial(_table, title, own, beside, entry.headline, said), [one.heading for one in spared]
+            )
             gone.update(dict.fromkeys(spare))
             out.print(table)
         left_out(gone, "--format csv")
@@ -113,40 +118,46 @@ def _last(axis: str) -> str:
     return axis.rpartition(".")[2]
 
 
-def _table(place: str, rows: list[dict[str, str]], axes: Mapping[str, str], without: Collection[str] = ()) -> Table:
-    measure = next(one for task in tasks() if (one := measures_of(task).headline).name in rows[0])
-    head = measure.name
+def _table(
+    place: str,
+    rows: list[dict[str, str]],
+    axes: Mapping[str, str],
+    measure: Measure,
+    columns: Sequence[Column],
+    without: Collection[str] = (),
+) -> Table:
     steps = f", differences in {measure.difference}" if measure.difference else ""
     title = f"{escape(place)}: {measure.heading}{steps}"
     table = Table(title=title, title_justify="left", show_edge=False, pad_edge=False)
-    texts = ("row", "mechanism", "remark")
-    names = [*axes, "row", "mechanism", "epsilon", measure.label, "gain over structure", "gap to nonpriv", "K", "paper"]
-    if any(row.get("remark") for row in rows):  # tables of earlier versions have no such column
-        names.append("remark")
-    shown = [name for name in names if name not in without]
-    for name in shown:
-        table.add_column(name, justify="left" if name in texts else "right", no_wrap=True)
+    there = [one for one in columns if one.key != "remark" or _remarked(rows)]
+    shown = [one for one in there if one.heading not in without]
+    beside = [name for name in axes if name not in without]
+    for name in beside:
+        table.add_column(name, justify="right", no_wrap=True)
+    for one in shown:
+        table.add_column(one.heading, justify="left" if one.left else "right", no_wrap=True)
     group = None
     for row in rows:
         here = [row[column] for column in (*axes.values(), "epsilon")]
         if group is not None and here != group:
             table.add_section()
         group = here
-        broken = "" if row["claim"] == "keeps" else " †"
-        cells = {
-            **{name: row[column] for name, column in axes.items()},
-            "row": escape(row["row"]) + broken,
-            "mechanism": escape(row["mechanism"]),
-            "epsilon": row["epsilon"],
-            measure.label: _interval(row, head),
-            "gain over structure": _interval(row, "gain", colour=row["row"] not in ("majority", "nonpriv")),
-            "gap to nonpriv": _interval(row, "gap"),
-            "K": row["steps"],
-            "paper": row[f"paper_{head}"],
-            "remark": escape(row.get("remark", "")),
-        }
-        table.add_row(*(cells[name] for name in shown))
+        table.add_row(*(row[axes[name]] for name in beside), *(_cell(one, row) for one in shown))
     return table
+
+
+def _remarked(rows: list[dict[str, str]]) -> bool:
+    return any(row.get("remark") for row in rows)  # tables of earlier versions have no such column
+
+
+def _cell(column: Column, row: dict[str, str]) -> str:
+    from graphldp.methods import Role, role_of
+
+    if column.interval is None:
+        broken = " †" if column.key == "row" and row["claim"] != "keeps" else ""
+        return escape(column.reads(row)) + broken
+    judged = column.key == "gain" and role_of(row["method"]) not in (Role.GUESS, Role.CEILING)
+    return _interval(row, column.key, colour=judged)
 
 
 def _interval(row: dict[str, str], column: str, *, colour: bool = False) -> str:

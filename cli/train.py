@@ -125,7 +125,7 @@ def _show(path: Path, model: Path | None, data: Path, *, as_json: bool) -> None:
         soft_wrap=True,
     )
     tested = [row[f"test_{measures.parts}"] for row in rows]
-    if meta["task"] != "link-prediction" and tested and max(tested) < FEW_TESTED:
+    if measures.parts == "nodes" and tested and max(tested) < FEW_TESTED:
         console.note(f"warning: {max(tested)} test nodes in each run: too few to tell methods apart; label more nodes")
     command = floor_command(data, meta)
     if command:

@@ -1,6 +1,6 @@
 """What each task is measured by, and which of its measures stands in tables: the headline, always the first one.
 
-Training computes the measures (`graphldp.learn.tasks`), tables and pages say them; this module is all that both need.
+Training computes the measures (`graphldp.learn.tasks`), tables and pages say them. `graphldp.tasks` has the tasks.
 """
 
 from __future__ import annotations
@@ -14,8 +14,9 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
     from graphldp.evaluation import Confidence, Interval
+    from graphldp.tasks.base import TaskEntry
 
-__all__ = ["DEFAULT_TASK", "Measure", "TaskMeasures", "canonical_task", "measures_of", "tasks"]
+__all__ = ["CLASSES", "DEFAULT_TASK", "NUMBERS", "Measure", "canonical_task", "measures_of", "share", "tasks"]
 
 DEFAULT_TASK = "node-classification"
 
@@ -83,118 +84,40 @@ class Measure:
         return f"{shown:.{self.digits}f}{' ' + self.unit if self.unit else ''}"
 
 
-def _share(name: str, label: str, *, named: bool = True) -> Measure:
+def share(name: str, label: str, *, named: bool = True) -> Measure:
+    """Return a measure that is a share, shown in percent."""
     return Measure(
         name=name, label=label, factor=100.0, unit="%", difference="points", digits=1, low=0.0, high=1.0, named=named
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TaskMeasures:
-    """How a task is measured.
-
-    Attributes:
-        task: its name.
-        title: as headings write it.
-        measures: the headline first.
-        parts: what a split consists of: nodes or edges.
-        targets: what is learned, in the plural.
-        guess: what the row `majority` does, the best that needs neither features nor edges.
-        public: what the learner knows beside the reports, which epsilon says nothing about.
-        target: the number of a node that is learned, where it is made of what people have; else empty.
-    """
-
-    task: str
-    title: str
-    measures: tuple[Measure, ...]
-    parts: Literal["nodes", "edges"] = "nodes"
-    targets: str
-    guess: str
-    public: str
-    target: str = ""
-
-    @property
-    def headline(self) -> Measure:
-        """The measure that tables, figures and findings are about."""
-        return self.measures[0]
-
-    @property
-    def disclosed(self) -> str:
-        """What people have given away to be learned from, in a sentence; empty where the target is public."""
-        if not self.target:
-            return ""
-        return (
-            f"The number to learn is the {self.target} of a person: private data, which the people of the training and "
-            "validation part are taken to have given away. Nothing protects it."
-        )
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """The measures' names."""
-        return tuple(one.name for one in self.measures)
-
-
-_CLASSES = (_share("accuracy", "accuracy", named=False), _share("macro_f1", "macro-F1"))
-_NUMBERS = (
+CLASSES = (share("accuracy", "accuracy", named=False), share("macro_f1", "macro-F1"))
+NUMBERS = (
     Measure(name="mae", label="MAE", best="low", low=0.0),
     Measure(name="rmse", label="RMSE", best="low", low=0.0),
     Measure(name="r2", label="R²", high=1.0),
 )
-_TASKS = {
-    one.task: one
-    for one in (
-        TaskMeasures(
-            task=DEFAULT_TASK,
-            title="node classification",
-            measures=_CLASSES,
-            targets="labels",
-            guess="guessing the commonest class",
-            public="the graph and the labels",
-        ),
-        TaskMeasures(
-            task="link-prediction",
-            title="link prediction",
-            measures=(_share("auc", "AUC"), _share("average_precision", "average precision")),
-            parts="edges",
-            targets="links",
-            guess="chance",
-            public="the edges that are trained on",
-        ),
-        TaskMeasures(
-            task="regression",
-            title="regression",
-            measures=_NUMBERS,
-            targets="numbers",
-            guess="always answering the mean",
-            public="the graph and the numbers to learn",
-            target="l2 norm of the features",
-        ),
-        TaskMeasures(
-            task="multi-task",
-            title="classification and regression",
-            measures=(*_CLASSES, *_NUMBERS),
-            targets="labels",
-            guess="guessing the commonest class",
-            public="the graph, the labels and the numbers to learn",
-            target="l2 norm of the features",
-        ),
-    )
-}
+
+
+def _entries() -> dict[str, TaskEntry]:
+    from graphldp.tasks import ENTRIES  # they are made of measures
+
+    return ENTRIES
 
 
 def tasks() -> tuple[str, ...]:
-    """Return the names of the tasks that are measured, the default first."""
-    return tuple(_TASKS)
+    """Return the names of the tasks, the default first."""
+    return tuple(sorted(_entries(), key=lambda name: (name != DEFAULT_TASK, name)))
 
 
 def canonical_task(name: str) -> str:
     """Return a task's name as it is registered: `link_prediction` is written `link-prediction` here."""
     written = name.replace("_", "-")
-    if written not in _TASKS:
-        raise unknown_name("task", name, _TASKS)
+    if written not in _entries():
+        raise unknown_name("task", name, tasks())
     return written
 
 
-def measures_of(task: str) -> TaskMeasures:
-    """Return how a task is measured; an unknown name is an error that lists the valid ones."""
-    return _TASKS[canonical_task(task)]
+def measures_of(task: str) -> TaskEntry:
+    """Return what there is to say of a task; an unknown name is an error that lists the valid ones."""
+    return _entries()[canonical_task(task)]

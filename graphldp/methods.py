@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields, replace
+from enum import StrEnum
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +19,18 @@ if TYPE_CHECKING:
     from graphldp.experiment.conversation import Asking
     from graphldp.server import Calibration
 
-__all__ = ["PREFIX", "Method", "check_steps", "method", "names", "part_of"]
+__all__ = [
+    "PREFIX",
+    "Method",
+    "Role",
+    "check_steps",
+    "method",
+    "names",
+    "part_of",
+    "reference",
+    "references",
+    "role_of",
+]
 
 PREFIX = "method."  # of the options that change a method, wherever options are written
 _FORMER = "denoise."
@@ -45,6 +57,16 @@ def check_steps(steps: Iterable[int]) -> None:
         )
 
 
+class Role(StrEnum):
+    """What a row is in its table. All but `PRIVATE` stand in every table by themselves; tables have this order."""
+
+    GUESS = "guess"  # looks at nothing; there is one
+    FLOOR = "floor"  # uses nobody's features; there is one, from which gains are counted
+    BESIDE = "beside"  # a further reference
+    PRIVATE = "private"  # what a table is about: people's features at a budget
+    CEILING = "ceiling"  # everybody's true features; there is one, from which gaps are counted
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Method:
     """One recipe.
@@ -52,6 +74,8 @@ class Method:
     Attributes:
         name: as tables and options write it.
         summary: two lines for `ldp list methods`.
+        page: where the docs say more of it, below their folder.
+        role: what it is in a table.
         mechanism: what the device sends unless another mechanism is asked for; empty where nothing is sent.
         mechanisms: the only mechanisms that make sense, or empty where any does.
         propagates: whether the filter has a depth K that is searched.
@@ -81,6 +105,8 @@ class Method:
 
     name: str
     summary: str
+    page: str = "learning.md"
+    role: Role = Role.PRIVATE
     mechanism: str
     mechanisms: tuple[str, ...] = ()
     propagates: bool = True
@@ -106,6 +132,25 @@ class Method:
     def __post_init__(self) -> None:
         if self.evidence and (self.before or self.after):
             raise OptionError(f"method {self.name!r} has evidence, which takes no thresholds")
+
+    @property
+    def silent(self) -> bool:
+        """Whether nobody tells it anything: it learns from a coin's reports, whatever else it knows."""
+        return self.mechanisms == ("null",)
+
+    @property
+    def budget(self) -> float | None:
+        """The only budget at which it stands in a table: that of its mechanism, if this has but one."""
+        from graphldp.client import own_budget
+
+        return own_budget(self.mechanism) if self.mechanism else 0.0
+
+    @property
+    def trained(self) -> int:
+        """How many learners a row of it trains once the floor is there, whose learners are kept."""
+        floor = reference(Role.FLOOR)
+        new = [one for one in self.learners if one not in floor.learners or self.name == floor.name]
+        return (2 if self.follows else max(1, len(new))) if self.model else 0
 
     @property
     def asking(self) -> Asking | None:
@@ -296,6 +341,7 @@ def _structural(name: str, summary: str, *axes: tuple[str, tuple[Any, ...]], ref
     return Method(
         name=name,
         summary=summary,
+        page="floor.md",
         mechanism="null",
         mechanisms=("null",),
         propagates=False,
@@ -312,7 +358,9 @@ _METHODS = {
     for entry in (
         Method(
             name="majority",
+            role=Role.GUESS,
             summary="Predicts the commonest class of the training labels. Nobody sends anything, nothing is learned.",
+            page="tables.md",
             mechanism="",
             propagates=False,
             filter="none",
@@ -321,7 +369,9 @@ _METHODS = {
         ),
         Method(
             name="structure",
+            role=Role.FLOOR,
             summary="The floor: what the graph and the training labels tell, by the best of several learners.",
+            page="floor.md",
             mechanism="null",
             mechanisms=("null",),
             learners=_FLOOR,
@@ -330,12 +380,14 @@ _METHODS = {
         Method(
             name="coin",
             summary="The whole pipeline on reports of a fair coin: as lpgnn, and nobody says anything.",
+            page="floor.md",
             mechanism="null",
             mechanisms=("null",),
         ),
         Method(
             name="coin-hoa",
             summary="As upgnet-nh, and nobody says anything: the mean of the powers 1 to K of a fair coin's reports.",
+            page="floor.md",
             mechanism="null",
             mechanisms=("null",),
             filter="hoa",
@@ -389,6 +441,7 @@ _METHODS = {
         Method(
             name="label-propagation",
             summary="Label propagation alone; one linear layer makes its shares into probabilities.",
+            page="floor.md",
             mechanism="null",
             mechanisms=("null",),
             propagates=False,
@@ -405,6 +458,7 @@ _METHODS = {
         Method(
             name="base",
             summary="The reports as they are, rectified and not filtered, into the backbone.",
+            page="tables.md",
             mechanism="mb",
             propagates=False,
             filter="none",
@@ -413,6 +467,7 @@ _METHODS = {
         Method(
             name="mlp",
             summary="Features alone: the reports as they are into a perceptron. Links have no part, nobody tells any.",
+            page="links.md",
             mechanism="mb",
             propagates=False,
             filter="none",
@@ -422,12 +477,14 @@ _METHODS = {
         Method(
             name="lpgnn",
             summary="Rectified reports, summed over K steps of the graph (KProp), into the backbone.",
+            page="calibration.md",
             mechanism="mb",
             reference="Sajadmanesh & Gatica-Perez, CCS 2021",
         ),
         Method(
             name="solitude",
             summary="As lpgnn; private links are learned together with a model. With public links the same as lpgnn.",
+            page="links.md",
             mechanism="mb",
             mechanisms=("mb",),
             relinks="learning",
@@ -436,6 +493,7 @@ _METHODS = {
         Method(
             name="hogs",
             summary="K-step means over private links weighed by how alike reported features are (public links: means).",
+            page="links.md",
             mechanism="mb",
             options=(("normalization", "mean"), ("self_loops", True)),
             relinks="homophily",
@@ -444,6 +502,7 @@ _METHODS = {
         Method(
             name="ppgnn",
             summary="Personal budgets by public level, then FlexProp: K steps of the mean that levels weigh.",
+            page="papers/ppgnn.md",
             mechanism="ppm-public",
             mechanisms=("ppm-public", "ppm-safe", "ppm", "pldp"),
             filter="flexprop",
@@ -459,6 +518,7 @@ _METHODS = {
         Method(
             name="upgnet-nh",
             summary="Reports soft-thresholded (NFR), then the mean of the powers 1 to K of the graph (HOA).",
+            page="calibration.md",
             mechanism="mb",
             filter="hoa",
             before=0.5,
@@ -468,6 +528,7 @@ _METHODS = {
         Method(
             name="upgnet-hn",
             summary="The mean of the powers 1 to K of the graph (HOA), then soft-thresholded (NFR).",
+            page="calibration.md",
             mechanism="mb",
             filter="hoa",
             after=0.5,
@@ -477,6 +538,7 @@ _METHODS = {
         Method(
             name="ldpge",
             summary="Square-wave reports of k features, personalised PageRank over the graph, into an MLP.",
+            page="papers/ldpge.md",
             mechanism="hds",
             mechanisms=("hds", "hds-rectified", "mb", "pm", "lp", "identity"),
             propagates=False,
@@ -491,6 +553,7 @@ _METHODS = {
         Method(
             name="togl-fda",
             summary="Two rounds: half the budget finds the features that set classes apart (FDA), half reports them.",
+            page="selection.md",
             mechanism="pm",
             asks="rounds.Rounds",
             asks_with=(("score_by", "fda"),),
@@ -501,6 +564,7 @@ _METHODS = {
         Method(
             name="togl-sma",
             summary="Two rounds: half the budget finds the features that an L1 model weighs (SMA), half reports them.",
+            page="selection.md",
             mechanism="pm",
             asks="rounds.Rounds",
             asks_with=(("score_by", "sma"),),
@@ -511,6 +575,7 @@ _METHODS = {
         Method(
             name="votes",
             summary="Half of the people say what their features are, the others vote for the class these speak for.",
+            page="frontier.md",
             mechanism="privset",
             propagates=False,
             filter="none",
@@ -523,6 +588,7 @@ _METHODS = {
         Method(
             name="blocks",
             summary="Reports on links and labels, read through their laws by a block model; nobody's features.",
+            page="links.md",
             mechanism="null",
             mechanisms=("null",),
             propagates=False,
@@ -534,6 +600,7 @@ _METHODS = {
         Method(
             name="blocks-votes",
             summary="As blocks, with the votes of people's own features, as votes asks for them, read by their law.",
+            page="links.md",
             mechanism="privset",
             propagates=False,
             filter="none",
@@ -546,12 +613,14 @@ _METHODS = {
         Method(
             name="features",
             summary="The whole pipeline on everybody's true features (epsilon infinite): as lpgnn without any noise.",
+            page="floor.md",
             mechanism="identity",
             mechanisms=("identity",),
         ),
         Method(
             name="frontier",
             summary="The floor, or votes of people's own features, alone or beside it, where these are clearly ahead.",
+            page="frontier.md",
             mechanism="privset",
             learners=_and(_FLOOR, "votes"),
             unseen=_and(_UNSEEN, "votes"),
@@ -561,6 +630,7 @@ _METHODS = {
         Method(
             name="pooled",
             summary="For private links: the floor, or links', labels' and votes' laws fused, where clearly ahead.",
+            page="links.md",
             mechanism="privset",
             learners=(*_FLOOR, "blocks", "blocks-votes"),
             unseen=(*_UNSEEN, "votes"),
@@ -568,7 +638,9 @@ _METHODS = {
         ),
         Method(
             name="nonpriv",
+            role=Role.CEILING,
             summary="The ceiling: the best of the floor's learners and of these with everybody's true features beside.",
+            page="floor.md",
             mechanism="identity",
             mechanisms=("identity",),
             learners=_and(_FLOOR, "features"),
@@ -588,3 +660,19 @@ def method(name: str) -> Method:
     if name not in _METHODS:
         raise unknown_name("method", name, _METHODS)
     return _METHODS[name]
+
+
+def references() -> list[Method]:
+    """Return the methods that stand in every table by themselves, in its order."""
+    found = [entry for entry in _METHODS.values() if entry.role is not Role.PRIVATE]
+    return sorted(found, key=lambda entry: list(Role).index(entry.role))
+
+
+def reference(role: Role) -> Method:
+    """Return the method that is the guess, the floor or the ceiling of every table."""
+    return next(entry for entry in _METHODS.values() if entry.role is role)
+
+
+def role_of(name: str) -> Role:
+    """Return what a row of that method is in its table."""
+    return method(name).role

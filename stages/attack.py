@@ -44,6 +44,7 @@ from graphldp.experiment.parts import split_of
 from graphldp.graph import Graph
 from graphldp.ledger import epsilon_text
 from graphldp.methods import check_steps
+from graphldp.progress import Progress
 from graphldp.randomness import generator
 from graphldp.server import kprop, rectify
 from graphldp.splits import Split
@@ -73,7 +74,6 @@ __all__ = [
     "write_rows",
 ]
 
-Progress: TypeAlias = Callable[[int, int, str], None]
 Floats: TypeAlias = NDArray[np.float64]
 
 ATTRIBUTES = 100  # that are attacked, unless the caller says otherwise

@@ -8,7 +8,7 @@ from __future__ import annotations
 import importlib.util
 import math
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, replace
 from pathlib import Path
 from types import ModuleType
@@ -32,6 +32,7 @@ from graphldp.audit import (
 from graphldp.audit.budget import most_samples
 from graphldp.audit.subject import subject_names
 from graphldp.errors import DataError, OptionError
+from graphldp.progress import Progress
 from graphldp.stages.files.artifacts import write_json, write_text
 
 __all__ = [
@@ -53,7 +54,6 @@ __all__ = [
 EPSILONS = (0.01, 0.1, 1.0, 5.0, 10.0)  # the budgets of the docs' table
 FURTHER = (1e-6, 1e-3, 50.0, 100.0)  # at which the docs tell the verdict alone
 
-Progress = Callable[[int, int, str], None] | None
 
 _HEADER = (
     "mechanism",
@@ -76,7 +76,7 @@ def audit_mechanisms(
     mechanisms: Iterable[str],
     epsilons: Iterable[float],
     options: AuditOptions,
-    progress: Progress = None,
+    progress: Progress | None = None,
     processes: int = 1,
 ) -> Audit:
     """Return the audit of these mechanisms; of everything that is registered if none is named."""
@@ -242,7 +242,7 @@ def privacy_page(data: Mapping[str, Any], further: Mapping[str, Any] | None = No
 
 
 def audit_file(
-    target: str, epsilon: float | None, options: BlackBoxOptions, progress: Progress = None, **chosen: Any
+    target: str, epsilon: float | None, options: BlackBoxOptions, progress: Progress | None = None, **chosen: Any
 ) -> list[Finding]:
     """Return the findings about functions of a Python file.
 
@@ -274,7 +274,7 @@ def _one(
     entry: Mapping[str, Any],
     epsilon: float | None,
     options: BlackBoxOptions,
-    progress: Progress,
+    progress: Progress | None,
     chosen: Mapping[str, Any],
 ) -> Finding:
     function = getattr(module, name, None)

@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +20,7 @@ from graphldp.experiment.plan import Devices, Setup
 from graphldp.graph import Graph
 from graphldp.ledger import epsilon_text
 from graphldp.methods import method
+from graphldp.progress import Progress
 from graphldp.server import (
     Filtered,
     clean_aggregate,
@@ -36,8 +37,6 @@ from graphldp.stages.files.paths import graph_dir
 from graphldp.stages.grids.params import Params
 
 __all__ = ["MeasuredRow", "cells", "headers", "legend", "measure_calibration", "write_measured"]
-
-Progress: TypeAlias = Callable[[int, int, str], None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

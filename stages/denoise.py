@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -16,6 +16,7 @@ from graphldp.experiment.estimates import calibration_of
 from graphldp.experiment.options import Further
 from graphldp.experiment.told import Told
 from graphldp.ledger import epsilon_text
+from graphldp.progress import Progress
 from graphldp.server import Estimate, Filtered
 from graphldp.stages.files.answers import check_asked, conversation_in, open_answers, with_draws
 from graphldp.stages.files.artifacts import ParquetSink, file_hash
@@ -25,8 +26,6 @@ from graphldp.stages.files.paths import PUBLIC, calibrated_path, graph_dir
 from graphldp.stages.files.reports import CARRIED, CalibratedFile, write_calibrated
 
 __all__ = ["denoise", "make_command", "materialize"]
-
-Progress = Callable[[int, int, str], None]
 
 
 def make_command(dataset: str, method: str, mechanism: str, epsilon: float, further: Further = PUBLIC) -> str:

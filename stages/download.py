@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -14,6 +14,7 @@ from graphldp.datasets.own import OCCURRING, ROW_NUMBERS, WITHOUT
 from graphldp.datasets.registry import DatasetSpec, PinnedFile, Wheel, names, spec
 from graphldp.errors import ArtifactError, DataError, DownloadError, OptionError, unknown_name
 from graphldp.graph import Graph
+from graphldp.progress import Progress
 from graphldp.stages.files.artifacts import file_hash, write_json
 from graphldp.stages.files.fetch import Fetched, FetchOptions, fetch, fetch_wheel
 from graphldp.stages.files.graphs import FILES, graph_hash, read_graph_meta, write_graph
@@ -24,7 +25,6 @@ from graphldp.stages.pages.wording import counted
 
 __all__ = ["OWN", "Stored", "Wish", "download", "import_own", "made_from", "obtain", "unexpected", "wished"]
 
-Progress = Callable[[int, int, str], None]
 OWN = "own"  # what stands for a dataset in the provenance of a person's own graph
 
 

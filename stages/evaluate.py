@@ -21,7 +21,9 @@ from graphldp.evaluation import Confidence
 from graphldp.experiment.options import INDUCTIVE, Further
 from graphldp.experiment.scores import measured
 from graphldp.ledger import epsilon_text, ledger_from_meta
-from graphldp.measures import DEFAULT_TASK, TaskMeasures, measures_of
+from graphldp.measures import DEFAULT_TASK, measures_of
+from graphldp.methods import Role
+from graphldp.progress import Progress
 from graphldp.stages.files.answers import further_in
 from graphldp.stages.files.artifacts import read_meta, read_table, write_json, write_text
 from graphldp.stages.files.commit import code_commit
@@ -33,9 +35,6 @@ from graphldp.stages.pages.figures import budget_figure
 from graphldp.stages.pages.maps import drawn, map_figure, maps
 from graphldp.stages.pages.report import report_page
 from graphldp.stages.pages.tables import (
-    MAJORITY,
-    NONPRIV,
-    STRUCTURE,
     Claim,
     Result,
     Row,
@@ -48,10 +47,10 @@ from graphldp.stages.pages.tables import (
     plots_text,
 )
 from graphldp.stages.pages.wording import counted, spoken
+from graphldp.tasks import TaskEntry
 
-__all__ = ["Progress", "evaluate", "measure", "printed_of", "remark_of", "told_apart", "write"]
+__all__ = ["evaluate", "measure", "printed_of", "remark_of", "told_apart", "write"]
 
-Progress = Callable[[int, int, str], None]
 _Key = tuple[str, str, str, str, float, str, tuple[tuple[str, str], ...]]
 _SPLIT = ("root", "input", "train")  # the root seed, the graph and the fractions decide who is in which part
 _PARTS = ("train", "validation", "test")
@@ -65,7 +64,7 @@ class _Runs:
     cell: Cell
     path: Path
     meta: dict[str, Any]
-    measures: TaskMeasures
+    measures: TaskEntry
     numbers: tuple[int, ...]
     scores: dict[str, NDArray[np.float64]]
     steps: tuple[int, ...]
@@ -79,7 +78,7 @@ class _Runs:
     @property
     def trained(self) -> bool:
         """Whether a model was trained for it; only the majority class needs none."""
-        return self.cell.method != MAJORITY
+        return methods.role_of(self.cell.method) is not Role.GUESS
 
 
 def evaluate(params: Params, data: Path, results: Path, papers: Path, progress: Progress | None = None) -> Result:
@@ -247,15 +246,15 @@ def _read(cell: Cell, task: str, index: dict[_Key, tuple[Path, dict[str, Any]]],
 
 def _section(dataset: str, setting: Axes, runs: list[_Runs], confidence: Confidence, printed: PaperNumbers) -> Section:
     by_method = {one.cell.method: one for one in runs}
-    missing = [method for method in (MAJORITY, STRUCTURE, NONPRIV) if method not in by_method]
+    missing = [one.name for one in methods.references() if one.name not in by_method]
     if missing:
         raise DataError(f"a table of {dataset} needs its floor and ceiling, and lacks {', '.join(missing)}")
-    floor, ceiling = by_method[STRUCTURE], by_method[NONPRIV]
+    floor, ceiling = (by_method[methods.reference(role).name] for role in (Role.FLOOR, Role.CEILING))
     for one in runs:
         _check_paired(one, floor)
     runs = sorted(runs, key=_order(runs))
     rows = tuple(_row(one, floor, ceiling, confidence, printed) for one in runs)
-    points, search_seeds, _ = _budget(floor)
+    points, search_seeds = _budget(floor)
     train, validation, test = floor.sizes[0]
     section = Section(
         dataset=dataset,
@@ -289,9 +288,9 @@ def told_apart(section: Section, runs: Sequence[Hashable]) -> Section:
     first: dict[Hashable, Row] = {}
     rows = []
     for row, values in zip(section.rows, runs, strict=True):
-        twin = None if row.role == "majority" else first.setdefault(values, row)
+        twin = None if row.role is Role.GUESS else first.setdefault(values, row)
         if twin is not None and twin is not row:
-            private = twin.role == "private"
+            private = twin.role is Role.PRIVATE
             budget = f" at epsilon {number(twin.epsilon)}" if private and twin.epsilon != row.epsilon else ""
             row = replace(row, same_as=section.called(twin) + budget, repeats=private)
         rows.append(row)
@@ -343,18 +342,16 @@ def _check_paired(one: _Runs, floor: _Runs) -> None:
         )
 
 
-def _words(budget: tuple[int, int, int | None]) -> str:
-    points, seeds, epochs = budget
-    each = "" if epochs is None else f", {counted(epochs, 'epoch')} for each seed"
-    return f"{counted(points, 'point')} on {counted(seeds, 'seed')}{each}"
+def _words(budget: tuple[int, int]) -> str:
+    points, seeds = budget
+    return f"{counted(points, 'point')} on {counted(seeds, 'seed')}"
 
 
-def _budget(one: _Runs) -> tuple[int, int, int | None]:
-    """Return how many points the search tried, on how many seeds each, and how many epochs they were given a seed."""
+def _budget(one: _Runs) -> tuple[int, int]:
+    """Return how many points the search tried, and on how many seeds each."""
     search = one.meta.get("search") or {}
     try:
-        epochs = search.get("run_epochs")
-        return int(search["points"]), int(search["seeds"]), None if epochs is None else int(epochs)
+        return int(search["points"]), int(search["seeds"])
     except KeyError as error:
         raise ArtifactError(
             f"{one.path} does not say its search's {error.args[0]}; make it again with "
@@ -364,16 +361,15 @@ def _budget(one: _Runs) -> tuple[int, int, int | None]:
 
 def _order(runs: list[_Runs]) -> Callable[[_Runs], tuple[float, ...]]:
     """Floor first, ceiling last; between them the methods by budget, in the order of params.yaml."""
-    place = {MAJORITY: 0, STRUCTURE: 1, NONPRIV: 3}
     given = {id(one): rank for rank, one in enumerate(runs)}
-    return lambda one: (place.get(one.cell.method, 2), one.cell.epsilon, given[id(one)])
+    return lambda one: (list(Role).index(methods.role_of(one.cell.method)), one.cell.epsilon, given[id(one)])
 
 
 def printed_of(
     cell: Cell,
     train: Mapping[str, Any],
     model: str,
-    measures: TaskMeasures,
+    measures: TaskEntry,
     printed: PaperNumbers,
     further: Further = PUBLIC,
 ) -> tuple[PaperNumber, ...]:

@@ -24,6 +24,8 @@ from graphldp.experiment.plan import Plan as Points
 from graphldp.experiment.resources import Resources
 from graphldp.graph import Graph
 from graphldp.ledger import epsilon_text
+from graphldp.methods import Role
+from graphldp.progress import Progress
 from graphldp.stages.download import obtain, wished
 from graphldp.stages.evaluate import measure, write
 from graphldp.stages.files.artifacts import read_meta, write_json
@@ -53,7 +55,6 @@ __all__ = [
     "write_results",
 ]
 
-Progress = Callable[[int, int, str], None]
 _LOOK_SECONDS = 0.5  # how often a process that has nothing left to claim looks whether the others are done
 
 
@@ -134,7 +135,7 @@ def _short(name: str) -> str:
 
 
 def _is_row(cell: Cell) -> bool:
-    return cell.method not in ("majority", "structure", "nonpriv")
+    return methods.role_of(cell.method) is Role.PRIVATE
 
 
 def _value(cell: Cell, key: str) -> str | None:
@@ -360,11 +361,11 @@ def _in_turn(left: Sequence[Cell], weight: Callable[[Cell], int]) -> list[Cell]:
     process finds out of the floor need not be found by another; then first, as they take longest.
     """
     graphs = list(dict.fromkeys((cell.graph, cell.setting) for cell in left))
-    unknown = {(cell.graph, cell.setting) for cell in left if cell.method == "structure"}
+    unknown = {(cell.graph, cell.setting) for cell in left if methods.role_of(cell.method) is Role.FLOOR}
 
     def key(cell: Cell) -> tuple[int, int, int]:
         place = (cell.graph, cell.setting)
-        if cell.method == "structure":
+        if methods.role_of(cell.method) is Role.FLOOR:
             rank = 0
         elif methods.method(cell.method).learners:
             rank = 3 if place in unknown else 1
@@ -398,12 +399,11 @@ class _Tally:
 
 def _weight(data: Path, cell: Cell) -> int:
     """Return how much work a cell is, beside others: the floor's learners are there when others need them."""
-    recipe, floor = methods.method(cell.method), methods.method("structure")
+    recipe = methods.method(cell.method)
     if not recipe.model:
         return 1
-    new = [one for one in recipe.learners if one not in floor.learners or recipe == floor]
     meta = read_graph_meta(graph_dir(data, cell.graph))
-    return (int(meta["n"]) + int(meta["edges"])) * (2 if recipe.follows else max(1, len(new)))
+    return (int(meta["n"]) + int(meta["edges"])) * recipe.trained
 
 
 def cell_title(cell: Cell) -> str:

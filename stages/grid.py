@@ -21,6 +21,7 @@ from graphldp.experiment.plan import Source
 from graphldp.graph import Graph
 from graphldp.jsonable import plain
 from graphldp.ledger import epsilon_text
+from graphldp.progress import Progress
 from graphldp.stages.code import code_hash
 from graphldp.stages.denoise import denoise
 from graphldp.stages.experiment import plan as plan_cells
@@ -35,8 +36,6 @@ from graphldp.stages.grids.params import Cell, Params
 from graphldp.stages.perturb import perturb_method
 
 __all__ = ["Artifacts", "Made", "denoise_grid", "perturb_grid", "train_grid"]
-
-Progress = Callable[[int, int, str], None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from graphldp import methods
-from graphldp.client import Reports, VectorMechanism
+from graphldp.client import Reports, VectorMechanism, own_budget
 from graphldp.client.sets import SetValued
 from graphldp.datasets.own import OwnFeatures, at_ends
 from graphldp.errors import ArtifactError, OptionError
@@ -19,6 +19,7 @@ from graphldp.experiment.options import Further, Settings
 from graphldp.experiment.told import Told, told_of
 from graphldp.graph import Graph
 from graphldp.ledger import epsilon_text
+from graphldp.progress import Progress
 from graphldp.randomness import SecureSource, Source
 from graphldp.stages.files.answers import write_answers
 from graphldp.stages.files.artifacts import file_hash, is_real, keep_real, read_meta
@@ -31,7 +32,6 @@ from graphldp.stages.files.reports import write_reports
 
 __all__ = ["addressed", "perturb_file", "perturb_graph", "perturb_method", "source_of"]
 
-Progress = Callable[[int, int, str], None]
 Say = Callable[[str], None]
 
 
@@ -56,7 +56,7 @@ def perturb_graph(
     """
     folder = graph_dir(data, dataset)
     settings = Settings(seed=root, further=further)
-    graph = read_graph(folder, features=mechanism != "null")  # what says nothing of features needs none
+    graph = read_graph(folder, features=own_budget(mechanism) != 0)  # what says nothing of features needs none
     asked = _once(graph, mechanism, epsilon, settings, options or {}, extras or Extras())
     path = output or answers_path(data, dataset, mechanism, asked.device.epsilon, further)
     _keep_real(path)

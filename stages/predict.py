@@ -19,6 +19,7 @@ from graphldp.experiment.parts import calibration_over
 from graphldp.graph import Graph
 from graphldp.learn import PairScorer, Predicted, TrainedModel, predictions
 from graphldp.ledger import ledger_from_meta
+from graphldp.measures import measures_of
 from graphldp.methods import Method, method
 from graphldp.server import Calibration, shift
 from graphldp.stages.files.answers import AnswersFile, check_asked, conversation_in
@@ -131,7 +132,7 @@ def _check(
 ) -> None:
     """Refuse what the model cannot be given."""
     about, meta, path = kept.about, source.meta, source.path
-    if wanted is not None and kept.task.name != "link-prediction":
+    if wanted is not None and "links" not in measures_of(kept.task.name).learns:
         raise OptionError(
             f"--pairs and --top are for models of link prediction; this one was trained for {kept.task.name} and "
             "predicts for every node"

@@ -11,7 +11,7 @@ import dataclasses
 import io
 import math
 import platform
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,11 +21,13 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from graphldp import __version__, methods
-from graphldp.client import option_names
+from graphldp.client import option_names, own_budget
 from graphldp.errors import ArtifactError, DataError, GraphLDPError, OptionError
 from graphldp.evaluation import MANY, Confidence, Interval, paired_difference
 from graphldp.ledger import ledger_from_meta
-from graphldp.measures import Measure, measures_of
+from graphldp.measures import Measure, measures_of, tasks
+from graphldp.methods import Role
+from graphldp.progress import Progress
 from graphldp.stages.download import obtain
 from graphldp.stages.evaluate import remark_of
 from graphldp.stages.experiment import Plan, plan, run_cells, spent
@@ -62,15 +64,10 @@ __all__ = [
     "write",
 ]
 
-Progress = Callable[[int, int, str], None]
 # Seconds of an epoch: of any; for each unit of width of a node or link, and of a feature where inputs are dense.
 _EPOCH, _NODE, _FEATURE = 2e-3, 2.5e-9, 2.5e-11
-_DEARER = {
-    "gat": 3.0,
-    "sage": 1.4,
-    "structure": 16.0,
-    "nonpriv": 18.0,
-}  # times a GCN's: backbones, and all of a floor's
+_DEARER = {"gat": 3.0, "sage": 1.4}  # times a GCN's
+_LEARNER = 2.0  # a learner of a row that has several, with its playoff
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -265,11 +262,12 @@ def cell_seconds(params: Params, cell: Cell, data: Path) -> float:
     own = params.of(cell)
     meta = read_graph_meta(graph_dir(data, cell.graph))
     nodes, links = int(meta["n"]), int(meta["edges"])
-    dearer = _DEARER.get(cell.method, _DEARER.get(own.train.model, float(cell.method != "majority")))
+    recipe = methods.method(cell.method)
+    dearer = _LEARNER * recipe.trained if recipe.learners else recipe.trained * _DEARER.get(own.train.model, 1.0)
     # The whole grid counts as 48 points: what most papers' have.
     points = 48 if own.search.strategy == "grid" else own.search.points
     runs = dearer * (points * own.search.seeds + own.seeds)
-    dense = cell.method == "nonpriv" or methods.method(cell.method).propagates or not _samples(cell)
+    dense = recipe.propagates or not _samples(cell)
     features = nodes * int(meta["d"]) * _FEATURE if dense else 0.0
     epoch = _EPOCH + ((nodes + links) * _NODE + features) * (own.train.hidden + 16)
     return runs * min(own.train.epochs, 3 * own.train.patience) * epoch
@@ -277,7 +275,9 @@ def cell_seconds(params: Params, cell: Cell, data: Path) -> float:
 
 def _samples(cell: Cell) -> bool:
     """Whether few of a row's inputs are anything but the fill."""
-    return cell.mechanism in ("none", "null", "identity") or bool({"m", "m_rule"} & set(option_names(cell.mechanism)))
+    if methods.method(cell.method).budget is not None or own_budget(cell.mechanism) is not None:
+        return True
+    return bool({"m", "m_rule"} & set(option_names(cell.mechanism)))
 
 
 def _spend(plans: Iterable[Plan], data: Path, seen: set[str] | None = None) -> Estimate:
@@ -395,7 +395,7 @@ def _lines(what: Order, found: Mapping[str, Sequence[Outcome]], results: Path) -
     for one in found.get("theirs", []):
         readings.setdefault(_key(one.made), []).append(one)
     references = {
-        (one.made.cell.dataset, one.made.cell.setting, one.made.cell.method): one
+        (one.made.cell.dataset, one.made.cell.setting, methods.role_of(one.made.cell.method)): one
         for one in found.get("ours", [])
         if one.made.asked is None
     }
@@ -419,8 +419,8 @@ def _lines(what: Order, found: Mapping[str, Sequence[Outcome]], results: Path) -
                     metric=measure.name, printed="" if printed is None else printed.value,
                     spread="" if printed is None else printed.spread, theirs=theirs,
                     ours=_interval(mine, measure, confidence),
-                    floor=_reference(references, cell, "structure", measure, confidence),
-                    ceiling=_reference(references, cell, "nonpriv", measure, confidence),
+                    floor=_reference(references, cell, Role.FLOOR, measure, confidence),
+                    ceiling=_reference(references, cell, Role.CEILING, measure, confidence),
                     to_printed=None if value is None else theirs.less(value),
                     apart=paired_difference(
                         chosen.scores[measure.name], mine.scores[measure.name], confidence
@@ -628,11 +628,10 @@ def _measure(one: Outcome, printed: Printed | None) -> Measure:
     return task.headline if task else known[0]
 
 
-_ALL = {
-    measure.name: measure
-    for name in ("node-classification", "link-prediction", "regression", "multi-task")
-    for measure in measures_of(name).measures
-}.values()
+_ALL = {measure.name: measure for name in tasks() for measure in measures_of(name).measures}.values()
+
+
+_PLAIN = {one.name for one in (measures_of(name).headline for name in tasks()) if one.unit}  # go without saying
 
 
 def _interval(one: Outcome, measure: Measure, confidence: Confidence) -> Interval:
@@ -640,9 +639,9 @@ def _interval(one: Outcome, measure: Measure, confidence: Confidence) -> Interva
 
 
 def _reference(
-    references: Mapping[tuple[Any, ...], Outcome], cell: Cell, method: str, measure: Measure, confidence: Confidence
+    references: Mapping[tuple[Any, ...], Outcome], cell: Cell, role: Role, measure: Measure, confidence: Confidence
 ) -> Interval | None:
-    found = references.get((cell.dataset, cell.setting, method))
+    found = references.get((cell.dataset, cell.setting, role))
     return None if found is None else _interval(found, measure, confidence)
 
 
@@ -700,7 +699,7 @@ def _shown(line: Line) -> list[str]:
 
     gain = line.metric.endswith("gain")
     printed = f"{line.printed} ± {line.spread}" if line.spread else line.printed
-    name = line.row if line.metric in ("accuracy", "auc") else f"{line.row}, {line.metric.replace('_', ' ')}"
+    name = line.row if line.metric in _PLAIN else f"{line.row}, {line.metric.replace('_', ' ')}"
     return [
         line.dataset, name, line.place, "" if line.epsilon is None else number(line.epsilon), printed,
         show(line.theirs, sign=gain), show(line.to_printed, sign=True), show(line.ours, sign=gain),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -22,6 +22,7 @@ from graphldp.experiment.space import check_axes
 from graphldp.ledger import epsilon_text
 from graphldp.measures import measures_of
 from graphldp.points import AXES
+from graphldp.progress import Progress
 from graphldp.stages.code import code_hash
 from graphldp.stages.files.artifacts import expect, read_meta, read_table, write_table
 from graphldp.stages.files.cells import taken_up
@@ -33,7 +34,6 @@ from graphldp.stages.grids.params import Params
 
 __all__ = ["Trial", "make_command", "ranking", "search"]
 
-Progress = Callable[[int, int, str], None]
 Trial = dict[str, Any]
 
 
@@ -131,11 +131,10 @@ def _holds(path: Path, mark: str) -> bool:
 
 
 def ranking(path: Path) -> list[Trial]:
-    """Return the trials of a Trials artifact, best first: those that went furthest, by mean validation loss."""
+    """Return the trials of a Trials artifact, by mean validation loss, best first."""
     meta = read_meta(path, "ldp search")
     expect(meta, path, "ldp search", kind="trials")
     headline = measures_of(meta["task"]).headline
-    shared, own = meta["search"]["rungs"], meta["search"].get("learner_rungs", {})
     trials: dict[int, list[dict[str, Any]]] = {}
     for row in read_table(path, "ldp search").to_pylist():
         if row["role"] != "search":
@@ -143,19 +142,14 @@ def ranking(path: Path) -> list[Trial]:
         trials.setdefault(row["point"], []).append(row)
     out = []
     for point, rows in trials.items():
-        last = max(row["rung"] for row in rows)
-        there = [row for row in rows if row["rung"] == last]
-        options = json.loads(there[0]["options"])
-        rungs = own.get(options.get("learner"), shared)
-        scores = [row[f"validation_{headline.name}"] for row in there]
+        scores = [row[f"validation_{headline.name}"] for row in rows]
         out.append(
             {
                 "point": point,
-                **{name: there[0][name] for name in AXES},
-                **options,
-                "epochs": rungs[last]["epochs"],
-                "validation_loss": float(np.mean([row["validation_loss"] for row in there])),
+                **{name: rows[0][name] for name in AXES},
+                **json.loads(rows[0]["options"]),
+                "validation_loss": float(np.mean([row["validation_loss"] for row in rows])),
                 f"validation_{headline.name}": float(np.mean(scores)) if None not in scores else None,
             }
         )
-    return sorted(out, key=lambda one: (-one["epochs"], one["validation_loss"], one["point"]))
+    return sorted(out, key=lambda one: (one["validation_loss"], one["point"]))

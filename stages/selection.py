@@ -7,7 +7,7 @@ or from two artifacts.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -34,6 +34,7 @@ from graphldp.experiment.parts import split_of
 from graphldp.experiment.rounds import Rounds, TwoRounds, joined, score_reports
 from graphldp.graph import Graph
 from graphldp.ledger import epsilon_text
+from graphldp.progress import Progress
 from graphldp.randomness import generator
 from graphldp.server import (
     Estimate,
@@ -63,7 +64,6 @@ __all__ = [
     "measure_selection",
 ]
 
-Progress: TypeAlias = Callable[[int, int, str], None]
 Floats: TypeAlias = NDArray[np.float64]
 
 TOP = 5

@@ -12,9 +12,10 @@ from typing import Any
 from graphldp.datasets.registry import names as known_datasets
 from graphldp.errors import OptionError
 from graphldp.evaluation import Confidence, Interval
-from graphldp.experiment.resources import Progress, Resources, part_of
+from graphldp.experiment.resources import Resources
 from graphldp.experiment.split import Asked, Shares, Tried, shares_of, try_splits
 from graphldp.graph import Graph
+from graphldp.progress import Progress, nested
 from graphldp.stages.attack import write_rows
 from graphldp.stages.files.artifacts import write_text
 from graphldp.stages.files.graphs import read_graph
@@ -66,7 +67,7 @@ def measure_splits(
     out: list[Tried] = []
     pairs = [(graph, total) for total in totals for graph in graphs]
     for count, (graph, total) in enumerate(pairs):
-        part = part_of(progress, count, len(pairs), f"{graph.name}, total {total:g}")
+        part = nested(progress, count, len(pairs), f"{graph.name}, total {total:g}")
         out.append(
             try_splits(
                 graph, asked, total, shares, params, device=device, resources=resources, confidence=confidence,

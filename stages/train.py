@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,6 +14,7 @@ from graphldp.experiment.options import Further
 from graphldp.experiment.plan import plan_of
 from graphldp.experiment.resources import Resources
 from graphldp.ledger import epsilon_text
+from graphldp.progress import Progress
 from graphldp.stages.denoise import make_command as denoise_command
 from graphldp.stages.files.answers import (
     AnswersFile,
@@ -38,8 +38,6 @@ from graphldp.stages.files.runs import found_meta, placed, runs_meta, write_runs
 from graphldp.stages.grids.params import Params
 
 __all__ = ["make_command", "train"]
-
-Progress = Callable[[int, int, str], None]
 
 
 def make_command(dataset: str, method: str, mechanism: str, epsilon: float) -> str:

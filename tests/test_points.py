@@ -1,15 +1,13 @@
-"""Points of a search: which are drawn, which rungs they climb, and what that costs."""
+"""Points of a search: which are drawn."""
 
 from __future__ import annotations
 
 from dataclasses import replace
-from itertools import pairwise
 
-import numpy as np
 import pytest
 
 from graphldp.errors import OptionError
-from graphldp.points import Point, Rung, Space, grid, halving, points, run_epochs, survivors
+from graphldp.points import Point, Space, grid, points
 
 SPACE = Space(
     weight_decay=(0.0, 0.1),
@@ -85,49 +83,3 @@ def test_two_axes_are_tried_in_all_their_combinations() -> None:
         drawn = points(space, 4, seed)
         assert len({point.options for point in drawn}) == 4
         assert sorted(point.weight_decay for point in drawn) == [0.0, 0.0, 0.1, 0.1]
-
-
-# rungs ----------------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("count", "epochs", "eta", "rungs"), [(8, 500, 3, 3), (48, 500, 2, 4), (5, 90, 3, 2), (1, 9, 3, 3)]
-)
-def test_halving_costs_what_the_points_would(count: int, epochs: int, eta: int, rungs: int) -> None:
-    ladder = halving(count, epochs, eta=eta, rungs=rungs)
-    assert len(ladder) == rungs
-    assert ladder[-1].epochs == epochs
-    assert run_epochs(ladder) <= count * epochs
-    # One point more would be beyond the budget.
-    first = ladder[0].points + 1
-    more = [Rung(points=max(1, first // eta**number), epochs=rung.epochs) for number, rung in enumerate(ladder)]
-    assert run_epochs(more) > count * epochs
-    assert all(one.epochs < two.epochs for one, two in pairwise(ladder))
-    assert all(one.points >= two.points for one, two in pairwise(ladder))
-
-
-def test_a_rung_costs_what_goes_beyond_the_one_before() -> None:
-    assert run_epochs([Rung(points=9, epochs=10), Rung(points=3, epochs=30), Rung(points=1, epochs=90)]) == 90 + 60 + 60
-    assert halving(8, 500, eta=3, rungs=1) == (Rung(points=8, epochs=500),)
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"eta": 1}, "eta .* must be at least 2, got 1"),
-        ({"rungs": 0}, "rungs must be at least 1, got 0"),
-        ({"epochs": 2}, "2 epochs are too few for 3 rungs with eta 3"),
-        ({"count": 0}, "points and epochs >= 1, got 0 and 90"),
-    ],
-)
-def test_rungs_that_cannot_be_are_refused(options: dict[str, int], message: str) -> None:
-    given = {"count": 8, "epochs": 90, "eta": 3, "rungs": 3, **options}
-    with pytest.raises(OptionError, match=message):
-        halving(given.pop("count"), given.pop("epochs"), **given)
-
-
-def test_survivors_are_the_lowest_and_of_equals_the_first() -> None:
-    losses = np.array([[3.0, 1.0], [1.0, np.inf], [2.0, 2.0], [0.5, 0.5], [1.0, 1.0]])
-    assert survivors(losses, 3) == [0, 3, 4]
-    assert survivors(losses, 2) == [3, 4]
-    assert survivors(losses, 5) == [0, 1, 2, 3, 4]

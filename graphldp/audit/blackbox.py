@@ -32,6 +32,7 @@ from graphldp.audit.reports import (
 )
 from graphldp.audit.wager import loss_shown, pair_counts
 from graphldp.errors import OptionError
+from graphldp.progress import Progress
 from graphldp.randomness import generator
 
 __all__ = ["BlackBox", "BlackBoxOptions", "Finding", "audit_function", "choose_event", "draw", "inputs_of"]
@@ -200,7 +201,7 @@ class _Calls:
     epsilon: float
     seed: int
     name: str
-    progress: Callable[[int, int, str], None] | None
+    progress: Progress | None
     total: int
     holding: NDArray[np.int64] = field(default_factory=lambda: np.zeros((3, 3), dtype=np.int64))
     made: int = 0
@@ -240,7 +241,7 @@ def audit_function(
     options: BlackBoxOptions,
     *,
     name: str = "function",
-    progress: Callable[[int, int, str], None] | None = None,
+    progress: Progress | None = None,
 ) -> Finding:
     """Return whether reports of the function break the claim of epsilon-LDP."""
     if not 0 <= epsilon < math.inf:

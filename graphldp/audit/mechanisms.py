@@ -26,11 +26,13 @@ from graphldp.audit.subject import FEW, Piece, Setting, Subject, small_directed,
 from graphldp.audit.votes import audit_vote, vote_case
 from graphldp.audit.whole import Case, WholeFinding, audit_whole, level_case
 from graphldp.client import names as client_names
+from graphldp.client import own_budget
 from graphldp.client.directed import DirectedMechanism
 from graphldp.client.links import LinkMechanism
 from graphldp.client.sets import SetValued
 from graphldp.client.vote import Vote
 from graphldp.errors import OptionError, unknown_name
+from graphldp.progress import Progress
 from graphldp.randomness import generator
 
 __all__ = ["Audit", "AuditOptions", "Row", "audit_mechanism", "audit_rows", "budgets"]
@@ -182,17 +184,17 @@ class Audit:
 
 def budgets(name: str, epsilons: Iterable[float]) -> list[float]:
     """Return the budgets at which a mechanism can be audited: its own where it has no choice."""
-    fixed = {"null": 0.0, "identity": math.inf}
     if name not in subject_names():
         raise unknown_name("mechanism", name, subject_names())
-    return [fixed[name]] if name in fixed else list(epsilons)
+    own = own_budget(name) if name in client_names() else None
+    return list(epsilons) if own is None else [own]
 
 
 def audit_rows(
     names: Iterable[str],
     epsilons: Iterable[float],
     options: AuditOptions,
-    progress: Callable[[int, int, str], None] | None = None,
+    progress: Progress | None = None,
     processes: int = 1,
 ) -> Audit:
     """Return a row for each mechanism and budget, in that order; `processes` of them share the work."""

@@ -41,7 +41,7 @@ from graphldp.client import (
 from graphldp.client.levels import DISTRIBUTIONS
 from graphldp.client.protocol import COMPOSITIONS, M_RULES, best_m, from_meta, mechanism, option_names, protocol
 from graphldp.client.randomiser import Randomiser
-from graphldp.client.registry import Claim, lookup, names
+from graphldp.client.registry import Claim, lookup, names, own_budget
 from graphldp.client.reports import Reports
 from graphldp.client.vector import FILLS, VectorMechanism
 
@@ -79,6 +79,7 @@ __all__ = [
     "one_bit",
     "option_names",
     "oue",
+    "own_budget",
     "pm",
     "pm_sub",
     "ppm",

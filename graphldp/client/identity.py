@@ -29,6 +29,7 @@ class Identity(Randomiser):
 
     epsilon: float = math.inf
 
+    own_budget: ClassVar[float | None] = math.inf
     finite: ClassVar[bool] = True
     every_dimension: ClassVar[bool] = True
     deterministic: ClassVar[bool] = True

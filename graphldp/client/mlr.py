@@ -18,7 +18,7 @@ __all__ = ["MultiDimensional", "scalar_base"]
 def scalar_base(owner: str, base: Any, epsilon: float, low: float, high: float, options: dict[str, Any]) -> Randomiser:
     """Return the scalar randomiser that a vector mechanism wraps; it must have one value's budget and a pure claim."""
     cls = lookup(str(base))
-    if cls.kind != "scalar" or cls.deterministic or base == "null":
+    if cls.kind != "scalar" or cls.own_budget is not None:
         raise OptionError(f"{owner}: base must be a scalar mechanism with a budget, got {base!r}; try 'duchi' or 'lp'")
     whole = build(str(base), epsilon, low, high, options)
     if whole.delta:

@@ -29,6 +29,7 @@ class Null(Randomiser):
 
     epsilon: float = 0.0
 
+    own_budget: ClassVar[float | None] = 0.0
     finite: ClassVar[bool] = True
     scaled: ClassVar[bool] = False
     unbiased: ClassVar[bool] = False

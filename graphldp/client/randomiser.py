@@ -125,6 +125,7 @@ class Randomiser(ABC):
         deterministic: the report is the value itself.
         unbiased: the mean of `estimate` is the value.
         rectified: a server divides by the probability of being sampled; otherwise it takes reports as they are.
+        own_budget: the only budget there is, of one that has no other; None where any can be asked for.
         draws: uniform numbers per report.
     """
 
@@ -138,6 +139,7 @@ class Randomiser(ABC):
     scaled: ClassVar[bool] = True
     every_dimension: ClassVar[bool] = False
     deterministic: ClassVar[bool] = False
+    own_budget: ClassVar[float | None] = None
     unbiased: ClassVar[bool] = True
     rectified: ClassVar[bool] = True
     dtype: ClassVar[Any] = np.float32

@@ -7,7 +7,7 @@ from typing import Any
 
 from graphldp.registry import Registry
 
-__all__ = ["NO_FEATURE", "Claim", "lookup", "names", "own_options", "register"]
+__all__ = ["NO_FEATURE", "Claim", "lookup", "names", "own_budget", "own_options", "register"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,6 +51,12 @@ def names(kind: str | None = None) -> list[str]:
     randomises privacy levels and a label mechanism labels, not features.
     """
     return [name for name in MECHANISMS if kind in (None, MECHANISMS[name].kind)]
+
+
+def own_budget(name: str) -> float | None:
+    """Return the only budget that a mechanism can have (0 of a coin, infinity of the value itself), or None."""
+    found: float | None = getattr(lookup(name), "own_budget", None)
+    return found
 
 
 def own_options(cls: type[Any], shared: type[Any]) -> list[str]:

@@ -39,15 +39,15 @@ from graphldp.learn import (
     Problem,
     Run,
     State,
-    advance,
     chosen_point,
+    fit,
     resolve_device,
     runs_of,
 )
 from graphldp.learn.rows import Stores
 from graphldp.measures import measures_of
-from graphldp.methods import method
-from graphldp.points import run_epochs, survivors
+from graphldp.methods import Role, reference
+from graphldp.progress import Progress
 from graphldp.randomness import generator, seed_of
 from graphldp.server import Calibration, Estimate, shift
 from graphldp.server.evidence import Setting
@@ -56,7 +56,6 @@ from graphldp.server.links import MAX_MEMORY
 __all__ = ["learn_cell", "learn_majority", "search_cell"]
 
 FINALISTS = 3  # of a kind: those that nobody tells anything, and those that ask people
-Progress = Callable[[int, int, str], None]
 
 
 def learn_majority(graph: Graph, params: Settings, told: Told | None = None) -> CellResult:
@@ -64,7 +63,7 @@ def learn_majority(graph: Graph, params: Settings, told: Told | None = None) -> 
 
     `told` are the answers to further questions, where they were given before; else people are asked.
     """
-    rows, told = [], told or told_of(graph, params, method("majority"))
+    rows, told = [], told or told_of(graph, params, reference(Role.GUESS))
     for seed in range(params.seeds):
         part = part_of(graph, params, seed, told)
         row = _row("final", 0, seed, {}, part)
@@ -138,10 +137,9 @@ class _Cell:
         alone: whether it ends with the choice.
         phase: `search`, `playoff` or `final`.
         floor: which learner is the best of those that nobody tells anything, once that has to be known.
-        tried: the rows of the search's batches that are finished, rung by rung.
+        tried: the rows of the search's batches that are finished, and of the playoff.
         records: what the trainer noted of them.
         state: of a batch that was interrupted.
-        waiting: of batches that wait for the next rung, by their place.
         estimates, matrices: estimates and evidence by their key and seed, as long as a batch needs them.
         parts: what is trained on, selected by and tested on, by seed.
         built: the last batch's problem and runs.
@@ -162,7 +160,6 @@ class _Cell:
     tried: list[dict[str, Any]] = field(default_factory=list)
     records: list[dict[str, Any]] = field(default_factory=list)
     state: State | None = None
-    waiting: dict[int, State] = field(default_factory=dict)
     estimates: dict[tuple[str, int], Estimate] = field(default_factory=dict)
     matrices: dict[tuple[str, int], NDArray[np.float32]] = field(default_factory=dict)
     parts: dict[int, Part] = field(default_factory=dict)
@@ -179,7 +176,6 @@ class _Cell:
         if checkpoint is not None:
             self.phase, self.tried, self.records = checkpoint.phase, checkpoint.rows, checkpoint.records
             self.state = None if checkpoint.state is None else State.from_bytes(checkpoint.state)
-            self.waiting = {place: State.from_bytes(data) for place, data in checkpoint.waiting.items()}
         try:
             with ExitStack() as stack:
                 if self.resources.stores is not None:
@@ -195,7 +191,6 @@ class _Cell:
                         rows=self.tried,
                         records=self.records,
                         state=None if state is None else state.to_bytes(),
-                        waiting={place: one.to_bytes() for place, one in self.waiting.items()},
                     )
                 )
             raise KeyboardInterrupt from stop
@@ -265,26 +260,23 @@ class _Cell:
         self.built = ([*batch, *seeds], problem, runs)
         return problem, runs
 
-    def advance(
-        self, batch: list[int], seeds: Sequence[int], until: int, say: Progress | None, state: State | None
-    ) -> tuple[Problem, list[Run], Outcome, State]:
-        """Train a batch for so many epochs in all, from a state where it has been trained before."""
+    def train(self, batch: list[int], seeds: Sequence[int], say: Progress | None) -> tuple[Problem, list[Run], Outcome]:
+        """Train a batch, from the state of an interrupted training if there is one."""
         problem, runs = self.problem(batch, seeds)
         options = self.options(self.plan.setups[batch[0]])
-        outcome, left = advance(
+        outcome = fit(
             problem,
             runs,
             options,
-            until=until,
             device=self.device,
             progress=say,
-            state=state,
+            state=self.state,
             team=self.resources.team,
             stores=self.stores,
         )
         self.resources.tell(self.phase, outcome)
         self.state = None
-        return problem, runs, outcome, left
+        return problem, runs, outcome
 
     def inputs(self, setup: Setup, calibration: Calibration | None, seed: int) -> NodeInputs:
         """Return what a model is given for a seed; with `calibration`, filtered by it."""
@@ -405,19 +397,18 @@ class _Cell:
         return min(sum(public), FINALISTS + 1) + min(len(public) - sum(public), FINALISTS)
 
     def search(self, learners: Sequence[Learner], start: float, share: float) -> None:
-        """Try the points on the search's seeds, rung by rung; what a checkpoint has is not tried again.
+        """Try the points on the search's seeds; what a checkpoint has is not tried again.
 
         It is `share` of the cell, from `start` on.
         """
         self._enter("search")
         seeds = [-1 - k for k in range(self.params.search.seeds)]
-        total = sum(run_epochs(learner.rungs) for learner in learners) / share
-        spent = start * total
+        each = share / sum(len(learner.points) for learner in learners)
         for learner in learners:
             with self._once(learner, "search", learner.points) as known:
                 if not known:
-                    self._climb(learner, seeds, spent, total)
-            spent += run_epochs(learner.rungs)
+                    self._try(learner, seeds, start, each)
+            start += each * len(learner.points)
         self.tried.sort(key=_place)
 
     @contextmanager
@@ -461,7 +452,6 @@ class _Cell:
             "phase": phase,
             "seeds": params.search.seeds if phase == "search" else params.seeds,
             "learner": learner.name,
-            "rungs": repr(learner.rungs),
             "train": asdict(params.train),
             "points": [
                 [index - learner.start, self.plan.points[index].values(), repr(setup.recipe), setup.drawn]
@@ -482,80 +472,40 @@ class _Cell:
 
     def _enter(self, phase: str) -> None:
         """Begin a phase, unless a checkpoint's state is of a later one: what is done by then is only looked through."""
-        if self.state is None and not self.waiting:
+        if self.state is None:
             self.phase = phase
 
-    def _climb(self, learner: Learner, seeds: Sequence[int], spent: float, total: float) -> None:
-        """Try a learner's points, rung by rung; of the search's epochs, so many are behind it."""
-        rungs = learner.rungs
+    def _try(self, learner: Learner, seeds: Sequence[int], start: float, each: float) -> None:
+        """Try a learner's points, of which each one is a share of the cell, and note what they have become."""
         batches = self.batches(learner.points, seeds[0])
-        alive, before = list(learner.points), 0
-        for number, rung in enumerate(rungs):
-            if number:
-                alive = [alive[place] for place in survivors(self.losses(number - 1, alive), rung.points)]
-            done = {row["point"] for row in self.tried if row["rung"] == number}
-            for place, batch in enumerate(batches):
-                here = [index for index in batch if index in alive]
-                cost = len(here) * (rung.epochs - before)
-                if here and not done.issuperset(here):
-                    say = self._say(
-                        _words(number, len(rungs), place, len(batches), learner.name),
-                        spent / total,
-                        cost / total,
-                        before / rung.epochs,
-                    )
-                    self._try(place, batch, here, seeds, number, say, last=number + 1 == len(rungs))
-                    self.forget(batches if number + 1 < len(rungs) else batches[place + 1 :])
-                spent += cost
-            before = rung.epochs
-        self.waiting = {}
+        done = {row["point"] for row in self.tried if row["role"] == "search"}
+        for place, batch in enumerate(batches):
+            if not done.issuperset(batch):
+                say = self._say(_words(place, len(batches), learner.name), start, each * len(batch))
+                *_, outcome = self.train(batch, seeds, say)
+                rows = [
+                    _row("search", index, seed, self.plan.points[index].values(), self.part(seed))
+                    for index in batch
+                    for seed in seeds
+                ]
+                self.tried = [*self.tried, *_measured(rows, outcome)]
+                self.records = [*self.records, {"points": batch, **outcome.record}]
+                self.forget(batches[place + 1 :])
+            start += each * len(batch)
 
-    def _try(
-        self,
-        place: int,
-        batch: list[int],
-        here: list[int],
-        seeds: Sequence[int],
-        rung: int,
-        say: Progress | None,
-        *,
-        last: bool,
-    ) -> None:
-        """Train those points of a batch that are left to the end of a rung, and note what they have become."""
-        count = len(seeds)
-        state = self.state
-        if state is None and place in self.waiting:
-            state = self.waiting[place]
-            gone = [position for position, index in enumerate(batch) if index not in here]
-            state.drop([position * count + seed for position in gone for seed in range(count)])
-        until = self._of(batch[0]).rungs[rung].epochs
-        _, _, outcome, left = self.advance(batch, seeds, until, say, state)
-        rows = [
-            _row("search", index, seed, self.plan.points[index].values(), self.part(seed)) | {"rung": rung}
-            for index in batch
-            for seed in seeds
-        ]
-        rows = [row for row in _measured(rows, outcome) if row["point"] in here]
-        self.tried = [*self.tried, *(rows if last else map(_so_far, rows))]
-        self.records = [*self.records, {"points": here, "rung": rung, **outcome.record}]
-        if last:
-            self.waiting.pop(place, None)
-        else:
-            self.waiting[place] = left
-
-    def losses(self, rung: int, points: Sequence[int]) -> NDArray[np.float64]:
-        """Return the validation losses of points at the end of a rung, [points, seeds]."""
+    def losses(self, points: Sequence[int]) -> NDArray[np.float64]:
+        """Return the validation losses of points in the search, [points, seeds]."""
         found: dict[int, list[tuple[int, float]]] = {index: [] for index in points}
         for row in self.tried:
-            if row["rung"] == rung and row["point"] in found:
+            if row["role"] == "search" and row["point"] in found:
                 found[row["point"]].append((-row["seed"], row["validation_loss"]))
         return np.array([[loss for _, loss in sorted(found[index])] for index in points])
 
     def chosen(self) -> int:
         """Return the point to go on with.
 
-        Within a learner, and where there is only one, that is the point with the lowest mean validation loss of those
-        that were trained to the end. Several learners have had a playoff.
+        Within a learner, and where there is only one, that is the point with the lowest mean validation loss. Several
+        learners have had a playoff.
         """
         if len(self.plan.learners) == 1:
             return self.contenders()[0]
@@ -563,16 +513,14 @@ class _Cell:
         return best[self.winner(best)]
 
     def contenders(self) -> list[int]:
-        """Return each learner's best point; a learner of which nothing came to an end with a finite loss has none."""
+        """Return each learner's best point; a learner without a finite loss has none."""
         out = []
         for learner in self.plan.learners:
-            last = len(learner.rungs) - 1
-            left = sorted(
-                {row["point"] for row in self.tried if row["rung"] == last and row["point"] in learner.points}
-            )
-            losses = self.losses(last, left)
-            if len(self.plan.learners) == 1 or (left and np.isfinite(losses).all(axis=1).any()):
-                out.append(int(left[chosen_point(losses)]))
+            tried = {row["point"] for row in self.tried if row["role"] == "search"}
+            there = [index for index in learner.points if index in tried]
+            losses = self.losses(there)
+            if len(self.plan.learners) == 1 or (there and np.isfinite(losses).all(axis=1).any()):
+                out.append(there[chosen_point(losses)])
         if not out:
             raise DataError("no point of the search has a finite validation loss; search lower learning rates")
         return out
@@ -615,7 +563,7 @@ class _Cell:
                     continue
                 words = f"{learner.name}, {count + 1} of {len(best)} learners" if len(best) > 1 else learner.name
                 say = self._say(words, start + count / len(best) * share, share / len(best))
-                *_, outcome, _ = self.advance([index], seeds, self.params.train.epochs, say, self.state)
+                *_, outcome = self.train([index], seeds, say)
                 self.played[index] = outcome
                 rows = [_row("playoff", index, seed, point.values(), self.part(seed)) for seed in seeds]
                 self.tried = [*self.tried, *_measured(rows, outcome)]
@@ -642,13 +590,12 @@ class _Cell:
     def _scores(self, best: Sequence[int], role: str = "playoff") -> NDArray[np.float64]:
         """Return what a phase has shown of these points on the validation part, [points, seeds]; more is better."""
         headline = measures_of(self.params.train.task).headline
-        last = {index: None if role == "playoff" else len(self._of(index).rungs) - 1 for index in best}
         return np.array(
             [
                 [
                     headline.sign * row[f"validation_{headline.name}"]
                     for row in sorted(self.tried, key=lambda row: int(row["seed"]))
-                    if row["role"] == role and row["point"] == index and row["rung"] == last[index]
+                    if row["role"] == role and row["point"] == index
                 ]
                 for index in best
             ]
@@ -666,7 +613,7 @@ class _Cell:
             if say is not None:
                 say(1, 1, "those of the playoff")
         else:
-            problem, runs, outcome, _ = self.advance([index], seeds, self.params.train.epochs, say, self.state)
+            problem, runs, outcome = self.train([index], seeds, say)
         parts = [self.part(seed) for seed in seeds]
         rows = [_row("final", index, seed, point.values(), part) for seed, part in zip(seeds, parts, strict=True)]
         scores = final_scores(parts, problem, runs, self.options(setup), outcome, self.device)
@@ -685,11 +632,8 @@ class _Cell:
             learners=self.learners,
         )
 
-    def _say(self, words: str, start: float, part: float, past: float = 0.0) -> Progress | None:
-        """Return the trainer's progress as the cell's: it is at `start` of the cell, of which it does `part`.
-
-        `past` is the share of its epochs that the trainer has behind it.
-        """
+    def _say(self, words: str, start: float, part: float) -> Progress | None:
+        """Return the trainer's progress as the cell's: it is at `start` of the cell, of which it does `part`."""
         outer = self.progress
         if outer is None:
             return None
@@ -697,9 +641,8 @@ class _Cell:
         whole = (1 if self.share == 1 else 2) * self.params.train.epochs
 
         def say(done: int, total: int, text: str) -> None:
-            inside = max(0.0, done / total - past) / (1 - past)
             # A part's end and the next one's start are the same place, and may not be by the last digit of a float.
-            outer(int(whole * (start + part * inside) + 1e-6), whole, f"{words}: {text}")
+            outer(int(whole * (start + part * done / total) + 1e-6), whole, f"{words}: {text}")
 
         return say
 
@@ -714,10 +657,9 @@ def _leader(scores: NDArray[np.float64], first: int, others: Sequence[int]) -> i
     return place if ahead.mean() > error else first
 
 
-def _words(rung: int, rungs: int, batch: int, batches: int, learner: str) -> str:
+def _words(batch: int, batches: int, learner: str) -> str:
     """Return what a person calls a part of a search."""
     parts = [learner] if learner else []
-    parts += [f"rung {rung + 1} of {rungs}"] if rungs > 1 else []
     parts += [f"batch {batch + 1} of {batches}"] if batches > 1 else []
     return " ".join(["search", ", ".join(parts)]).strip()
 
@@ -737,9 +679,8 @@ def _constant(coefficients: tuple[float, ...]) -> Callable[[int], tuple[float, .
 
 
 def _place(row: Mapping[str, Any]) -> tuple[Any, ...]:
-    """Return where a row stands: the search's rung by rung, then those of the playoff as they came."""
-    searched = row["role"] == "search"
-    return (0, row["rung"], row["point"], -row["seed"]) if searched else (1,)
+    """Return where a row stands: the search's point by point, then those of the playoff as they came."""
+    return (0, row["point"], -row["seed"]) if row["role"] == "search" else (1,)
 
 
 def _moved(rows: Rows, records: Rows, by: int) -> tuple[Rows, Rows]:
@@ -771,11 +712,6 @@ def _measured(rows: list[dict[str, Any]], outcome: Outcome) -> list[dict[str, An
     return rows
 
 
-def _so_far(row: dict[str, Any]) -> dict[str, Any]:
-    """Return the row of a run that waits: what is measured at a run's end alone is not known yet."""
-    return {key: None if isinstance(value, float) and np.isnan(value) else value for key, value in row.items()}
-
-
 def _row(role: str, point: int, seed: int, values: dict[str, Any], part: Part) -> dict[str, Any]:
     measures = measures_of(part.task)
     scores = [f"{name}_{measure}" for name in ("validation", "test") for measure in measures.names]
@@ -789,7 +725,6 @@ def _row(role: str, point: int, seed: int, values: dict[str, Any], part: Part) -
         "dropout": values.get("dropout"),
         "steps": values.get("steps"),
         "options": json.dumps(values.get("options", {}), sort_keys=True),
-        "rung": None,
         "best_epoch": None,
         "epochs": None,
         "validation_loss": None,

@@ -203,7 +203,7 @@ def conversation_of(
 
 def check_classes(recipe: Method, train: TrainParams) -> None:
     """Refuse a method whose people are asked what training nodes' classes suggest, where the task has no classes."""
-    if recipe.asking is not None and recipe.asking.by_class and "accuracy" not in measures_of(train.task).names:
+    if recipe.asking is not None and recipe.asking.by_class and not measures_of(train.task).classes:
         raise OptionError(
             f"method {recipe.name!r} is directed by the classes of training nodes, and over all edges; task "
             f"{train.task!r} has no classes to learn. Use task node-classification or multi-task, or another method"

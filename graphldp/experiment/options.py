@@ -9,7 +9,7 @@ from typing import Any, Self
 
 from graphldp.client.links import link_names
 from graphldp.errors import OptionError, unknown_name
-from graphldp.measures import canonical_task
+from graphldp.measures import DEFAULT_TASK, canonical_task, measures_of
 
 __all__ = [
     "ACTIVATIONS",
@@ -29,7 +29,7 @@ __all__ = [
     "split_facts",
 ]
 
-STRATEGIES = ("random", "grid", "halving")  # how a search spends its budget
+STRATEGIES = ("random", "grid")  # how a search spends its budget
 SPACES = ("shared", "paper")  # and where
 HALF = "half"  # of train_fraction
 INDUCTIVE = "inductive"
@@ -50,10 +50,7 @@ class SearchParams:
         seeds: how many seeds each of them is tried on.
         learning_rate, weight_decay, dropout, steps: the axes that every method has.
         options: further axes by name, as `--set` writes them; a row that lacks one searches without it.
-        strategy: `random` draws the points; `grid` takes all there are; `halving` draws more of them, trains them
-            little, and goes on with the best, for the budget of `points` trained to the end.
-        eta: of how many points halving keeps one.
-        rungs: how often halving looks, the end included.
+        strategy: `random` draws the points; `grid` takes all there are.
         space: `shared` by all methods, or `paper`: of a method whose paper says what it searched, that.
     """
 
@@ -65,8 +62,6 @@ class SearchParams:
     steps: tuple[int, ...] = (0, 2, 4, 8, 16)
     options: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
     strategy: str = "random"
-    eta: int = 3
-    rungs: int = 3
     space: str = "shared"
 
 
@@ -100,7 +95,7 @@ class TrainParams:
     train_fraction: float = 0.5
     validation_fraction: float | str = 0.25
     split: str = "random"
-    task: str = "node-classification"
+    task: str = DEFAULT_TASK
     link_width: int = 64
     link_loss: str = "pairwise"
     activation: str = ""
@@ -287,10 +282,6 @@ def check_settings(settings: Settings) -> None:
         ("train.train_fraction", train.train_fraction, train.train_fraction > 0, "> 0"),
         ("train.validation_fraction", train.validation_fraction, train.validation > 0, "> 0"),
     ]
-    rules += [
-        ("search.eta", search.eta, search.eta >= 2, "at least 2"),
-        ("search.rungs", search.rungs, search.rungs >= 1, "at least 1"),
-    ]
     for name, value, holds, rule in rules:
         if not holds:
             raise OptionError(f"{name} must be {rule}, got {value}")
@@ -301,13 +292,13 @@ def check_settings(settings: Settings) -> None:
     ):
         if word not in words:
             raise unknown_name(name, word, words)
-    if settings.further.private_labels and train.task in ("link-prediction", "regression"):
+    if settings.further.private_labels and not measures_of(train.task).classes:
         raise OptionError(f"task {train.task!r} learns no labels, so there are none to ask for; leave labels out")
-    if settings.further.private_links and train.task == "link-prediction":
+    if settings.further.private_links and "links" in measures_of(train.task).learns:
         raise OptionError(
-            "task 'link-prediction' learns from people's links as they are, so they cannot be private; leave links out"
+            f"task {train.task!r} learns from people's links as they are, so they cannot be private; leave links out"
         )
-    if train.split == INDUCTIVE and train.task == "link-prediction":
+    if train.split == INDUCTIVE and measures_of(train.task).parts == "edges":
         raise OptionError(
             "train.split inductive is for tasks of nodes: link prediction splits edges, between nodes that are all seen"
         )

@@ -12,7 +12,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import scipy.sparse as sp
@@ -45,13 +45,11 @@ from graphldp.learn import (
 )
 from graphldp.learn.tasks.private import (
     Channel,
-    PrivateClassification,
-    PrivateMultiTask,
     true_accuracy,
     true_macro_f1,
 )
 from graphldp.ledger import Ledger, Spend
-from graphldp.measures import measures_of
+from graphldp.measures import measures_of, tasks
 from graphldp.methods import Method, method
 from graphldp.randomness import generator
 from graphldp.server import Calibration, Estimate
@@ -80,25 +78,20 @@ __all__ = [
     "problem_of",
     "relinked",
     "split_of",
-    "target_of",
     "task_of",
 ]
 
 FEW_TESTED = 20  # below it, one node is more than five percent of the accuracy
 
 Scores = dict[str, float]
-_NUMBERS = ("regression", "multi-task")
 _GIVERS = "person of the training and validation part"  # whose number to learn is known as it is
 
 
 def task_of(train: TrainParams, channel: Channel | None = None) -> Task:
     """Return the task that the parameters ask for, with its options; `channel` is what labels have gone through."""
-    name = measures_of(train.task).task
-    if channel is not None:
-        return (PrivateMultiTask if name == "multi-task" else PrivateClassification)(channel=channel)
-    if name == "link-prediction":
-        return task(name, width=train.link_width, loss=train.link_loss)
-    return task(name)
+    entry = measures_of(train.task)
+    found = task(entry.learner or entry.task, **{key: getattr(train, name) for key, name in entry.options.items()})
+    return found if channel is None else found.under(channel)
 
 
 def check_task(recipe: Method, train: TrainParams) -> None:
@@ -123,7 +116,7 @@ def fits(recipe: Method, train: TrainParams) -> bool:
         return False
     if not recipe.evidence:
         return True
-    classes = "accuracy" in measures_of(train.task).names or not evidence_class(recipe.evidence).spreads
+    classes = measures_of(train.task).classes or not evidence_class(recipe.evidence).spreads
     return classes and (train.split != INDUCTIVE or _transfers(recipe))
 
 
@@ -137,22 +130,12 @@ def learners_of(recipe: Method, train: TrainParams) -> tuple[str, ...]:
     return tuple(name for name in names if fits(recipe.learner(name), train))
 
 
-def target_of(graph: Graph) -> NDArray[np.float64]:
-    """Return the number of each node that regression predicts: `TaskMeasures.target`, as in TOGL's Table 13.
-
-    It is made of private data. A learner knows it of the training and validation nodes, as it knows labels: these
-    people have given it away.
-    """
-    squares = graph.features.multiply(graph.features).sum(axis=1)
-    return np.sqrt(np.asarray(squares, dtype=np.float64).ravel())
-
-
 def given_away(train: TrainParams, content: str) -> Ledger:
     """Return what people of the training and validation part have given away to be learned from, beside labels.
 
     A number that is made of their features is known as it is. `content` is the hash of the graph.
     """
-    target = measures_of(train.task).target
+    target = measures_of(train.task).given
     given = Spend(what=target, epsilon=math.inf, per=_GIVERS, source=f"{target} of {content}") if target else None
     return Ledger(spends=(given,) if given else ())
 
@@ -162,12 +145,20 @@ class Part(ABC):
     """One seed's share of a task.
 
     Attributes:
+        parts: what a split consists of, as the entries of tasks name it.
         task: the task's name.
         graph: over which messages may pass; with everybody's features and labels, which runs do not see.
     """
 
+    parts: ClassVar[str]
+
     task: str
     graph: Graph
+
+    @classmethod
+    @abstractmethod
+    def of_seed(cls, graph: Graph, params: Settings, seed: int, told: Told | None) -> Part:
+        """Return a seed's part."""
 
     @property
     @abstractmethod
@@ -213,12 +204,30 @@ class NodePart(Part):
     Else these have gone through `channel`.
     """
 
+    parts: ClassVar[str] = "nodes"
+
     split: Split
     labels: NDArray[np.int32] | None
     truth: NDArray[np.int32] | None
     channel: Channel | None
     numbers: NDArray[np.float64] | None
     apart: Apart | None = None
+
+    @classmethod
+    def of_seed(cls, graph: Graph, params: Settings, seed: int, told: Told | None) -> NodePart:
+        """Return a seed's part: labels are those that the server has, the test opens people's own."""
+        entry, known = measures_of(params.train.task), graph if told is None else told.known(seed)
+        split, apart = split_of(graph, params, seed), apart_of(graph, params, seed)
+        return cls(
+            task=entry.task,
+            graph=known if apart is None else apart.sever(known),
+            split=split,
+            labels=known.labels if entry.classes else None,
+            truth=graph.labels if entry.classes else None,
+            channel=channel_of(told),
+            numbers=None if entry.target is None else entry.target.of(graph),
+            apart=apart,
+        )
 
     @property
     def sizes(self) -> tuple[int, int, int]:
@@ -298,7 +307,15 @@ class NodePart(Part):
 class LinkPart(Part):
     """A part of link prediction; its graph holds the training edges alone."""
 
+    parts: ClassVar[str] = "edges"
+
     edges: EdgeSplit
+
+    @classmethod
+    def of_seed(cls, graph: Graph, params: Settings, seed: int, told: Told | None) -> LinkPart:
+        """Return a seed's part."""
+        edges = edge_split(graph.edges, graph.nodes, generator(params.seed, "edges", graph.name, seed))
+        return cls(task=params.train.task, graph=edges.graph(graph), edges=edges)
 
     @property
     def sizes(self) -> tuple[int, int, int]:
@@ -324,19 +341,9 @@ def part_of(graph: Graph, params: Settings, seed: int, told: Told | None = None)
 
     `told` is what the server has in the place of the people's own graph, where they are asked for anything of it.
     """
-    name = measures_of(params.train.task).task
-    known = graph if told is None else told.known(seed)
-    if name == "link-prediction":
-        edges = edge_split(graph.edges, graph.nodes, generator(params.seed, "edges", graph.name, seed))
-        return LinkPart(task=name, graph=edges.graph(graph), edges=edges)
-    numbers = target_of(graph) if name in _NUMBERS else None
-    labels, truth = (None, None) if name == "regression" else (known.labels, graph.labels)
-    split, apart = split_of(graph, params, seed), apart_of(graph, params, seed)
-    seen = known if apart is None else apart.sever(known)
-    channel = channel_of(told)
-    return NodePart(
-        task=name, graph=seen, split=split, labels=labels, truth=truth, channel=channel, numbers=numbers, apart=apart
-    )
+    parts = measures_of(params.train.task).parts
+    kind = next(one for one in (NodePart, LinkPart) if one.parts == parts)
+    return kind.of_seed(graph, params, seed, told)
 
 
 def check_relinks(recipe: Method, mechanism: str) -> None:
@@ -448,18 +455,18 @@ def split_of(graph: Graph, params: Settings, seed: int) -> Split:
 
     It is of the nodes with a label, whatever is learned; where nobody has one and none is learned, it is of all nodes.
     """
-    labelled = np.flatnonzero(graph.labels >= 0)
-    if params.train.task == "regression" and not labelled.size:
+    labelled, entry = np.flatnonzero(graph.labels >= 0), measures_of(params.train.task)
+    if entry.target is not None and not entry.classes and not labelled.size:
         labelled = np.arange(graph.nodes)
     if labelled.size < 3:
         raise DataError(
             f"graph {graph.name} has {labelled.size} nodes with a label; to train, to validate and to test it needs 3"
-            + ("" if labelled.size else ". Link prediction and regression need none")
+            + ("" if labelled.size else f". {_without_classes().capitalize()} need none")
         )
-    if params.train.task in ("node-classification", "multi-task") and len(np.unique(graph.labels[labelled])) < 2:
+    if entry.classes and len(np.unique(graph.labels[labelled])) < 2:
         raise DataError(
             f"graph {graph.name} has one class, so there is nothing to classify; give labels of two classes or more, "
-            "or learn another task: link prediction and regression need no classes"
+            f"or learn another task: {_without_classes()} need no classes"
         )
     return random_split(
         labelled,
@@ -469,12 +476,16 @@ def split_of(graph: Graph, params: Settings, seed: int) -> Split:
     )
 
 
+def _without_classes() -> str:
+    return " and ".join(entry.title for entry in map(measures_of, tasks()) if not entry.classes)
+
+
 def few_tested(graph: Graph, params: Settings) -> str:
     """Return a warning where so few nodes are tested that runs agree or differ by chance; nothing where there are more.
 
     Link prediction tests pairs, of which there are always more.
     """
-    if params.train.task == "link-prediction":
+    if measures_of(params.train.task).parts == "edges":
         return ""
     tested = split_of(graph, params, 0).test.size
     if tested >= FEW_TESTED:

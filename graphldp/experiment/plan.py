@@ -8,7 +8,7 @@ from __future__ import annotations
 import itertools
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import dataclass, fields, replace
 from functools import cache
 from typing import Any, Protocol
 
@@ -27,7 +27,7 @@ from graphldp.learn.neighbors import missing_sampler
 from graphldp.learn.tasks.private import Channel
 from graphldp.measures import measures_of
 from graphldp.methods import Method
-from graphldp.points import AXES, Point, Rung, run_epochs
+from graphldp.points import AXES, Point
 from graphldp.server import Calibration, Estimate
 from graphldp.server.evidence import Evidence, make_evidence
 
@@ -82,7 +82,7 @@ class Setup:
     @property
     def told(self) -> bool:
         """Whether people say anything of themselves in its own inputs, and not in what stands beside them."""
-        return self.recipe.mechanisms != ("null",)
+        return not self.recipe.silent
 
     @property
     def public(self) -> bool:
@@ -136,14 +136,12 @@ class Learner:
     Attributes:
         name: the learner's; empty where there is only one.
         start, stop: its points are the plan's from `start` to before `stop`.
-        rungs: how many of them are trained for how long; one rung where all are trained to the end.
         follows: the learner that has to be the floor for this one to be tried; empty of those that are tried anyway.
     """
 
     name: str
     start: int
     stop: int
-    rungs: tuple[Rung, ...]
     follows: str = ""
 
     @property
@@ -171,7 +169,7 @@ class Plan:
     left_out: tuple[str, ...] = ()
 
     def facts(self, tried: Sequence[str] | None = None) -> dict[str, Any]:
-        """Return what a search says of itself beyond what was asked for: its rungs, the values tried, what it lacks.
+        """Return what a search says of itself beyond what was asked for: the values tried, what it lacks.
 
         Of several learners the first says how many points it had, as everybody has, and beside it stands each one's;
         `tried` are those that were, where not all of them are.
@@ -182,15 +180,9 @@ class Plan:
         rows = [{**{name: getattr(point, name) for name in AXES}, **dict(point.options)} for point in points]
         names = sorted({name for row in rows for name in row})
         values = {name: _distinct([row[name] for row in rows if name in row]) for name in names}
-        out: dict[str, Any] = {
-            "points": len(first.points),
-            "rungs": [asdict(rung) for rung in first.rungs],
-            "run_epochs": run_epochs(first.rungs),
-            "tried": values,
-        }
+        out: dict[str, Any] = {"points": len(first.points), "tried": values}
         if len(self.learners) > 1:
             out["learners"] = {learner.name: len(learner.points) for learner in learners}
-            out["learner_rungs"] = {one.name: [asdict(rung) for rung in one.rungs] for one in learners}
         return out | ({"left_out": list(self.left_out)} if self.left_out else {})
 
 
@@ -209,7 +201,7 @@ def plan_of(source: Source, params: Settings) -> Plan:
     search, row = params.searching, source.row
     check_task(row.recipe, params.train)
     if not row.recipe.learners:
-        plan = _plan(source, params, search, *row.plan(search, params.train.epochs, params.seed))
+        plan = _plan(source, search, row.plan(search, params.seed))
         _check_batches(row.recipe, plan, params)
         _check_links(row.recipe, plan, params)
         return plan
@@ -297,7 +289,7 @@ def _check_links(recipe: Method, plan: Plan, params: Settings) -> None:
     if not recipe.relinks or device is None:
         return
     check_relinks(recipe, device.name)
-    if params.train.split == INDUCTIVE or "accuracy" not in measures_of(params.train.task).names:
+    if params.train.split == INDUCTIVE or not measures_of(params.train.task).classes:
         raise OptionError(
             f"method {recipe.name!r} finds private links in one graph whose nodes have classes to learn; use task "
             "node-classification and split random"
@@ -315,15 +307,13 @@ def _of_learner(source: Source, params: Settings, name: str) -> Plan:
     Its own axes stay as they are: what a table searches under the same name belongs to the other rows.
     """
     row, search = source.row, own_search(source.row.recipe, params.searching)
-    plan = _plan(source, params, search, *row.plan_or_grid(search, params.train.epochs, params.seed))
+    plan = _plan(source, search, row.plan_or_grid(search, params.seed))
     left_out = {*plan.left_out, *(key for key in params.searching.options if key not in search.options)}
     points = tuple(replace(point, options=(("learner", name), *point.options)) for point in plan.points)
     return replace(plan, points=points, left_out=tuple(sorted(left_out)))
 
 
-def _plan(
-    source: Source, params: Settings, search: SearchParams, candidates: tuple[Point, ...], rungs: tuple[Rung, ...]
-) -> Plan:
+def _plan(source: Source, search: SearchParams, candidates: tuple[Point, ...]) -> Plan:
     setups: dict[str, Setup] = {}
     for point in candidates:
         key = json.dumps(point.options)
@@ -333,7 +323,7 @@ def _plan(
     return Plan(
         points=candidates,
         setups=tuple(setups[json.dumps(point.options)] for point in candidates),
-        learners=(Learner(name="", start=0, stop=len(candidates), rungs=rungs),),
+        learners=(Learner(name="", start=0, stop=len(candidates)),),
         told=source.told,
         left_out=source.row.axes(search)[1],
     )
@@ -456,6 +446,6 @@ class Devices:
 
         Everybody answers once: a learner beside one that asks people must not ask them again.
         """
-        if recipe.mechanisms == ("null",) != self.recipe.mechanisms:
-            return replace(self, recipe=recipe, mechanism="null", epsilon=0.0, options={})
+        if recipe.silent and not self.recipe.silent:
+            return replace(self, recipe=recipe, mechanism=recipe.mechanism, epsilon=0.0, options={})
         return replace(self, recipe=recipe)

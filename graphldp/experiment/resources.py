@@ -15,13 +15,12 @@ if TYPE_CHECKING:
     from graphldp.learn.rows import Stores
     from graphldp.learn.team import Team
 
-__all__ = ["InMemory", "Memo", "Progress", "Resources", "Rows", "memory_bytes", "part_of"]
+__all__ = ["InMemory", "Memo", "Resources", "Rows", "memory_bytes"]
 
 GIGABYTE = 10**9
 
 
 Rows = list[dict[str, Any]]
-Progress = Callable[[int, int, str], None]  # is told (done, total, text)
 
 
 class Memo(Protocol):
@@ -107,11 +106,3 @@ class Resources:
 def memory_bytes(gigabytes: float | None) -> int | None:
     """Return a limit in bytes from one in GB, as the command line takes it."""
     return None if gigabytes is None else int(gigabytes * GIGABYTE)
-
-
-def part_of(progress: Progress | None, count: int, parts: int, words: str = "") -> Progress | None:
-    """Return the progress of one of so many equal parts, of which `count` are done; `words` go before its own."""
-    if progress is None:
-        return None
-    before = f"{words}: " if words else ""
-    return lambda done, total, text: progress(count * total + done, parts * total, f"{before}{text}")

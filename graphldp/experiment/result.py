@@ -18,15 +18,14 @@ __all__ = ["CellResult", "Checkpoint", "fingerprint"]
 
 @dataclass(slots=True)
 class Checkpoint:
-    """Where an interrupted cell goes on: the phase it was in, what is finished of the search, the trainer's states.
+    """Where an interrupted cell goes on: the phase it was in, what is finished, the trainer's state.
 
     Attributes:
         fingerprint: what the cell computes; a checkpoint of anything else is not taken up.
         phase: `search` or `final`.
-        rows: the rows of the search's finished batches, rung by rung.
+        rows: the rows of the search's finished batches, and of the playoff.
         records: what the trainer noted of these batches.
         state: of the batch that was being trained, as bytes; None between two batches.
-        waiting: the states of batches that wait for the next rung, by their place.
     """
 
     fingerprint: str
@@ -34,26 +33,21 @@ class Checkpoint:
     rows: list[dict[str, Any]]
     records: list[dict[str, Any]]
     state: bytes | None
-    waiting: dict[int, bytes]
 
     def to_bytes(self) -> bytes:
         """Return it as one piece, for other processes."""
         names = ("fingerprint", "phase", "rows", "records")
-        states = ([] if self.state is None else [(-1, self.state)]) + sorted(self.waiting.items())
         facts = {name: getattr(self, name) for name in names}
-        head = json.dumps({**facts, "states": [[place, len(data)] for place, data in states]}).encode()
-        return b"%d\n%b%b" % (len(head), head, b"".join(data for _, data in states))
+        head = json.dumps({**facts, "begun": self.state is not None}).encode()
+        return b"%d\n%b%b" % (len(head), head, self.state or b"")
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Checkpoint:
         """Read it back."""
         length, _, rest = data.partition(b"\n")
         facts = json.loads(rest[: int(length)])
-        states, start = {}, int(length)
-        for place, size in facts.pop("states"):
-            states[place] = rest[start : start + size]
-            start += size
-        return cls(**facts, state=states.pop(-1, None), waiting=states)
+        begun = facts.pop("begun")
+        return cls(**facts, state=rest[int(length) :] if begun else None)
 
 
 @dataclass(slots=True, kw_only=True, eq=False)

@@ -21,7 +21,7 @@ from graphldp.experiment.conversation import conversation_of
 from graphldp.experiment.options import Further, SearchParams, Settings, TrainParams, check_settings
 from graphldp.experiment.parts import given_away
 from graphldp.experiment.plan import Devices, Plan, plan_of
-from graphldp.experiment.resources import InMemory, Progress, Resources, part_of
+from graphldp.experiment.resources import InMemory, Resources
 from graphldp.experiment.result import CellResult
 from graphldp.experiment.scores import Measured, measured
 from graphldp.experiment.space import Row, check_axes, check_grids
@@ -31,6 +31,8 @@ from graphldp.jsonable import plain
 from graphldp.learn import Predicted, TrainedModel, predictions, trained
 from graphldp.ledger import Ledger, ledger_from_meta
 from graphldp.measures import measures_of
+from graphldp.methods import Role
+from graphldp.progress import Progress, nested
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -318,14 +320,11 @@ def run_rows(
         raise OptionError(f"method {recipe.name!r} is a row of every table by itself; choose another to run")
     wanted = [(recipe, mechanism, epsilon, dict(options or {}))]
     if references:
-        floor, ceiling = methods.method("structure"), methods.method("nonpriv")
-        wanted = [
-            *([(floor, floor.mechanism, 0.0, {})] if recipe.name != floor.name else []),
-            *wanted,
-            *([(ceiling, ceiling.mechanism, np.inf, {})] if recipe.name != ceiling.name else []),
-        ]
+        others = [one for one in methods.references() if one.model and one.name != recipe.name]
+        wanted += [(one, one.mechanism, one.budget or 0.0, {}) for one in others]
+        wanted.sort(key=lambda one: list(Role).index(one[0].role))
     # The floor has what people tell beside their features, the ceiling what is true of them.
-    asked = [settings.but_public() if one.name == "nonpriv" else settings for one, *_ in wanted]
+    asked = [settings.but_public() if one.role is Role.CEILING else settings for one, *_ in wanted]
     # Whatever is wrong with a cell shows before the first one is trained.
     cells = [
         Devices(graph=graph, recipe=one, mechanism=name, epsilon=float(budget), options=extra, params=own)
@@ -350,7 +349,7 @@ def run_rows(
     if references:
         results.append((None, None, learn_majority(graph, settings)))
     for count, (cell, plan) in enumerate(zip(cells, plans, strict=True)):
-        part = part_of(progress, count, len(cells))
+        part = nested(progress, count, len(cells))
         found = learn_cell(graph, plan, asked[count], device=device, resources=resources, progress=part)
         results.append((cell, plan, found))
     rows = _rows(graph, settings, results, confidence or Confidence())
@@ -366,14 +365,16 @@ def _rows(
 ) -> tuple[RowResult, ...]:
     measures = measures_of(settings.train.task)
     scores = [_scores(result, measures.names) for *_, result in results]
-    kinds = ["majority" if cell is None else cell.recipe.name for cell, *_ in results]
-    floor, ceiling = (scores[kinds.index(kind)] if kind in kinds else None for kind in ("structure", "nonpriv"))
+    guess = methods.reference(Role.GUESS)
+    recipes = [guess if cell is None else cell.recipe for cell, *_ in results]
+    roles = [one.role for one in recipes]
+    floor, ceiling = (scores[roles.index(role)] if role in roles else None for role in (Role.FLOOR, Role.CEILING))
     content, out = graph.content_hash(), []
-    for kind, own, (cell, plan, result) in zip(kinds, scores, results, strict=True):
-        name = "majority" if cell is None else cell.recipe.cell_name(cell.mechanism)
+    for recipe, own, (cell, plan, result) in zip(recipes, scores, results, strict=True):
+        name = recipe.name if cell is None else recipe.cell_name(cell.mechanism)
         epsilon = 0.0 if cell is None else cell.epsilon
-        lower = None if kind in ("majority", "structure") else floor
-        upper = None if kind == "nonpriv" else ceiling
+        lower = None if recipe.role in (Role.GUESS, Role.FLOOR) else floor
+        upper = None if recipe.role is Role.CEILING else ceiling
         out.append(
             RowResult(
                 name=name,
@@ -384,7 +385,7 @@ def _rows(
                 scores=own,
                 measured=measured(own, lower, upper, measures, confidence),
                 search={} if plan is None else {**asdict(settings.search), **plan.facts(result.learners)},
-                spent=spent_by(result, content, settings, told_of(graph, settings, methods.method(kind))).once(),
+                spent=spent_by(result, content, settings, told_of(graph, settings, methods.method(recipe.name))).once(),
                 cell=result,
             )
         )

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphldp.evaluation import Confidence, Interval, paired_difference
-from graphldp.measures import TaskMeasures
+from graphldp.tasks import TaskEntry
 
 __all__ = ["Measured", "measured"]
 
@@ -30,7 +30,7 @@ def measured(
     scores: _Scores,
     floor: _Scores | None,
     ceiling: _Scores | None,
-    measures: TaskMeasures,
+    measures: TaskEntry,
     confidence: Confidence,
 ) -> Measured:
     """Return a row's intervals from its final runs' scores: the same wherever the row is shown.

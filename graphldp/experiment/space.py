@@ -16,7 +16,7 @@ from graphldp.client import option_names
 from graphldp.errors import OptionError, did_you_mean
 from graphldp.experiment.options import DROP, SearchParams
 from graphldp.methods import PREFIX, Method, part_of
-from graphldp.points import AXES, Point, Rung, Space, grid, halving, points
+from graphldp.points import AXES, Point, Space, grid, points
 from graphldp.server import filter_entry
 from graphldp.server.filters import SHARED_OPTIONS
 
@@ -145,26 +145,17 @@ class Row:
         """Return every point that the row has."""
         return grid(*self._space(search))
 
-    def plan(self, search: SearchParams, epochs: int, seed: int) -> tuple[tuple[Point, ...], tuple[Rung, ...]]:
-        """Return the points that the row tries, and how far each of them is trained: as much as every other row."""
+    def plan(self, search: SearchParams, seed: int) -> tuple[Point, ...]:
+        """Return the points that the row tries: as many as every other row."""
         if search.strategy == "grid":
-            found = self.grid(search)
-            return found, (Rung(points=len(found), epochs=epochs),)
-        rungs: tuple[Rung, ...] = (Rung(points=search.points, epochs=epochs),)
-        if search.strategy == "halving":
-            rungs = halving(search.points, epochs, eta=search.eta, rungs=search.rungs)
+            return self.grid(search)
         space, settle = self._space(search)
-        return points(space, rungs[0].points, seed, settle), rungs
+        return points(space, search.points, seed, settle)
 
-    def plan_or_grid(self, search: SearchParams, epochs: int, seed: int) -> tuple[tuple[Point, ...], tuple[Rung, ...]]:
-        """Return the same, or where the row has fewer points than that all of them, trained to the end."""
+    def plan_or_grid(self, search: SearchParams, seed: int) -> tuple[Point, ...]:
+        """Return the same, or where the row has fewer points than that all of them."""
         found = self.grid(search)
-        first = search.points
-        if search.strategy == "halving":
-            first = halving(search.points, epochs, eta=search.eta, rungs=search.rungs)[0].points
-        if search.strategy == "grid" or len(found) <= first:
-            return found, (Rung(points=len(found), epochs=epochs),)
-        return self.plan(search, epochs, seed)
+        return found if len(found) <= search.points else self.plan(search, seed)
 
 
 def own_search(recipe: Method, search: SearchParams) -> SearchParams:

@@ -32,13 +32,14 @@ from graphldp.experiment.conversation import conversation_of
 from graphldp.experiment.options import Further, Settings, check_settings
 from graphldp.experiment.parts import split_of
 from graphldp.experiment.plan import Devices, plan_of
-from graphldp.experiment.resources import InMemory, Progress, Resources, part_of
+from graphldp.experiment.resources import InMemory, Resources
 from graphldp.experiment.running import spent_by
 from graphldp.graph import Graph
 from graphldp.learn import score_classes
 from graphldp.ledger import Ledger
 from graphldp.measures import measures_of
 from graphldp.methods import Method
+from graphldp.progress import Progress, nested
 
 __all__ = ["MOST_PARTS", "Asked", "Shares", "Trial", "Tried", "shares_of", "try_splits"]
 
@@ -219,7 +220,7 @@ def try_splits(
     """
     if isinstance(total, bool) or not isinstance(total, int | float) or not 0 < total < math.inf:
         raise OptionError(f"the total epsilon must be a number above 0, got {total!r}")
-    if "accuracy" not in measures_of(settings.train.task).names:
+    if not measures_of(settings.train.task).classes:
         raise OptionError(f"task {settings.train.task!r} has no labels to share a budget with; use node-classification")
     plain = settings.but_public()
     everything = [asked.devices(graph, one, float(total), plain) for one in shares]
@@ -229,7 +230,7 @@ def try_splits(
     resources = resources or Resources(memo=InMemory())
     trials = []
     for count, (one, cell) in enumerate(zip(shares, everything, strict=True)):
-        part = part_of(progress, count, len(shares), one.text)
+        part = nested(progress, count, len(shares), one.text)
         trials.append(_trial(graph, one, cell, device, resources, part))
     means = [trial.validation.mean() for trial in trials]
     return Tried(

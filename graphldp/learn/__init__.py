@@ -3,23 +3,16 @@
 from graphldp.learn.chain import Estimate, choose_order
 from graphldp.learn.deferred import Deferred
 from graphldp.learn.device import DEVICES, resolve_device
-from graphldp.learn.engine import Progress
-from graphldp.learn.fitting import advance, fit
+from graphldp.learn.fitting import fit
 from graphldp.learn.models import Backbone, model, models, register
 from graphldp.learn.pairing import PairScorer
 from graphldp.learn.problem import MessageGraph, NodeInputs, Options, Outcome, Problem, Run
 from graphldp.learn.save import Predicted, TrainedModel, pack, predict, predictions, trained, unpack
 from graphldp.learn.scores import link_scores, score_classes, score_links, score_values
 from graphldp.learn.search import (
-    Found,
-    Point,
     Replica,
-    Space,
     chosen_point,
-    final,
-    points,
     runs_of,
-    search,
     unit_filter,
 )
 from graphldp.learn.state import Interrupted, State
@@ -34,7 +27,6 @@ __all__ = [
     "Deferred",
     "EdgeSplit",
     "Estimate",
-    "Found",
     "Interrupted",
     "Links",
     "MessageGraph",
@@ -42,23 +34,18 @@ __all__ = [
     "Options",
     "Outcome",
     "PairScorer",
-    "Point",
     "Predicted",
     "Problem",
-    "Progress",
     "Replica",
     "Run",
-    "Space",
     "Split",
     "State",
     "Task",
     "TrainedModel",
     "Values",
-    "advance",
     "choose_order",
     "chosen_point",
     "edge_split",
-    "final",
     "fit",
     "leaks",
     "link_scores",
@@ -66,7 +53,6 @@ __all__ = [
     "model",
     "models",
     "pack",
-    "points",
     "predict",
     "predictions",
     "random_split",
@@ -78,7 +64,6 @@ __all__ = [
     "score_classes",
     "score_links",
     "score_values",
-    "search",
     "task",
     "task_names",
     "trained",

@@ -6,14 +6,14 @@ import math
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import asdict
 from itertools import groupby
-from typing import Any, Self, TypeAlias
+from typing import Any, Self
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from graphldp.errors import DataError, OptionError, ProcessError
+from graphldp.errors import DataError, ProcessError
 from graphldp.learn.batch import GraphMatrices, RunBatch, without_dropout
 from graphldp.learn.chain import Estimate, choose_order, trimmed
 from graphldp.learn.deferred import DEFERRED_BYTES, Deferred
@@ -26,10 +26,10 @@ from graphldp.learn.state import Group, Interrupted, State, fingerprint
 from graphldp.learn.tasks.base import Metrics, Task
 from graphldp.learn.team import Team
 from graphldp.learn.waves import estimate_memory, waves
+from graphldp.progress import Progress
 
-__all__ = ["Progress", "Trainer", "TrainingBatch"]
+__all__ = ["Trainer", "TrainingBatch"]
 
-Progress: TypeAlias = Callable[[int, int, str], None]
 # Finished runs leave the batch when so many of them have gathered: leaving costs as much as a few epochs.
 LEAVING_SHARE = 0.25
 
@@ -146,15 +146,6 @@ class Trainer:
 
     def fit(self, progress: Progress | None = None, state: State | None = None) -> Outcome:
         """Train to the end, from the start or from a state."""
-        return self.advance(progress, state)[0]
-
-    def advance(
-        self, progress: Progress | None = None, state: State | None = None, until: int | None = None
-    ) -> tuple[Outcome, State]:
-        """Train to the end, or for `until` epochs in all, from the start or from a state."""
-        if until is not None and until < 1:
-            raise OptionError(f"a training is advanced to epoch 1 or later, got {until}")
-        limit = self.options.epochs if until is None else min(until, self.options.epochs)
         mark = fingerprint(self.problem, self.runs, self.options)
         if len(set(self.team.gather(mark.encode()))) > 1:
             raise ProcessError(
@@ -167,15 +158,13 @@ class Trainer:
             state = state.copy().to(self.device)
         with deferred_interrupt() as pressed:
             while state.wave < len(self.waves):
-                self._train_wave(state, limit, progress, pressed)
+                self._train_wave(state, progress, pressed)
             if progress is not None:
-                self._report(state, limit, progress)
+                self._report(state, progress)
             # Of several processes all or none go on.
             if any(self.team.gather(b"stop" if pressed() else b"")):
                 raise Interrupted(state.copy())
-        if state.groups:  # some wait for more epochs: the next advance begins with the first wave
-            state.wave = 0
-        return self._outcome(state), state
+        return self._outcome(state)
 
     def batch(self, index: Sequence[int]) -> TrainingBatch:
         """Return some of the runs, all of one kind, as a batch."""
@@ -199,7 +188,6 @@ class Trainer:
         return State(
             fingerprint=mark,
             wave=0,
-            begun=[],
             groups=[],
             best=self.initial(range(count)),
             best_epoch=np.zeros(count, np.int32),
@@ -225,7 +213,6 @@ class Trainer:
             first, second = Adam.moments(parameters)
             out.append(
                 Group(
-                    wave=wave,
                     runs=some,
                     batch=list(some),
                     epoch=0,
@@ -237,17 +224,14 @@ class Trainer:
             )
         return out
 
-    def _train_wave(self, state: State, limit: int, progress: Progress | None, pressed: Callable[[], bool]) -> None:
+    def _train_wave(self, state: State, progress: Progress | None, pressed: Callable[[], bool]) -> None:
         """Train this process's groups of the wave side by side, take in the others', and go on to the next wave."""
-        if state.wave not in state.begun:
-            state.begun.append(state.wave)
-            state.groups = [*state.groups, *self._groups(state.wave)]
-        groups = state.of_wave()
+        groups = state.groups = state.groups or self._groups(state.wave)
 
         def tick() -> bool:
             try:
                 if progress is not None:
-                    self._report(state, limit, progress)
+                    self._report(state, progress)
             except KeyboardInterrupt:
                 self.team.stop()
                 return True
@@ -256,7 +240,7 @@ class Trainer:
             return pressed() or self.team.stopping()
 
         def task(group: Group) -> Callable[[Callable[[], bool]], None]:
-            return lambda stop: self._train_group(state, group, limit, stop)
+            return lambda stop: self._train_group(state, group, stop)
 
         tasks = [task(group) for group in self._mine(state) if not group.ended]
         units = self.units * sum(len(group.runs) for group in groups)
@@ -275,11 +259,11 @@ class Trainer:
             if isinstance(one.deviations, Deferred):
                 one.deviations.forget()
         state.wave += 1
-        state.groups = [group for group in state.groups if not group.ended]
+        state.groups = []
 
     def _mine(self, state: State) -> list[Group]:
         """Return the groups of the wave that this process trains."""
-        return state.of_wave()[self.team.rank :: self.team.size]
+        return state.groups[self.team.rank :: self.team.size]
 
     def _exchange(self, state: State, stopped: bool, tick: Callable[[], bool]) -> bool:
         """Take in what the other processes have made of their groups; return whether any of them was stopped."""
@@ -287,18 +271,17 @@ class Trainer:
         for part in self.team.gather(bytes([stopped]) + state.to_bytes(), tick):
             stopped = stopped or bool(part[0])
             others.append(State.from_bytes(part[1:]).to(self.device))
-        wave = [number for number, group in enumerate(state.groups) if group.wave == state.wave]
-        for place, number in enumerate(wave):
-            state.take(others[place % self.team.size], number)
+        for number in range(len(state.groups)):
+            state.take(others[number % self.team.size], number)
         return stopped
 
     @flushed_denormals()
-    def _train_group(self, state: State, group: Group, limit: int, stop: Callable[[], bool]) -> None:
+    def _train_group(self, state: State, group: Group, stop: Callable[[], bool]) -> None:
         batch = self.batch(group.batch)
         while True:
             if stop():
                 return
-            last = group.epoch >= limit
+            last = group.epoch >= self.options.epochs
             for value in group.parameters.values():
                 value.requires_grad_(not last)
             with torch.set_grad_enabled(not last):
@@ -306,10 +289,8 @@ class Trainer:
             if group.epoch:
                 self._select(state, group, batch, hidden.detach())
             running = state.running(group)
-            if not running.any() or group.epoch == self.options.epochs:
+            if not running.any() or last:
                 break
-            if last:  # it waits here for more epochs
-                return
             self._update(group, batch, hidden)
             group.epoch += 1
             if 1 - running.mean() >= LEAVING_SHARE:
@@ -371,11 +352,11 @@ class Trainer:
         state.done[group.runs] = True
         group.ended = True
 
-    def _report(self, state: State, limit: int, progress: Progress) -> None:
+    def _report(self, state: State, progress: Progress) -> None:
         """Tell the caller: epochs done, of the slowest group of each wave; epochs in all; a line of text."""
-        epochs, waves_ = limit, len(self.waves)
+        epochs, waves_ = self.options.epochs, len(self.waves)
         mine = self._mine(state)
-        behind = min((group.epoch for group in mine if not group.ended), default=epochs if state.of_wave() else 0)
+        behind = min((group.epoch for group in mine if not group.ended), default=epochs if state.groups else 0)
         wave = f"wave {state.wave + 1} of {waves_}, " if 1 < waves_ > state.wave else ""
         team = f"process {self.team.rank + 1} of {self.team.size}, " if self.team.size > 1 else ""
         running = sum(int(state.running(group).sum()) for group in mine)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import torch
 
 from graphldp.learn.device import resolve_device
-from graphldp.learn.engine import Progress, Trainer
+from graphldp.learn.engine import Trainer
 from graphldp.learn.minibatch import AUTO_SIZE, BatchTrainer
 from graphldp.learn.neighbors import NeighborTrainer, missing_sampler
 from graphldp.learn.problem import Options, Outcome, Problem, Run
@@ -15,8 +15,9 @@ from graphldp.learn.rows import Stores
 from graphldp.learn.state import State
 from graphldp.learn.team import Team
 from graphldp.learn.waves import MemoryLimitError
+from graphldp.progress import Progress
 
-__all__ = ["advance", "fit", "trainer"]
+__all__ = ["fit", "trainer"]
 
 
 def fit(
@@ -49,28 +50,6 @@ def fit(
     where = resolve_device(device) if isinstance(device, str) else device
     with trainer(problem, runs, options or Options(), where, team, stores) as chosen:
         return chosen.fit(progress, state)
-
-
-def advance(
-    problem: Problem,
-    runs: Sequence[Run],
-    options: Options | None = None,
-    *,
-    until: int,
-    device: str | torch.device = "auto",
-    progress: Progress | None = None,
-    state: State | None = None,
-    team: Team | None = None,
-    stores: Stores | None = None,
-) -> tuple[Outcome, State]:
-    """Train all runs for `until` epochs in all, and return what they are by then, and the state to go on from.
-
-    Runs that are dropped from the state (`State.drop`) train no further. What a run becomes depends neither on where it
-    was stopped in between nor on which others go on. Arguments as for `fit`.
-    """
-    where = resolve_device(device) if isinstance(device, str) else device
-    with trainer(problem, runs, options or Options(), where, team, stores) as chosen:
-        return chosen.advance(progress, state, until)
 
 
 def trainer(

@@ -18,6 +18,7 @@ import torch
 from torch import Tensor
 
 from graphldp.learn.chain import filtered, filtered_ones, trimmed
+from graphldp.learn.dense import product
 from graphldp.learn.problem import NodeInputs, Problem, Run
 from graphldp.learn.sparse import SparseMatrix
 
@@ -90,7 +91,7 @@ class DensePart:
         """Write M W_r to out[:, runs], or add it there."""
         part = weight[self.runs, self.columns]
         wide = part.transpose(0, 1).reshape(part.shape[1], -1)
-        found = (self.matrix @ wide).view(-1, part.shape[0], part.shape[2])
+        found = product(self.matrix, wide).view(-1, part.shape[0], part.shape[2])
         if self.adds:
             out[:, self.runs] += found
         else:
@@ -99,8 +100,9 @@ class DensePart:
     def backward(self, gradient: Tensor, out: Tensor) -> None:
         """Add M^T G_r to out[runs]."""
         part = gradient[:, self.runs]
-        wide = self.matrix.t() @ part.reshape(part.shape[0], -1)
-        out[self.runs, self.columns] += wide.view(-1, part.shape[1], part.shape[2]).transpose(0, 1)
+        # (G^T M)^T instead of M^T G: the longer side as columns.
+        wide = product(part.reshape(part.shape[0], -1).t(), self.matrix)
+        out[self.runs, self.columns] += wide.view(part.shape[1], part.shape[2], -1).transpose(1, 2)
 
 
 def dense_part(

@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from graphldp.errors import OptionError
+from graphldp.learn.dense import product
 
 __all__ = ["ACTIVATIONS", "check_activation", "linear", "selu"]
 
@@ -21,6 +22,15 @@ SELU_SCALE = 1.0507009873554805
 SELU_FLAT = -20.0
 # Matrix products with fewer columns than a vector register holds waste most of it.
 LANES = 16
+# A run's weight with so many numbers is multiplied by itself; smaller ones all together.
+LARGE = 2048
+
+
+def _by_run(hidden: Tensor, weight: Tensor, out: Tensor) -> Tensor:
+    """Write H_r W_r for each run to `out`: [nodes, runs, a] and [runs, a, b] give [nodes, runs, b]."""
+    for run, one in enumerate(weight):
+        out[:, run] = product(hidden[:, run], one)
+    return out
 
 
 class _Linear(torch.autograd.Function):
@@ -31,6 +41,8 @@ class _Linear(torch.autograd.Function):
         ctx.save_for_backward(hidden, weight)
         nodes, runs, _ = hidden.shape
         width = weight.shape[2]
+        if weight[0].numel() >= LARGE:
+            return _by_run(hidden, weight, hidden.new_empty(nodes, runs, width))
         padding = -width % LANES
         padded = torch.nn.functional.pad(weight, (0, padding)) if padding else weight
         out = hidden.new_empty(nodes, runs, width + padding)
@@ -40,9 +52,12 @@ class _Linear(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, Tensor]:
         hidden, weight = ctx.saved_tensors
-        gradient = gradients[0].transpose(0, 1)
+        gradient, turned = gradients[0].transpose(0, 1), weight.transpose(1, 2)
         slope = torch.empty_like(hidden)
-        torch.bmm(gradient, weight.transpose(1, 2), out=slope.transpose(0, 1))
+        if weight[0].numel() >= LARGE:
+            _by_run(gradients[0], turned, slope)
+        else:
+            torch.bmm(gradient, turned, out=slope.transpose(0, 1))
         # (G^T H)^T instead of H^T G: the longer side as columns.
         return slope, torch.bmm(gradient.transpose(1, 2), hidden.transpose(0, 1)).transpose(1, 2)
 

@@ -323,7 +323,7 @@ class BatchTrainer(Trainer):
     # the loop --------------------------------------------------------------------------------------------------------
 
     @flushed_denormals()
-    def _train_group(self, state: State, group: Group, limit: int, stop: Callable[[], bool]) -> None:
+    def _train_group(self, state: State, group: Group, stop: Callable[[], bool]) -> None:
         epoch = self._accumulate if self.decoupled.after else self._pass
         batch = _Some(self, group.batch)
         try:
@@ -339,8 +339,6 @@ class BatchTrainer(Trainer):
             running = state.running(group)
             if group.epoch == self.options.epochs or not running.any():
                 break
-            if group.epoch >= limit:  # it waits here for more epochs
-                return
             epoch(group, batch)
             group.epoch += 1
             if 1 - running.mean() >= LEAVING_SHARE:

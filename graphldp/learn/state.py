@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,7 +20,7 @@ from graphldp.learn.problem import Options, Problem, Run
 
 __all__ = ["Group", "Interrupted", "State", "fingerprint"]
 
-FORMAT = "graphldp training state 3"
+FORMAT = "graphldp training state 4"
 
 
 def fingerprint(problem: Problem, runs: Sequence[Run], options: Options) -> str:
@@ -51,7 +51,6 @@ class Group:
     """Runs that are trained as one batched model, between two epochs.
 
     Attributes:
-        wave: the wave that the group belongs to.
         runs: the runs of the group.
         batch: those of them that are in the batch, in its order; finished ones leave it now and then.
         epoch: how many updates the batch has had.
@@ -59,7 +58,6 @@ class Group:
         parameters, first, second: of the runs in the batch: parameters and Adam's moments.
     """
 
-    wave: int
     runs: list[int]
     batch: list[int]
     epoch: int
@@ -84,8 +82,7 @@ class State:
     Attributes:
         fingerprint: of the problem, the runs and the options.
         wave: the wave in progress.
-        begun: the waves whose groups have been made.
-        groups: those of the wave in progress, and those of other waves that wait for more epochs.
+        groups: those of the wave in progress; none before it has begun.
         best: the best parameters so far, of all runs.
         best_epoch, epochs, validation_loss, failed, done: of all runs.
         metrics: of all runs; those that are computed at the end are valid for groups that have ended.
@@ -94,7 +91,6 @@ class State:
 
     fingerprint: str
     wave: int
-    begun: list[int]
     groups: list[Group]
     best: dict[str, Tensor]
     best_epoch: NDArray[np.int32]
@@ -109,10 +105,6 @@ class State:
         """Which positions of a group's batch are still training."""
         return np.asarray(~self.done[group.batch], dtype=bool)
 
-    def of_wave(self) -> list[Group]:
-        """Return the groups of the wave in progress."""
-        return [group for group in self.groups if group.wave == self.wave]
-
     def take(self, other: State, number: int) -> None:
         """Take over from a state of the same training, on the same device, what became of one of the wave's groups."""
         group = self.groups[number] = other.groups[number]
@@ -126,14 +118,6 @@ class State:
         for part in KEPT:
             for name, kept in getattr(self, part).items():
                 kept[runs] = getattr(other, part)[name][runs]
-
-    def drop(self, runs: Iterable[int]) -> None:
-        """Let runs end where they are: they train no further, and keep the best that they have reached."""
-        self.done[list(runs)] = True
-        for group in self.groups:
-            running = np.flatnonzero(self.running(group))
-            if 0 < len(running) < len(group.batch):
-                group.keep(running)
 
     def copy(self) -> State:
         """Return a copy on the CPU that shares nothing with this one."""
@@ -156,7 +140,6 @@ class State:
             "format": FORMAT,
             "fingerprint": self.fingerprint,
             "wave": self.wave,
-            "begun": self.begun,
             "groups": groups,
         }
         # One entry: safetensors writes several in no fixed order.
@@ -209,7 +192,7 @@ class State:
             )
 
 
-GROUP = ("wave", "runs", "batch", "epoch", "ended")
+GROUP = ("runs", "batch", "epoch", "ended")
 PARTS = ("parameters", "first", "second")
 ARRAYS = ("best_epoch", "epochs", "validation_loss", "failed", "done")
 KEPT = ("metrics", "outputs")

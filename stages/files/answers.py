@@ -8,7 +8,7 @@ question was about. Values of another type than the first question's stand in th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +25,7 @@ from graphldp.graph import Graph
 from graphldp.jsonable import plain
 from graphldp.ledger import epsilon_text
 from graphldp.methods import Method
+from graphldp.progress import Progress
 from graphldp.stages.files.artifacts import ParquetSink, expect, is_real
 from graphldp.stages.files.belong import asked_for
 from graphldp.stages.files.paths import PUBLIC, answers_path
@@ -46,8 +47,6 @@ __all__ = [
 
 REPORTS, ANSWERS = "reports", "answers"
 _OWN = ("mechanism", "options", "epsilon", "delta", "dimensions", "m", "low", "high", "claim")
-
-Progress = Callable[[int, int, str], None]
 
 
 def make_command(dataset: str, recipe: Method, mechanism: str, epsilon: float, further: Further = PUBLIC) -> str:

@@ -19,7 +19,7 @@ from graphldp.experiment.options import INDUCTIVE
 from graphldp.jsonable import plain
 from graphldp.ledger import Ledger, epsilon_text, ledger_from_meta, number
 from graphldp.measures import DEFAULT_TASK, Measure, measures_of
-from graphldp.methods import method
+from graphldp.methods import Role, method, reference, role_of
 from graphldp.stages.files.answers import further_in
 from graphldp.stages.files.artifacts import read_meta, read_table
 from graphldp.stages.files.graphs import read_graph_meta
@@ -28,7 +28,7 @@ from graphldp.stages.grids.params import Params
 
 __all__ = ["Floor", "card_text", "floor_command", "floor_of"]
 
-_FLOOR = "structure"
+_FLOOR = reference(Role.FLOOR).name
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,7 +61,7 @@ def floor_command(data: Path, meta: Mapping[str, Any]) -> str:
     """
     dataset, further = str(meta["dataset"]), further_in(meta)
     origin = read_graph_meta(graph_dir(data, dataset))["provenance"]
-    if origin.get("dataset") != "own" or meta["method"] in (_FLOOR, "majority"):
+    if origin.get("dataset") != "own" or role_of(str(meta["method"])) in (Role.FLOOR, Role.GUESS):
         return ""
     if not further.asked and floor_of(data, dataset, meta) is not None:
         return ""
@@ -94,7 +94,7 @@ def card_text(
     parts += ["## Privacy", *_privacy(meta, reports, task.public)]
     parts += [task.disclosed] if task.disclosed else []
     parts += ["## How good it is", *_scores(about, meta, final, task.measures, floor)]
-    parts += ["## What it is for", *_uses(task.task), "## How to make it again", _commands(about, meta, params)]
+    parts += ["## What it is for", *_uses(task.predicts), "## How to make it again", _commands(about, meta, params)]
     return "\n\n".join(parts) + "\n"
 
 
@@ -210,16 +210,10 @@ def _spread(values: Sequence[float], one: Measure) -> str:
     return f"{one.number(float(np.mean(values)))}{spread}"
 
 
-def _uses(task: str) -> list[str]:
-    what = {
-        "node-classification": "the class of every node",
-        "link-prediction": "scores of pairs of nodes, an order and no probability unless `probability` is there",
-        "regression": "a number for every node",
-        "multi-task": "the class of every node, and a number for it",
-    }[task]
+def _uses(predicts: str) -> list[str]:
     return [
-        f"`ldp predict` gives {what}, from reports of the same mechanism and the same features: of the people that it "
-        "was trained on, or of another graph.",
+        f"`ldp predict` gives {predicts}, from reports of the same mechanism and the same features: of the people that "
+        "it was trained on, or of another graph.",
         "- With few features reported, it knows its own people by their reports: others, and new reports of the same "
         "people, are predicted worse than the scores above say.\n"
         "- The scores are of one graph and its random splits; other graphs and times are other.\n"

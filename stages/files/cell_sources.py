@@ -127,9 +127,9 @@ class _Artifact(ABC):
 
     def of(self, recipe: Method) -> Self | Devices:
         """Return the same reports, learned from by another method; a coin's, for one that nobody tells anything."""
-        if recipe.mechanisms == ("null",) != self.recipe.mechanisms:
+        if recipe.silent and not self.recipe.silent:
             return Devices(
-                graph=self.graph, recipe=recipe, mechanism="null", epsilon=0.0, options={}, params=self.params
+                graph=self.graph, recipe=recipe, mechanism=recipe.mechanism, epsilon=0.0, options={}, params=self.params
             )
         return replace(self, other=recipe)
 

@@ -13,7 +13,7 @@ import fcntl
 import hashlib
 import json
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -29,14 +29,13 @@ from graphldp.experiment.result import CellResult, Checkpoint
 from graphldp.graph import Graph
 from graphldp.jsonable import plain
 from graphldp.learn import resolve_device
+from graphldp.progress import Progress
 from graphldp.stages.code import code_hash
 from graphldp.stages.files.artifacts import read_meta, read_table, write_table
 from graphldp.stages.files.checkpoints import Keeper
 from graphldp.stages.files.runs import runs_schema
 
 __all__ = ["Cells", "cell_mark", "mark_of", "taken_up"]
-
-Progress = Callable[[int, int, str], None]
 
 
 def cell_mark(plan: Plan, settings: Settings, content: str, device: str = "auto", max_memory: int | None = None) -> str:

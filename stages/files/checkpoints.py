@@ -15,31 +15,24 @@ __all__ = ["Keeper"]
 
 
 class Keeper:
-    """A file of facts, one for the state of the batch in training, and one for each batch that waits."""
+    """A file of facts, and one for the state of the batch in training."""
 
     def __init__(self, path: Path) -> None:
         self._state = path
         self._facts = path.with_suffix(".json")
 
-    def _waiting(self, place: int) -> Path:
-        return self._state.with_name(f"{self._state.stem}.batch{place}{self._state.suffix}")
-
     def save(self, checkpoint: Checkpoint) -> None:
-        """Write the facts last: a checkpoint counts once they are there, and never with another's states."""
+        """Write the facts last: a checkpoint counts once they are there, and never with another's state."""
         self.clear()
-        states = {self._waiting(place): data for place, data in checkpoint.waiting.items()}
         if checkpoint.state is not None:
-            states[self._state] = checkpoint.state
-        for path, data in states.items():
-            with atomic(path) as partial:
-                partial.write_bytes(data)
+            with atomic(self._state) as partial:
+                partial.write_bytes(checkpoint.state)
         facts = {
             "fingerprint": checkpoint.fingerprint,
             "phase": checkpoint.phase,
             "rows": checkpoint.rows,
             "records": checkpoint.records,
-            "waiting": sorted(checkpoint.waiting),
-            "states": {path.name: file_hash(path) for path in states},
+            "state": None if checkpoint.state is None else file_hash(self._state),
         }
         write_json(self._facts, facts)
 
@@ -53,18 +46,16 @@ class Keeper:
                 return None
             # JSON has no infinity, which is the loss of a run that failed, and no NaN, which its measures may be.
             rows = [{**row, **_numbers(row)} for row in facts["rows"]]
-            folder, hashes = self._state.parent, facts["states"]
-            if not all((folder / name).exists() for name in hashes):
-                return None  # they are written before the facts: somebody has removed them
-            whole = all(file_hash(folder / name) == one for name, one in hashes.items())
-            places = [int(place) for place in facts["waiting"]]
+            kept = facts["state"]
+            if kept is not None and not self._state.exists():
+                return None  # it is written before the facts: somebody has removed it
+            whole = kept is None or file_hash(self._state) == kept
             checkpoint = Checkpoint(
                 fingerprint=mark,
                 phase=str(facts["phase"]),
                 rows=rows,
                 records=list(facts["records"]),
-                state=self._state.read_bytes() if whole and self._state.name in hashes else None,
-                waiting={place: self._waiting(place).read_bytes() for place in places} if whole else {},
+                state=self._state.read_bytes() if whole and kept is not None else None,
             )
         except (ValueError, KeyError, TypeError, AttributeError, OSError):
             whole = False
@@ -79,8 +70,6 @@ class Keeper:
         """Remove it: the work is done."""
         self._facts.unlink(missing_ok=True)
         self._state.unlink(missing_ok=True)
-        for path in self._state.parent.glob(f"{self._state.stem}.batch*{self._state.suffix}"):
-            path.unlink()
 
 
 def _numbers(row: Mapping[str, Any]) -> dict[str, float]:

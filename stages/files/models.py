@@ -69,7 +69,7 @@ def save_model(
             **({"rounds": meta["rounds"]} if "rounds" in meta else {}),
             "average_degree": average_degree(graph),
             "graph": _origin(graph),
-            **({"target": target} if (target := measures_of(params.train.task).target) else {}),
+            **({"target": target} if (target := measures_of(params.train.task).given) else {}),
             **{key: row[key] for part in ("validation", "test") for key in _keys(part, params.train.task)},
             "low": graph.low,
             "high": graph.high,

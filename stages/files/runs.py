@@ -39,7 +39,7 @@ def runs_schema(task: str) -> pa.Schema:
         [("role", pa.string()), ("point", pa.int32()), ("seed", pa.int32())]
         + [(name, pa.float64()) for name in _FLOATS]
         + [(name, pa.int32()) for name in ("steps", "best_epoch", "epochs")]
-        + [("options", pa.string()), ("rung", pa.int32())]
+        + [("options", pa.string())]
         + [(name, pa.float64()) for name in ("validation_loss", *scores)]
         + [(f"{part}_{measures.parts}", pa.int32()) for part in _PARTS]
     )

@@ -19,6 +19,7 @@ from graphldp import methods
 from graphldp.client import protocol
 from graphldp.errors import DataError, OptionError
 from graphldp.experiment.options import SearchParams, TrainParams
+from graphldp.measures import DEFAULT_TASK
 from graphldp.stages.grids.params import Cell, value_text
 from graphldp.stages.grids.yamls import read_paper
 
@@ -155,7 +156,7 @@ class PaperNumbers:
         mechanism: str,
         model: str,
         epsilon: float,
-        task: str = "node_classification",
+        task: str = DEFAULT_TASK.replace("-", "_"),
         metric: str = "accuracy",
         changes: Mapping[str, Any] | None = None,
     ) -> list[PaperNumber]:

@@ -17,9 +17,11 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from graphldp import methods
 from graphldp.client import names as mechanism_names
+from graphldp.client import own_budget
 from graphldp.errors import OptionError, unknown_name
 from graphldp.experiment.conversation import check_classes
 from graphldp.experiment.options import Further, SearchParams, Settings, TrainParams, check_settings
+from graphldp.methods import Role
 from graphldp.points import AXES
 from graphldp.stages.grids.yamls import INSTEAD, OTHERWISE, axis_values, build, read_yaml, typed
 
@@ -86,8 +88,8 @@ class RowParams:
 
     def budgets(self, epsilons: tuple[float, ...]) -> tuple[float, ...]:
         """Return the budgets at which the row stands: those of all, or the one that its mechanism has."""
-        own = {"null": (0.0,), "identity": (math.inf,)}
-        return own.get(self.mechanism, epsilons)
+        own = own_budget(self.mechanism)
+        return epsilons if own is None else (own,)
 
     def whole(self) -> RowParams:
         """Return the row with what was left out."""
@@ -97,10 +99,11 @@ class RowParams:
         return dataclasses.replace(self, mechanism=mechanism, name=self.name or recipe.cell_name(mechanism), vary=vary)
 
 
-_REFERENCES = (
-    (RowParams(name="structure", method="structure", mechanism="null"), 0.0),
-    (RowParams(name="nonpriv", method="nonpriv", mechanism="identity"), math.inf),
-)
+def _references() -> list[RowParams]:
+    """Return the rows that every table has by itself and that learn something."""
+    return [
+        RowParams(name=one.name, method=one.name, mechanism=one.mechanism) for one in methods.references() if one.model
+    ]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -211,11 +214,12 @@ class Params(Settings):
     def _cells(self) -> Iterator[Cell]:
         shared = _product({**self.asked, **{name: v for name, v in self.vary.items() if _part(name) in _SHARED}})
         own = {name: values for name, values in self.vary.items() if _part(name) in _OWN}
+        guess = methods.reference(Role.GUESS).name
         for dataset, setting in itertools.product(self.datasets, shared):
             start = Cell(
                 dataset=dataset,
-                name="majority",
-                method="majority",
+                name=guess,
+                method=guess,
                 mechanism="none",
                 epsilon=0.0,
                 places=dict(self.overrides.get(dataset, {}))
@@ -226,9 +230,12 @@ class Params(Settings):
                 further=self.further_at(setting),
             )
             yield start
-            for row, epsilon in _REFERENCES:
-                one = dataclasses.replace(start, further=Further()) if row.method == "nonpriv" else start
-                yield _with(one, row, epsilon, ())
+            for row in _references():
+                one = start
+                if methods.role_of(row.method) is Role.CEILING:
+                    one = dataclasses.replace(start, further=Further())
+                for epsilon in row.budgets(()):
+                    yield _with(one, row, epsilon, ())
             for row in self.rows:
                 axes = {name: values for name, values in own.items() if row.vary is None or name in row.vary}
                 for values, epsilon in itertools.product(_product(axes), row.budgets(self.epsilons)):
@@ -414,7 +421,7 @@ def _check_grid(params: Params) -> None:
         for name in row.set:
             if _part(name) != "method" or not _key(name):
                 raise OptionError(f"{place}.set: what changes a method is written method.KEY, got {name!r}")
-        for name in ("points", "seeds", "strategy", "eta", "rungs", "space"):
+        for name in ("points", "seeds", "strategy", "space"):
             if name in row.search:
                 raise OptionError(f"{place}.search.{name}: every row has the same budget of search; leave it out")
         for name in (*row.options, *row.set):
@@ -433,7 +440,7 @@ def _check_grid(params: Params) -> None:
         )  # fmt: skip
         check_numbers(own)
         _check_space(own, row)
-        if cell.method not in _OWN_ROWS:
+        if recipe.role is Role.PRIVATE:
             try:
                 check_classes(recipe, own.train)
             except OptionError as error:
@@ -459,14 +466,13 @@ _GRID = (
     - {one.name for one in dataclasses.fields(Settings)}
     - {"name", "evaluate"}
 )
-_OWN_ROWS = ("majority", "structure", "nonpriv")
 
 
 def check(params: Params) -> None:
     """Check what one field alone cannot tell."""
     for index, row in enumerate(params.rows):
         _check_row(row, f"rows[{index}]")
-    names = [*_OWN_ROWS, *(row.name for row in params.rows)]
+    names = [*(one.name for one in methods.references()), *(row.name for row in params.rows)]
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
         raise OptionError(f"two rows have the name {twice[0]!r}; each needs a name of its own")
@@ -490,7 +496,7 @@ def check(params: Params) -> None:
     if bad:
         raise OptionError(f"epsilons must be finite and > 0, got {bad[0]}; floor and ceiling have 0 and inf")
     check_numbers(params)
-    every = (*(row for row, _ in _REFERENCES), *params.rows)
+    every = (*_references(), *params.rows)
     for row in every:
         _check_space(params, row)
     if params.search.options:
@@ -538,7 +544,7 @@ def _check_space(params: Params, row: RowParams) -> None:
         if not values or len(set(values)) < len(values):
             raise OptionError(f"search.{name} must be distinct values, at least one, got {list(values)}")
     if search.options or recipe.axes or (search.strategy, search.space) != ("random", "shared"):
-        _searched(params, row).plan(search, params.train.epochs, params.seed)
+        _searched(params, row).plan(search, params.seed)
         return
     size = math.prod(len(values) for values in sizes)
     if size < search.points:
@@ -551,7 +557,7 @@ def _check_row(row: RowParams, place: str) -> None:
     if not _NAME.fullmatch(row.name):
         raise OptionError(f"{place}.name becomes a file's name: letters, digits, '.', '_' or '-', got {row.name!r}")
     recipe = methods.method(row.method)
-    if row.method in _OWN_ROWS:
+    if recipe.role is not Role.PRIVATE:
         raise OptionError(f"{place}: {row.method} is a row of every table by itself; leave it out")
     if row.mechanism not in mechanism_names():
         raise OptionError(f"{place}.mechanism {row.mechanism!r} is not one of {', '.join(mechanism_names())}")

@@ -14,8 +14,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from graphldp.client import own_budget
 from graphldp.errors import DataError, OptionError, unknown_name
 from graphldp.experiment.options import SearchParams
+from graphldp.methods import Role, role_of
 from graphldp.stages.grids.params import Cell, Params, RowParams, value_text
 from graphldp.stages.grids.protocols import Protocol, protocol
 from graphldp.stages.grids.yamls import build, read_paper, typed
@@ -294,7 +296,7 @@ class Target:
                     )  # fmt: skip
                     model = str(reading.get("model", "")) or asked.model
                     for cell in grid.cells():
-                        if cell.method in ("majority", "structure", "nonpriv"):
+                        if role_of(cell.method) is not Role.PRIVATE:
                             if references and not any(made.asked is None and made.cell == cell for made in out):
                                 out.append(Made(column=column, asked=None, reading="", cell=cell))
                             continue
@@ -315,7 +317,7 @@ class Target:
         return {
             name: profile.thinned(values, profile.places)
             for name, values in self.vary.items()
-            if row.mechanism != "identity"
+            if own_budget(row.mechanism) is None
         }
 
 
@@ -332,7 +334,7 @@ def stands(one: Printed, made: Made) -> bool:
         one.at.get(name, value_text(at)) != value_text(at) for name, at in made.cell.axes
     ):
         return False
-    if made.cell.epsilon == math.inf and made.asked.row.mechanism != "identity":
+    if made.cell.epsilon == math.inf and own_budget(made.asked.row.mechanism) != math.inf:
         return False
     # The number without privacy is printed once for each mechanism; its row stands once.
     return one.epsilon is None or one.epsilon == made.cell.epsilon or math.isclose(one.epsilon, made.cell.epsilon)

@@ -93,7 +93,7 @@ def typed(cls: type[Any], raw: Any, place: str) -> dict[str, Any]:
         # Whoever names the wrong file may have named people's data: none of a whole file is printed.
         got = f"got {raw!r}" if place else "and it is not; name a file of parameters"
         raise OptionError(f"{place.rstrip('.') or 'the file'} must be a mapping, {got}")
-    kinds = _kinds(cls)
+    kinds = _kinds(cls)  # type: ignore[arg-type]
     items = {item.name: item for item in dataclasses.fields(cls)}
     known = [name for name, item in items.items() if INSTEAD not in item.metadata]
     for key in raw:

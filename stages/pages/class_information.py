@@ -8,11 +8,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from graphldp.audit.information import class_entropy, class_information, feature_information, information_bound
-from graphldp.client import protocol
+from graphldp.client import own_budget, protocol
 from graphldp.client.protocol import Sampled
 from graphldp.datasets.options import Synthetic, with_settings
 from graphldp.datasets.synthetic import word_chances
 from graphldp.ledger import epsilon_text
+from graphldp.methods import Role, method
 from graphldp.randomness import generator
 from graphldp.stages.grids.params import Cell, value_text
 from graphldp.stages.pages.tables import Background
@@ -30,7 +31,7 @@ def backgrounds_of(cells: Sequence[Cell], seed: int) -> tuple[Background, ...]:
     for others the information is not computed, and the bound is what is known.
     """
     found = [cell for cell in cells if cell.dataset == "synthetic" and AXIS in dict(cell.axes)]
-    arms = [cell for cell in found if cell.mechanism not in ("none", "null", "identity")]
+    arms = [cell for cell in found if method(cell.method).role is Role.PRIVATE and own_budget(cell.mechanism) is None]
     if not arms:
         return ()
     epsilons = sorted({cell.epsilon for cell in arms})

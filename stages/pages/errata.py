@@ -230,7 +230,7 @@ ERRATA = (
         "E30", "LDP-GE Thm 2", "an error of O(log(d/delta)) beats O(d log(d/delta)/epsilon)",
         "the constant 0 has such an error too; what counts is the signal, which is shrunk as well",
         "`hds-rectified` beside `hds`; tables have the floor of no features at all", ("hds", "hds-rectified"),
-        by=("graphldp.client.hds:RectifiedSquareWave", "graphldp.stages.pages.tables:STRUCTURE"),
+        by=("graphldp.client.hds:RectifiedSquareWave", "graphldp.methods:Role"),
     ),
     Erratum(
         "E31", "LDP-GE proofs of Thms 2 and 4", "the rows of the propagation matrix sum to 1", "only for r = 0", "-",

@@ -9,18 +9,6 @@ from graphldp.methods import method
 
 __all__ = ["mechanism_sentence", "method_page", "method_sentence"]
 
-_PAGES = {  # below docs; of a method that is not here, the page on what is learned
-    **dict.fromkeys(("coin", "coin-hoa", "labels", "spectral", "pagerank", "links", "surroundings"), "floor.md"),
-    **dict.fromkeys(("structure", "nonpriv", "features", "roles", "label-propagation"), "floor.md"),
-    **dict.fromkeys(("togl-fda", "togl-sma"), "selection.md"),
-    **dict.fromkeys(("votes", "frontier"), "frontier.md"),
-    **dict.fromkeys(("lpgnn", "upgnet-nh", "upgnet-hn"), "calibration.md"),
-    **dict.fromkeys(("base", "majority"), "tables.md"),
-    **dict.fromkeys(("blocks", "blocks-votes", "pooled", "mlp", "solitude", "hogs"), "links.md"),
-    "ppgnn": "papers/ppgnn.md",
-    "ldpge": "papers/ldpge.md",
-}
-
 
 def method_sentence(name: str) -> str:
     """Return what a method does."""
@@ -29,7 +17,7 @@ def method_sentence(name: str) -> str:
 
 def method_page(name: str) -> str:
     """Return the page of the docs about a method, below their folder."""
-    return _PAGES.get(name, "learning.md")
+    return method(name).page
 
 
 def mechanism_sentence(name: str) -> str:

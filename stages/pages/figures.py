@@ -14,6 +14,7 @@ from html import escape
 
 from graphldp.evaluation import Interval
 from graphldp.measures import Measure
+from graphldp.methods import Role, reference
 from graphldp.stages.pages.tables import Result, Row, Section, number, short, signed
 
 __all__ = [
@@ -125,11 +126,16 @@ class Picture:
             points.sort(key=lambda point: order(point[0]))
         return {name + points[-1][1].mark: points for name, points in out.items()}
 
-    def reference(self, method: str) -> list[tuple[str, Row]]:
+    def reference(self, role: Role) -> list[tuple[str, Row]]:
         """Return the floor, the ceiling or the commonest class at every place."""
-        if self.shared:
-            return [(dict(one.setting)[self.axis], one.reference(method)) for one in self.sections]
-        return [(place, self.sections[0].reference(method)) for place in self.values]
+        return self.level(reference(role).name)
+
+    def level(self, method: str) -> list[tuple[str, Row]]:
+        """Return the row of a method that has one budget, at every place."""
+        places = [dict(one.setting)[self.axis] for one in self.sections] if self.shared else self.values
+        sections = self.sections if self.shared else self.sections[:1] * len(self.values)
+        rows = [next(row for row in one.rows if row.method == method) for one in sections]
+        return list(zip(places, rows, strict=True))
 
 
 def pictures(result: Result) -> list[Picture]:
@@ -233,7 +239,7 @@ class Panel:
 
 def panels(picture: Picture) -> list[Panel]:
     """Return a picture's panels, in the order of the table."""
-    series, ceiling = picture.series(), picture.reference("nonpriv")
+    series, ceiling = picture.series(), picture.reference(Role.CEILING)
     low, high = _range(picture)
     names = {name: _lines(name) for name in series}
     lines = max((len(found) for found in names.values()), default=1)
@@ -312,7 +318,7 @@ def nice_ticks(low: float, high: float, count: int = 6) -> list[float]:
 def reach_text(picture: Picture) -> str:
     """Return what a picture leaves out because it lies beyond its axis, in words; empty where nothing does."""
     low, high = _range(picture)
-    ceiling = [row.gain for _, row in picture.reference("nonpriv") if row.gain is not None]
+    ceiling = [row.gain for _, row in picture.reference(Role.CEILING) if row.gain is not None]
     digits = picture.measure.digits
     out = []
     if ceiling and not all(low <= gain.mean <= high for gain in ceiling):
@@ -343,7 +349,7 @@ def _range(picture: Picture) -> tuple[float, float]:
         if high - without >= _FAR * (high - low):
             break
         ends, low = rest, without
-    ceiling = [row.gain.mean for _, row in picture.reference("nonpriv") if row.gain is not None]
+    ceiling = [row.gain.mean for _, row in picture.reference(Role.CEILING) if row.gain is not None]
     top = max([high, *ceiling])
     if high - low >= _CEILING_FAR * (top - low):
         high = top
@@ -456,7 +462,7 @@ def _row(points: Sequence[tuple[str, Row]], scale: _Scale) -> list[str]:
 def _description(picture: Picture) -> str:
     """Say the figure in words, for people who do not see it."""
     at = short(picture.axis)
-    lines = {row.name: picture.reference(row.method) for row in picture.sections[0].rows if row.role != "private"}
+    lines = {row.name: picture.level(row.method) for row in picture.sections[0].rows if row.role is not Role.PRIVATE}
     if picture.shared:
         lines |= picture.series()
         words = []

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from graphldp.evaluation import FEW
+from graphldp.methods import Role
 from graphldp.stages.pages.tables import Row, Section, number
 
 __all__ = ["Finding", "find", "title"]
@@ -87,13 +88,13 @@ def _headline(section: Section, counts: dict[str, int], best: Row | None) -> str
 
 def _guesses(section: Section) -> bool:
     """Whether the floor cannot be told from an answer that looks at nothing."""
-    guess = section.reference("majority").gain
+    guess = section.reference(Role.GUESS).gain
     return guess is not None and guess.against(0.0) in ("same", "above")
 
 
 def _worth(section: Section) -> str:
     """Say what there is to win: the ceiling over the floor."""
-    floor, ceiling = section.reference("structure"), section.reference("nonpriv")
+    floor, ceiling = section.reference(Role.FLOOR), section.reference(Role.CEILING)
     one, public = section.measure, section.measures.public
     first = (
         f"{public[:1].upper()}{public[1:]} alone, without a single feature of anybody, reach "
@@ -133,7 +134,7 @@ def _best(best: Row, section: Section) -> str:
         return f"{first}: not distinguishable from it."
     if side == "below":
         return f"{first}: measurably below it."
-    whole = section.reference("nonpriv").gain
+    whole = section.reference(Role.CEILING).gain
     if whole is None or whole.against(0.0) != "above":
         return f"{first}."
     return f"{first}: {100 * gain.mean / whole.mean:.0f} % of what the features are worth."

@@ -12,8 +12,9 @@ from dataclasses import dataclass
 from html import escape
 
 from graphldp.measures import Measure
+from graphldp.methods import Role
 from graphldp.stages.pages.figures import FIGURE_CSS, Picture, pictures
-from graphldp.stages.pages.tables import NONPRIV, STRUCTURE, Background, Result, Row, Section, number, short, signed
+from graphldp.stages.pages.tables import Background, Result, Row, Section, number, short, signed
 
 __all__ = ["Map", "Panel", "drawn", "map_figure", "maps"]
 
@@ -104,18 +105,20 @@ def _map(
     across, up = (_values(rows, axis) for axis in axes)
     shared = set(axes) <= {name for name, _ in sections[0].setting}
     by_panel: dict[str, dict[tuple[str, str], Row]] = {}
-    for row in sorted(rows, key=lambda row: (row.role == "private", row.epsilon if row.role == "private" else 0.0)):
+    for row in sorted(
+        rows, key=lambda row: (row.role is Role.PRIVATE, row.epsilon if row.role is Role.PRIVATE else 0.0)
+    ):
         there = dict(row.axes)
-        if not set(axes) <= there.keys() or row.role == "majority":
+        if not set(axes) <= there.keys() or row.role is Role.GUESS:
             continue
         rest = [f"{short(name)} {value}" for name, value in row.axes if name not in axes]
-        budget = [f"epsilon {number(row.epsilon)}"] if row.role == "private" else []
+        budget = [f"epsilon {number(row.epsilon)}"] if row.role is Role.PRIVATE else []
         by_panel.setdefault(", ".join([row.label, *rest, *budget]), {})[there[axes[0]], there[axes[1]]] = row
     limit = max((abs(row.gain.mean) for found in by_panel.values() for row in found.values() if row.gain), default=0.0)
     panels = []
     for title, found in by_panel.items():
         role = next(iter(found.values())).role
-        name = {STRUCTURE: "structure, the floor itself", NONPRIV: "nonpriv, the ceiling"}.get(role, title)
+        name = {Role.FLOOR: "structure, the floor itself", Role.CEILING: "nonpriv, the ceiling"}.get(role, title)
         cells = {spot: _cell(row, limit) for spot, row in found.items()}
         panels.append(Panel(title=name, across=short(axes[0]), columns=across, rows=up, cells=cells))
     panels += [_bits(one, up) for one in backgrounds if one.dataset == sections[0].dataset and axes[1] == one.axis]

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from graphldp.measures import measures_of, tasks
 from graphldp.stages.claims import VERDICTS, Judged, counts, judge
 from graphldp.stages.files.artifacts import write_text
 from graphldp.stages.grids.paper_numbers import load_papers
@@ -20,6 +21,7 @@ from graphldp.stages.pages.errata import ERRATA
 
 __all__ = ["outdated_papers", "paper_page", "tally", "write_papers"]
 
+_SHARES = {one.name for one in (measures_of(name).headline for name in tasks()) if one.unit}
 _NOTE = "Written by `ldp results` from papers/{name}.yaml and results/reproduce; do not edit."
 
 
@@ -119,7 +121,7 @@ def _row(target: Target, results: Path) -> str:
 
 
 def _gaps(rows: Sequence[Mapping[str, str]], column: str) -> list[float]:
-    points = [row for row in rows if row["metric"] in ("accuracy", "auc") and row[column]]
+    points = [row for row in rows if row["metric"] in _SHARES and row[column]]
     return [abs(float(row[column]) - float(row["printed"])) for row in points]
 
 

@@ -15,6 +15,7 @@ from pathlib import Path
 from string import Template
 
 from graphldp.evaluation import FEW, Interval
+from graphldp.methods import Role, references
 from graphldp.stages.pages.explained import mechanism_sentence, method_page, method_sentence
 from graphldp.stages.pages.figures import FIGURE_CSS, Panel, Picture, gain_bar, panels, reach_text
 from graphldp.stages.pages.findings import Finding, find, title
@@ -30,7 +31,9 @@ from graphldp.stages.pages.tables import (
     marks,
     number,
     short,
+    shown_in,
     signed,
+    table_columns,
 )
 
 __all__ = ["page_columns", "report_page"]
@@ -197,7 +200,7 @@ def _idle(picture: Picture) -> str:
 
 
 def _tiles(section: Section, finding: Finding) -> str:
-    floor, ceiling, one = section.reference("structure"), section.reference("nonpriv"), section.measure
+    floor, ceiling, one = section.reference(Role.FLOOR), section.reference(Role.CEILING), section.measure
     tiles = [("floor", "Nobody’s features", "the floor, epsilon 0", floor)]
     if finding.best is not None:
         best = finding.best
@@ -245,16 +248,16 @@ def _table(section: Section, result: Result) -> str:
 
 def _limit(section: Section) -> float:
     """Return where the pictures of gains end: a little beyond the ceiling, so that one bad row flattens no other."""
-    ceiling = section.reference("nonpriv").gain
+    ceiling = section.reference(Role.CEILING).gain
     worth = 0.0 if ceiling is None else abs(ceiling.high if ceiling.known else ceiling.mean)
     return max(1.25 * worth, 0.005 * section.measure.factor)
 
 
 def _group(row: Row) -> str:
     """Return the heading under which a row stands: what one user spends."""
-    if row.role == "private":
+    if row.role is Role.PRIVATE:
         return f"<b>epsilon {number(row.epsilon)}</b> per user"
-    if row.role == "nonpriv":
+    if row.role is Role.CEILING:
         return "<b>epsilon inf</b>: features as they are, unprotected"
     return "<b>epsilon 0</b>: no features, nothing spent"
 
@@ -262,34 +265,36 @@ def _group(row: Row) -> str:
 def _plainly(row: Row) -> bool:
     """Whether all of a row's budget is spent once and on features, as its heading lets one think."""
     spends = row.ledger.spends
-    return row.role != "private" or (len(spends) == 1 and row.spent == f"features {row.epsilon}")
+    return row.role is not Role.PRIVATE or (len(spends) == 1 and row.spent == f"features {row.epsilon}")
 
 
 def page_columns(section: Section) -> tuple[Column, ...]:
     """Return the columns of a section's table; their texts are HTML, the first one's a row's name."""
-    letters, one, limit = marks(section.rows), section.measure, _limit(section)
-    head = f"{one.axis[:1].upper()}{one.axis[1:]}{'' if one.best == 'high' else ' (less is better)'}"
+    letters, limit = marks(section.rows), _limit(section)
 
     def bar(row: Row) -> str:
-        return gain_bar(row.gain, limit) if row.gain is not None and row.role != "majority" else ""
+        return gain_bar(row.gain, limit) if row.gain is not None and row.role is not Role.GUESS else ""
 
     def paper(row: Row) -> str:
         if not row.papers:
             return ""
         return f"<span>{escape(row.papers[0].text)}<sup>{letters[row.papers[0].note]}</sup></span>"
 
-    def column(heading: str, text: Callable[[Row], str], kind: str = "", label: str = "") -> Column:
-        return Column(key=heading, heading=heading, text=text, where=("html",), kind=kind, label=label)
+    def mean(column: Column) -> Callable[[Row], str]:
+        found, sign = column.interval, column.key != section.measure.name
+        return lambda row: "" if found is None else _number(row, found(row), sign=sign)
 
-    return (
-        column("Method", lambda row: f"{_named(row)}{_about(row, section)}"),
-        column(head, lambda row: _number(row, row.score), "num"),
-        column(f"Gain over floor, {one.step}", lambda row: _number(row, row.gain, sign=True), "num gain-cell"),
-        column("worse · better", bar, "bars"),
-        column("Verdict", _verdict, "verdict-cell"),
-        column(f"Gap to ceiling, {one.step}", lambda row: _number(row, row.gap, sign=True), "num", "gap to ceiling"),
-        column("In a paper", paper, "num", "in a paper"),
-    )
+    def plain(column: Column) -> Callable[[Row], str]:
+        return lambda row: escape(column.says("html", row))
+
+    own = {"row": lambda row: f"{_named(row)}{_about(row, section)}", "bars": bar, "verdict": _verdict, "paper": paper}
+    return tuple(
+        replace(
+            column, heading=column.head("html"), headings={}, texts={},
+            text=own.get(column.key) or (plain if column.interval is None else mean)(column),
+        )
+        for column in shown_in("html", table_columns(section.measures, (), section))
+    )  # fmt: skip
 
 
 def _named(row: Row) -> str:
@@ -313,18 +318,18 @@ def _line(row: Row, shown: Sequence[Column]) -> str:
 
 def _verdict(row: Row) -> str:
     """Return on which side of the floor a private row is, or that it is the floor or the ceiling itself."""
-    if row.role == "structure":
+    if row.role is Role.FLOOR:
         return '<span class="verdict">the floor</span>'
-    if row.role == "nonpriv":
+    if row.role is Role.CEILING:
         return '<span class="verdict">the ceiling</span>'
     side = row.gain.against(0.0) if row.gain is not None else "unknown"
-    judged = row.gain is not None and row.role == "private" and _VERDICTS[side]
+    judged = row.gain is not None and row.role is Role.PRIVATE and _VERDICTS[side]
     return f'<span class="verdict {side}">{_VERDICTS[side]}</span>' if judged else ""
 
 
 def _about(row: Row, section: Section) -> str:
     """Return a row's mechanism, place on the axes, depth and remark, in small type behind its name."""
-    parts = [] if row.role == "majority" else [row.mechanism]
+    parts = [] if row.role is Role.GUESS else [row.mechanism]
     parts += [f"{short(name)} {value}" for name, value in row.axes if name in section.own_axes]
     parts += [f"K {row.steps_text}"] if row.steps else []
     parts += [] if _plainly(row) else [f"spent on {row.spent}"]
@@ -352,7 +357,7 @@ def _rows(result: Result) -> str:
     """Say of each method and mechanism of the page what it is, with the page of the docs about it."""
     docs, rows = _docs(result), list(result.rows)
     methods = dict.fromkeys(row.method for row in rows)
-    mechanisms = dict.fromkeys(row.mechanism for row in rows if row.role == "private")
+    mechanisms = dict.fromkeys(row.mechanism for row in rows if row.role is Role.PRIVATE)
     lines = [
         f'<dt id="method-{escape(name)}"><a href="{docs}{method_page(name)}">{escape(name)}</a></dt>'
         f"<dd>{escape(method_sentence(name))}</dd>"
@@ -376,7 +381,7 @@ def _code(result: Result) -> str:
 
 
 def _measured(result: Result) -> str:
-    models = sorted({row.model for row in result.rows if row.role != "majority"})
+    models = sorted({row.model for row in result.rows if row.role is not Role.GUESS})
     items = [section.protocol for section in result.sections]
     items += [
         f"Model: {_listed(models)}. Validation loss alone chooses hyper-parameters and the best epoch; the labels of "
@@ -395,7 +400,7 @@ def _measured(result: Result) -> str:
 
 
 def _privacy(result: Result) -> str:
-    epsilons = sorted({row.epsilon for row in result.rows if row.role == "private" and math.isfinite(row.epsilon)})
+    epsilons = sorted({row.epsilon for row in result.rows if row.role is Role.PRIVATE and math.isfinite(row.epsilon)})
     odds = "".join(
         f"<li>epsilon {number(epsilon)}: at most {_times(epsilon)} times as likely</li>" for epsilon in epsilons
     )
@@ -451,9 +456,7 @@ def _papers(result: Result) -> str:
     kinds = (("Ours", ""), ("Our mean", "num"), ("Printed", "num"), ("Difference", "num"), ("Where", ""))
     heads = "".join(f'<th role="columnheader" scope="col" class="{kind}">{head}</th>' for head, kind in kinds)
     unprinted = [
-        method
-        for method in ("majority", "structure", "nonpriv")
-        if not any(section.reference(method).papers for section in result.sections)
+        one.name for one in references() if not any(row.papers for row in result.rows if row.method == one.name)
     ]
     absent = f"<p>No paper whose numbers are here prints one for {_listed(unprinted)}.</p>" if unprinted else ""
     notes = "".join(f"<p><sup>{letters[note]}</sup> {escape(note)}</p>" for note in places)

@@ -18,11 +18,12 @@ from typing import Any
 
 from graphldp import __version__
 from graphldp.evaluation import MANY, Interval
+from graphldp.measures import measures_of, tasks
 from graphldp.stages.files.artifacts import write_text
 from graphldp.stages.files.commit import code_commit
 from graphldp.stages.files.traces import FILE
 from graphldp.stages.pages.errata import ERRATA, FAULTS
-from graphldp.stages.pages.tables import axis_columns, span
+from graphldp.stages.pages.tables import axis_columns, shown_in, span, table_columns
 
 __all__ = ["Shown", "results_page", "write_page"]
 
@@ -235,16 +236,15 @@ def _tables(results: Path) -> list[Shown]:
         if not path.is_file():
             continue
         rows = _read(path)
-        measure = next((name for name in ("accuracy", "auc", "mae") if rows and name in rows[0]), "accuracy")
-        digits = 3 if measure == "mae" else 1
+        known = list(map(measures_of, tasks()))
+        entry = next((one for one in known if rows and one.headline.name in rows[0]), known[0])
         axes = axis_columns(rows[0]) if rows else []
+        shown = shown_in("overview", table_columns(entry, axes))
+        digits = entry.headline.digits
         cells = [
-            [*(row[name] for name in ("dataset", "row", "mechanism", *axes, "epsilon")), row.get("epsilon_mean", ""),
-             _span(row, measure, digits), _span(row, "gain", digits), _span(row, "gap", digits),
-             f"{row.get('paper', '')} {row.get(f'paper_{measure}', '')}".strip(), row.get("remark", "")]
-            for row in rows
-        ]  # fmt: skip
-        heads = ["data", "row", "mechanism", *axes, "epsilon", "spent", measure, "gain", "gap", "in a paper", "remark"]
+            [one.reads(row) if one.interval is None else _span(row, one.key, digits) for one in shown] for row in rows
+        ]
+        heads = [one.head("overview") for one in shown]
         name = "the default table" if folder == results else folder.name
         place = path.relative_to(results).as_posix()
         out.append(

@@ -13,17 +13,17 @@ import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from typing import Any
 
 from graphldp.evaluation import Confidence, Interval
 from graphldp.ledger import Ledger, Spend
-from graphldp.measures import DEFAULT_TASK, Measure, TaskMeasures, measures_of
+from graphldp.measures import DEFAULT_TASK, Measure, measures_of
+from graphldp.methods import Role, role_of
 from graphldp.stages.grids.paper_numbers import PaperNumber
+from graphldp.tasks import TaskEntry
 
 __all__ = [
-    "MAJORITY",
-    "NONPRIV",
-    "STRUCTURE",
+    "FORMS",
     "Background",
     "Claim",
     "Column",
@@ -43,6 +43,7 @@ __all__ = [
     "plots_text",
     "read_csv",
     "short",
+    "shown_in",
     "signed",
     "span",
     "table_columns",
@@ -50,7 +51,6 @@ __all__ = [
 
 # Behind the sizes of the parts, where these are graphs of their own.
 _APART = "; each part is a graph of its own, without the links to the others"
-MAJORITY, STRUCTURE, NONPRIV = "majority", "structure", "nonpriv"
 DAGGER = "†"
 _MINUS = "−"  # as wide as a plus, unlike the hyphen
 
@@ -86,7 +86,7 @@ class Row:
     model: str
     runs: int
     steps: tuple[int, ...]
-    measures: TaskMeasures
+    measures: TaskEntry
     score: Interval
     others: Mapping[str, Interval]
     gain: Interval | None
@@ -104,20 +104,16 @@ class Row:
         return "; ".join(filter(None, [self.degenerate, f"same runs as {self.same_as}" if self.same_as else ""]))
 
     @property
-    def role(self) -> Literal["majority", "structure", "nonpriv", "private"]:
+    def role(self) -> Role:
         """What the row is in its table: one of the references, or a method that spends a budget."""
-        if self.method == MAJORITY:
-            return "majority"
-        if self.method == STRUCTURE:
-            return "structure"
-        return "nonpriv" if self.method == NONPRIV else "private"
+        return role_of(self.method)
 
     @property
     def spent(self) -> str:
         """What the epsilon of one user was spent on."""
-        if self.role == "nonpriv":
+        if self.role is Role.CEILING:
             return "features, unprotected"
-        if self.role != "private" and not self.ledger.spends:
+        if self.role is not Role.PRIVATE and not self.ledger.spends:
             return "nothing"
         return self.ledger.text().replace("total epsilon ", "").removeprefix("per user: ")
 
@@ -182,7 +178,7 @@ class Section:
     """
 
     dataset: str
-    measures: TaskMeasures
+    measures: TaskEntry
     rows: tuple[Row, ...]
     runs: int
     points: int
@@ -274,16 +270,16 @@ class Section:
     @property
     def private(self) -> tuple[Row, ...]:
         """The rows that spend a budget."""
-        return tuple(row for row in self.rows if row.role == "private")
+        return tuple(row for row in self.rows if row.role is Role.PRIVATE)
 
     @property
     def results(self) -> tuple[Row, ...]:
         """Those of them that are results of their own: none whose runs are an earlier one's."""
         return tuple(row for row in self.private if not row.repeats)
 
-    def reference(self, method: str) -> Row:
-        """Return the row of `majority`, `structure` or `nonpriv`."""
-        return next(row for row in self.rows if row.role == method)
+    def reference(self, role: Role) -> Row:
+        """Return the row that is the guess, the floor or the ceiling."""
+        return next(row for row in self.rows if row.role is role)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -343,7 +339,7 @@ class Result:
         return out
 
     @property
-    def measures(self) -> TaskMeasures:
+    def measures(self) -> TaskEntry:
         """How the first section's task is measured; of a part, every section's."""
         return self.sections[0].measures if self.sections else measures_of(DEFAULT_TASK)
 
@@ -403,17 +399,25 @@ def span(interval: Interval | None, *, sign: bool = False, digits: int = 1) -> s
     return f"{show(interval.mean)}{ends}"
 
 
+FORMS = ("csv", "md", "tex", "html", "terminal", "brief", "overview")
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Column:
     """One column of a table, wherever it is shown: its heading and its text stand together, so that none can shift.
 
     Attributes:
-        key: its name.
-        heading: what stands above it.
+        key: its name, as the record has it.
+        heading: what stands above it; the record has the key.
         text: what it says of a row.
-        where: in which forms it stands: `csv`, `md`, `tex` or `html`.
+        where: in which forms it stands: `csv`, the record; `md`, `tex` and `html`; `terminal`, what `ldp tables`
+            prints of a record; `brief`, what `ldp experiment` prints; `overview`, the page of all results.
         left: whether it is words, set to the left; numbers are set to the right.
         kind, label: of a page: its cells' class, and what they are called where headings have no room.
+        headings, texts: of forms that have another heading, or another text.
+        interval: of a column of means: what the record has as three columns, KEY, KEY_low and KEY_high.
+        recorded: what is said of a row of a record, where that is not what stands in its column of this name.
+        spare: the higher it is, the sooner a narrow terminal leaves it out; never at 0.
     """
 
     key: str
@@ -423,100 +427,135 @@ class Column:
     left: bool = False
     kind: str = ""
     label: str = ""
+    headings: Mapping[str, str] = field(default_factory=dict)
+    texts: Mapping[str, Callable[[Row], str]] = field(default_factory=dict)
+    interval: Callable[[Row], Interval | None] | None = None
+    recorded: Callable[[Mapping[str, str]], str] | None = None
+    spare: int = 0
+
+    def head(self, form: str) -> str:
+        """Return what stands above it in a form."""
+        return self.headings.get(form, self.key if form == "csv" else self.heading)
+
+    def says(self, form: str, row: Row) -> str:
+        """Return what it says of a row in a form."""
+        return self.texts.get(form, self.text)(row)
+
+    def reads(self, record: Mapping[str, str]) -> str:
+        """Return what it says of a row of a record; nothing of a record that is older than the column."""
+        return self.recorded(record) if self.recorded else record.get(self.key, "")
 
 
-def table_columns(
-    measures: TaskMeasures, axes: Sequence[str] = (), section: Section | None = None
-) -> tuple[Column, ...]:
-    """Return every column of the record and, of a section, of its Markdown and LaTeX, in their order."""
-    return (*_record(measures, axes), *([] if section is None else _shown(section)))
+def shown_in(form: str, columns: Iterable[Column]) -> list[Column]:
+    """Return those of the columns that stand in a form."""
+    return [column for column in columns if form in column.where]
 
 
-def _record(measures: TaskMeasures, axes: Sequence[str]) -> list[Column]:
+def table_columns(measures: TaskEntry, axes: Sequence[str] = (), section: Section | None = None) -> tuple[Column, ...]:
+    """Return every column in the order in which they stand, whatever the form; `axes` are the record's.
+
+    Of a section its own axes are shown, and how its papers' numbers are marked; one that never has a remark has no
+    such column but in the record.
+    """
     head, *others = measures.measures
+    letters = {} if section is None else marks(section.rows)
+    own = axes if section is None else section.own_axes
+    remarked = section is None or any(row.remark for row in section.rows)
 
-    def one(name: str, text: Callable[[Row], str]) -> Column:
-        return Column(key=name, heading=name, text=text, where=("csv",))
-
-    def paper(row: Row, part: str) -> str:
-        return str(getattr(row.papers[0], part)) if row.papers else ""
-
-    def end(place: int, measure: Measure, interval: Callable[[Row], Interval | None]) -> Callable[[Row], str]:
-        return lambda row: _ends(interval(row), measure)[place]
-
-    def ends(name: str, measure: Measure, interval: Callable[[Row], Interval | None]) -> list[Column]:
-        places = enumerate(("", "_low", "_high"))
-        return [one(f"{name}{ending}", end(place, measure, interval)) for place, ending in places]
-
-    def other(measure: Measure) -> list[Column]:
-        return ends(measure.name, measure, lambda row: row.others[measure.name])
-
-    return [
-        one("dataset", lambda row: row.dataset),
-        *(one(axis, _on(axis)) for axis in axes),
-        one("row", lambda row: row.name),
-        one("method", lambda row: row.method),
-        one("mechanism", lambda row: row.mechanism),
-        one("epsilon", lambda row: number(row.epsilon)),
-        one("epsilon_mean", lambda row: number(row.mean_epsilon)),
-        one("epsilon_max", lambda row: number(row.max_epsilon)),
-        one("delta", lambda row: f"{row.total.delta:g}"),
-        one("spent_on", lambda row: row.spent),
-        one("model", lambda row: row.model),
-        one("steps", lambda row: row.steps_text),
-        one("runs", lambda row: str(row.runs)),
-        *ends(head.name, head, lambda row: row.score),
-        *ends("gain", head, lambda row: row.gain),
-        *ends("gap", head, lambda row: row.gap),
-        one(f"paper_{head.name}", lambda row: paper(row, "value")),
-        one("paper", lambda row: paper(row, "reference")),
-        one("claim", lambda row: "keeps" if row.claim.keeps else f"fails: {row.claim.text}"),
-        one("remark", lambda row: row.remark),
-        *(column for measure in others for column in other(measure)),
-    ]
-
-
-def _shown(section: Section) -> list[Column]:
-    """Return the columns for people: epsilon, and what it was spent on, head each group of rows in LaTeX instead."""
-    letters, label = marks(section.rows), section.measure.label
-    md, tex = ("md",), ("tex",)
-
-    def paper(row: Row, note: str) -> str:
-        return f"{row.papers[0].text}{note.format(letters[row.papers[0].note])}" if row.papers else ""
+    def paper(note: str) -> Callable[[Row], str]:
+        return lambda row: f"{row.papers[0].text}{note.format(letters[row.papers[0].note])}" if row.papers else ""
 
     def placed(row: Row) -> str:
-        return ", ".join([row.label, *section.place_of(row)])
+        return row.label if section is None else ", ".join([row.label, *section.place_of(row)])
 
-    def mechanism(row: Row) -> str:
-        return "" if row.role == "majority" else row.mechanism
+    def cited(record: Mapping[str, str]) -> str:
+        return f"{record.get('paper', '')} {record.get(f'paper_{head.name}', '')}".strip()
 
-    def score(row: Row) -> str:
-        return row.shown(row.score)
+    def only(key: str, text: Callable[[Row], str]) -> Column:
+        return Column(key=key, heading=key, text=text, where=("csv",))
 
-    def gain(row: Row) -> str:
-        return row.shown(row.gain, sign=True)
+    def spread(key: str, heading: str, interval: Callable[[Row], Interval | None], **more: Any) -> Column:
+        sign = key != head.name
+        return Column(
+            key=key, heading=heading, text=lambda row: row.shown(interval(row), sign=sign), interval=interval, **more
+        )
 
-    def gap(row: Row) -> str:
-        return row.shown(row.gap, sign=True)
+    def other(measure: Measure) -> Column:
+        return spread(measure.name, measure.label, lambda row: row.others[measure.name], where=("csv",))
 
-    found = [
-        Column(key="row", heading="row", text=lambda row: row.label, where=md, left=True),
-        Column(key="row", heading="row", text=placed, where=tex, left=True),
-        Column(key="mechanism", heading="mechanism", text=mechanism, where=md, left=True),
-        Column(key="mechanism", heading="mech.", text=mechanism, where=tex, left=True),
-        *(Column(key=axis, heading=short(axis), text=_on(axis), where=md) for axis in section.own_axes),
-        Column(key="epsilon", heading="epsilon", text=lambda row: number(row.epsilon), where=md),
-        Column(key="spent_on", heading="spent on", text=lambda row: row.spent, where=md, left=True),
-        Column(key="steps", heading="K", text=lambda row: row.steps_text, where=(*md, *tex)),
-        Column(key="score", heading=label, text=score, where=(*md, *tex)),
-        Column(key="gain", heading="gain over structure", text=gain, where=(*md, *tex)),
-        Column(key="gap", heading="gap to nonpriv", text=gap, where=(*md, *tex)),
-        Column(key="paper", heading="paper", text=lambda row: paper(row, " ({})"), where=md),
-        Column(key="paper", heading="paper", text=lambda row: paper(row, f"{_RAISED}{{}}{_RAISED}"), where=tex),
-    ]
-    if any(row.remark for row in section.rows):  # in LaTeX it is a line of its own below its row
-        found.append(Column(key="remark", heading="remark", text=lambda row: row.remark, where=md, left=True))
-    return found
+    gain = {"html": f"Gain over floor, {head.step}", "overview": "gain"}
+    gap = {"html": f"Gap to ceiling, {head.step}", "overview": "gap"}
+    return (
+        Column(
+            key="dataset", heading="dataset", text=lambda row: row.dataset, where=("csv", "overview"),
+            headings={"overview": "data"},
+        ),
+        *(only(axis, _on(axis)) for axis in axes),
+        Column(
+            key="row", heading="row", text=lambda row: row.label, where=FORMS, left=True,
+            headings={"html": "Method"}, texts={"csv": lambda row: row.name, "tex": placed},
+        ),
+        only("method", lambda row: row.method),
+        Column(
+            key="mechanism", heading="mechanism", text=lambda row: "" if row.role is Role.GUESS else row.mechanism,
+            where=("csv", "md", "tex", "terminal", "brief", "overview"), left=True, headings={"tex": "mech."},
+            texts={"csv": lambda row: row.mechanism}, spare=3,
+        ),
+        *(
+            Column(
+                key=axis, heading=short(axis), text=_on(axis), where=("md", "brief", "overview"),
+                headings={"overview": axis},
+            )
+            for axis in own
+        ),
+        Column(
+            key="epsilon", heading="epsilon", text=lambda row: number(row.epsilon),
+            where=("csv", "md", "terminal", "brief", "overview"),
+        ),
+        Column(
+            key="epsilon_mean", heading="spent", text=lambda row: number(row.mean_epsilon), where=("csv", "overview"),
+        ),
+        only("epsilon_max", lambda row: number(row.max_epsilon)),
+        only("delta", lambda row: f"{row.total.delta:g}"),
+        Column(key="spent_on", heading="spent on", text=lambda row: row.spent, where=("csv", "md"), left=True),
+        only("model", lambda row: row.model),
+        Column(key="steps", heading="K", text=lambda row: row.steps_text, where=("csv", "md", "tex", "brief")),
+        only("runs", lambda row: str(row.runs)),
+        spread(
+            head.name, head.label, lambda row: row.score, where=FORMS, kind="num",
+            headings={"overview": head.name, "html": _capital(head)},
+        ),
+        spread("gain", "gain over structure", lambda row: row.gain, where=FORMS, kind="num gain-cell", headings=gain),
+        Column(key="bars", heading="worse · better", text=lambda row: "", where=("html",), kind="bars"),
+        Column(key="verdict", heading="Verdict", text=lambda row: "", where=("html",), kind="verdict-cell"),
+        spread(
+            "gap", "gap to nonpriv", lambda row: row.gap, where=("csv", "md", "tex", "html", "terminal", "overview"),
+            kind="num", label="gap to ceiling", headings=gap, spare=1,
+        ),
+        Column(key="steps", heading="K", text=lambda row: row.steps_text, where=("terminal",), spare=2),
+        Column(
+            key=f"paper_{head.name}", heading="paper", text=lambda row: row.papers[0].value if row.papers else "",
+            where=("csv", "terminal"), spare=4,
+        ),
+        Column(
+            key="paper", heading="paper", text=paper(" ({})"), where=("csv", "md", "tex", "html", "overview"),
+            kind="num", label="in a paper", headings={"html": "In a paper", "overview": "in a paper"}, recorded=cited,
+            texts={
+                "csv": lambda row: row.papers[0].reference if row.papers else "",
+                "tex": paper(f"{_RAISED}{{}}{_RAISED}"),
+            },
+        ),
+        only("claim", lambda row: "keeps" if row.claim.keeps else f"fails: {row.claim.text}"),
+        Column(  # in LaTeX it is a line of its own below its row, on a page it stands beside the row's name
+            key="remark", heading="remark", text=lambda row: row.remark, left=True, spare=5,
+            where=("csv", *(("md", "terminal", "overview") if remarked else ())),
+        ),
+        *(other(measure) for measure in others),
+    )  # fmt: skip
+
+
+def _capital(head: Measure) -> str:
+    return f"{head.axis[:1].upper()}{head.axis[1:]}{'' if head.best == 'high' else ' (less is better)'}"
 
 
 def _on(axis: str) -> Callable[[Row], str]:
@@ -524,19 +563,32 @@ def _on(axis: str) -> Callable[[Row], str]:
     return lambda row: dict(row.axes).get(axis, "")
 
 
-def columns(measures: TaskMeasures) -> tuple[str, ...]:
+def columns(measures: TaskEntry) -> tuple[str, ...]:
     """Return the columns of a task's record, without the axes of an experiment."""
-    return tuple(column.heading for column in table_columns(measures) if "csv" in column.where)
+    return tuple(name for column in shown_in("csv", table_columns(measures)) for name in _recorded(column))
+
+
+def _recorded(column: Column) -> list[str]:
+    """Return the names of a column in the record."""
+    name = column.head("csv")
+    return [name] if column.interval is None else [f"{name}{end}" for end in ("", "_low", "_high")]
 
 
 def csv_text(result: Result) -> str:
     """Return the record of a part: one line per cell."""
-    record = [column for column in table_columns(result.measures, result.axes) if "csv" in column.where]
+    record = shown_in("csv", table_columns(result.measures, result.axes))
+    measured = {one.name: one for one in result.measures.measures}
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(column.heading for column in record)
+    writer.writerow(name for column in record for name in _recorded(column))
     for row in result.rows:
-        writer.writerow(column.text(row) for column in record)
+        line: list[str] = []
+        for column in record:
+            if column.interval is None:
+                line.append(column.says("csv", row))
+            else:
+                line += _ends(column.interval(row), measured.get(column.key, result.measures.headline))
+        writer.writerow(line)
     return out.getvalue()
 
 
@@ -567,7 +619,7 @@ def plots_text(result: Result) -> str:
     for section in result.sections:
         epsilons = sorted({row.epsilon for row in section.private})
         for row in section.rows:
-            for epsilon in [row.epsilon] if row.role == "private" else epsilons:
+            for epsilon in [row.epsilon] if row.role is Role.PRIVATE else epsilons:
                 writer.writerow((row.dataset, *_places(row, axes), row.name, number(epsilon), *_ends(row.score, head)))
     return out.getvalue()
 
@@ -578,7 +630,7 @@ def metrics(result: Result) -> dict[str, Any]:
     for row in result.rows:
         head = row.measures.headline
         values = {head.name: round(row.score.mean, head.digits + 1)}
-        if row.gain is not None and row.role != "majority":
+        if row.gain is not None and row.role is not Role.GUESS:
             values["gain"] = round(row.gain.mean, head.digits + 1) + 0.0
         here = out.setdefault(row.dataset, {})
         axes = list(row.axes)
@@ -586,7 +638,7 @@ def metrics(result: Result) -> dict[str, Any]:
             axes.insert(0, ("task", row.measures.task))
         for axis, value in axes:
             here = here.setdefault(f"{axis}={value}", {})
-        if row.role == "private":
+        if row.role is Role.PRIVATE:
             here.setdefault(row.name, {})[number(row.epsilon)] = values
         else:
             here[row.name] = values
@@ -626,9 +678,9 @@ def markdown_text(result: Result) -> str:
     parts = [f"# {result.heading}", "", *([result.about, ""] if result.about else []), result.reading, ""]
     for section in result.sections:
         letters = marks(section.rows)
-        shown = [column for column in table_columns(section.measures, (), section) if "md" in column.where]
-        body = [tuple(column.heading for column in shown)]
-        body += [tuple(column.text(row) for column in shown) for row in section.rows]
+        shown = shown_in("md", table_columns(section.measures, (), section))
+        body = [tuple(column.head("md") for column in shown)]
+        body += [tuple(column.says("md", row) for column in shown) for row in section.rows]
         widths = [max(len(line[place]) for line in body) for place in range(len(shown))]
         right = [not column.left for column in shown]
         rule = [("-" * (width - 1) + ":") if flag else "-" * width for width, flag in zip(widths, right, strict=True)]
@@ -654,7 +706,7 @@ def latex_text(result: Result) -> str:
     parts = ["% Needs \\usepackage{booktabs}."]
     for section in result.sections:
         letters = marks(section.rows)
-        shown = [column for column in table_columns(section.measures, (), section) if "tex" in column.where]
+        shown = shown_in("tex", table_columns(section.measures, (), section))
         aligned = "".join("l" if column.left else "r" for column in shown)
         parts += [
             "\\begin{table}",
@@ -663,7 +715,7 @@ def latex_text(result: Result) -> str:
             f"\\label{{tab:main-{section.slug}}}",
             f"\\smallskip\\begin{{tabular}}{{@{{}}{aligned}@{{}}}}",
             "\\toprule",
-            " & ".join(_tex(column.heading) for column in shown) + " \\\\",
+            " & ".join(_tex(column.head("tex")) for column in shown) + " \\\\",
         ]
 
         def across(text: str, width: int = len(shown)) -> str:
@@ -675,7 +727,7 @@ def latex_text(result: Result) -> str:
             if group != before:
                 parts += ["\\midrule", across(f"\\emph{{{_tex(group)}}}")]
                 before = group
-            parts.append(" & ".join(_tex(column.text(row)) for column in shown) + " \\\\")
+            parts.append(" & ".join(_tex(column.says("tex", row)) for column in shown) + " \\\\")
             parts += [across(f"\\quad {_tex(row.remark)}")] if row.remark else []
         parts += ["\\bottomrule", "\\end{tabular}"]
         notes = [f"({letters[note]}) {note}" for note, _ in footnotes(section.rows)]

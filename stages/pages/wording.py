@@ -16,15 +16,8 @@ def counted(count: int, what: str) -> str:
 def spoken(search: Mapping[str, Any]) -> str:
     """Return in words what is unusual in a search, from what its artifact says; empty where nothing is."""
     parts = []
-    rungs = search.get("rungs") or []
     if search.get("strategy") == "grid":
         parts.append("the whole grid")
-    elif search.get("strategy") == "halving":
-        points, epochs = (", ".join(str(rung[key]) for rung in rungs) for key in ("points", "epochs"))
-        whole = search["run_epochs"] / rungs[-1]["epochs"]
-        parts.append(
-            f"successive halving: {points} points for {epochs} epochs, which cost {whole:.3g} points trained to the end"
-        )
     if search.get("space") == "paper":
         parts.append("each method in the space that its paper names, where it names one")
     options = sorted(search.get("options") or {})

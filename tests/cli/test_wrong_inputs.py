@@ -183,7 +183,7 @@ train -d mine -e 1 --calibrated f.csv | f.csv is not a readable Parquet file; na
 train -d mine -e 1 --calibrated REAL | has kind 'reports' where 'calibrated' was asked for
 train -d mine -e 1 --answers f.csv | leave --answers out here
 train -d mine -e 1 --output x.json | name it x.parquet
-train -d mine -e 1 --search-strategy best | Valid: grid, halving, random
+train -d mine -e 1 --search-strategy best | Valid: grid, random
 train -d mine -e 1 --epochs 0 | greater than or equal to 1
 train -d mine -e 1 --hidden -1 | greater than or equal to 1
 train -d mine -e 1 --hidden 100000000 | train.hidden may be at most 10,000, got 100,000,000

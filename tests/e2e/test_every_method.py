@@ -89,8 +89,8 @@ def test_the_stages_give_the_numbers_of_one_command(name: str, project: Path) ->
     np.testing.assert_array_equal(found, row.accuracy)
     meta = read_meta(path, "x")
     assert meta["chosen_point"] == row.chosen
-    assert {key: meta["search"][key] for key in ("points", "tried", "run_epochs")} == {
-        key: row.search[key] for key in ("points", "tried", "run_epochs")
+    assert {key: meta["search"][key] for key in ("points", "tried")} == {
+        key: row.search[key] for key in ("points", "tried")
     }
     spends = [spend["epsilon"] for spend in meta["ledger"]]
     assert sum(map(float, spends)) == pytest.approx(cell.epsilon)

@@ -97,18 +97,18 @@ def test_the_best_is_chosen_on_validation_people_by_their_true_labels(
     # What is predicted is compared with what is true, and not with what was sent.
     graph, settings = small_graph(), params()
 
-    monkeypatch.setattr(cell, "advance", _with_truth(cell.advance, graph.labels))
+    monkeypatch.setattr(cell, "fit", _with_truth(cell.fit, graph.labels))
     (knows,) = try_splits(graph, ASKED, 2.0, shares_of(2)[:1], settings).trials
     assert knows.validation.tolist() == [1.0, 1.0]
     assert knows.test.tolist() == [1.0, 1.0]
     assert len(split_of(graph, settings, 0).validation) > 0
 
 
-def _with_truth(advance, labels):  # type: ignore[no-untyped-def]
+def _with_truth(fit, labels):  # type: ignore[no-untyped-def]
     def answered(*given, **options):  # type: ignore[no-untyped-def]
-        outcome, state = advance(*given, **options)
+        outcome = fit(*given, **options)
         outcome.outputs["classes"] = np.tile(labels, (len(outcome.outputs["classes"]), 1))
-        return outcome, state
+        return outcome
 
     return answered
 

@@ -555,7 +555,7 @@ def test_votes_must_be_better_than_the_best_of_the_floor_and_not_than_its_first_
         best = [learner.start for learner in plan.learners]
         for place, learner in zip(best, plan.learners, strict=True):
             for seed, value in enumerate(accuracies.get(learner.name, [0.5, 0.6, 0.5, 0.6])):
-                row = {"role": "playoff", "rung": None, "point": place, "seed": seed, "validation_accuracy": value}
+                row = {"role": "playoff", "point": place, "seed": seed, "validation_accuracy": value}
                 found.tried.append(row)
         return plan.learners[found.winner(best)].name
 

@@ -1,10 +1,24 @@
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
 import torch
 from learn_factory import PlainGCN, adjacency_of, filtered_dense, small_problem, varied_runs
+from pyg_factory import (
+    Drop,
+    Pieces,
+    Plain,
+    check_outputs_and_gradients,
+    check_training,
+    directed,
+    some_runs,
+    training_problem,
+)
+from torch import Tensor
+from torch_geometric.nn import GCNConv
 from torch_geometric.nn.conv.gcn_conv import gcn_norm as pyg_norm
 
 from graphldp.errors import OptionError
@@ -49,6 +63,32 @@ def test_outputs_and_gradients_equal_pyg(order: str, kinds: tuple[str, ...], lay
             assert value.grad is not None
             expected = plain.read(name, gradient=True)
             np.testing.assert_allclose(value.grad[r].numpy(), expected, rtol=1e-3, atol=1e-6, err_msg=f"{r} {name}")
+
+
+class PygGCN(Plain):
+    def __init__(self, net: GCN, problem: Problem):
+        super().__init__()
+        widths = pairwise([problem.dimensions, *[net.hidden] * (net.layers - 1), problem.classes])
+        self.layers = torch.nn.ModuleList([GCNConv(a, b) for a, b in widths])
+
+    def pieces(self) -> Pieces:
+        out: Pieces = {}
+        for number, layer in enumerate(self.layers, start=1):
+            out |= {f"weight{number}": [(layer.lin.weight, True)], f"bias{number}": [(layer.bias, False)]}
+        return out
+
+    def forward(self, x: Tensor, edges: Tensor, drop: Drop) -> Tensor:
+        for number, layer in enumerate(self.layers):
+            x = layer(x, edges)
+            x = drop(torch.selu(x)) if number < len(self.layers) - 1 else x
+        return x
+
+
+@pytest.mark.parametrize("net", [GCN(), GCN(layers=3, hidden=5)], ids=["plain", "three layers"])
+def test_one_way_edges_and_training_equal_pyg(net: GCN) -> None:
+    problem, labels = small_problem(kinds=("sparse", "dense"), classes=5)
+    check_outputs_and_gradients(net, lambda one: PygGCN(net, one), directed(problem), some_runs(problem, labels))
+    check_training(net, lambda one: PygGCN(net, one), *training_problem())
 
 
 @pytest.mark.parametrize("nodes", [1, 2, 30])

@@ -19,8 +19,9 @@ from pyg_factory import (
 from torch import Tensor
 
 from graphldp.errors import OptionError
-from graphldp.learn import Options, Point, Problem, Replica, fit, model, random_split, runs_of
+from graphldp.learn import Options, Problem, Replica, fit, model, random_split, runs_of
 from graphldp.learn.models.posterior import Posterior
+from graphldp.points import Point
 
 
 class PlainPosterior(Plain):

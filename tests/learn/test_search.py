@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import inspect
 from collections import Counter
 
 import numpy as np
@@ -11,17 +10,13 @@ from graphldp.errors import DataError, OptionError
 from graphldp.learn import (
     Options,
     Replica,
-    Space,
     chosen_point,
-    final,
     fit,
-    points,
     random_split,
     runs_of,
-    search,
     unit_filter,
 )
-from graphldp.points import AXES
+from graphldp.points import AXES, Space, points
 
 SPACE = Space(learning_rate=(0.1, 0.01), weight_decay=(0.0, 0.01), dropout=(0.0, 0.5), steps=(0, 1, 2))
 
@@ -76,27 +71,23 @@ def test_the_lowest_mean_loss_is_chosen() -> None:
         chosen_point(np.full((2, 2), np.inf))
 
 
-def test_search_trains_every_point_on_every_replica_and_chooses_by_validation() -> None:
+def test_every_point_is_trained_on_every_replica_and_chosen_by_validation() -> None:
     problem, labels = small_problem()
     seeds = replicas(2, problem.nodes, labels)
     candidates = points(SPACE, 5, 0)
     options = Options(epochs=15)
-    found = search(problem, candidates, seeds, options, device="cpu")
-    assert len(found.runs) == 10
-    assert [(run.learning_rate, run.seed) for run in found.runs] == [
+    runs = runs_of(candidates, seeds)
+    assert [(run.learning_rate, run.seed) for run in runs] == [
         (point.learning_rate, replica.seed) for point in candidates for replica in seeds
     ]
+    assert [run.coefficients for run in runs[::2]] == [unit_filter(point.steps) for point in candidates]
+    losses = fit(problem, runs, options, device="cpu").validation_loss.reshape(5, 2)
     by_hand = [
         np.mean([fit(problem, [run], options, device="cpu").validation_loss[0] for run in runs_of([point], seeds)])
         for point in candidates
     ]
-    np.testing.assert_allclose(found.mean_loss, by_hand, rtol=1e-4)
-    assert found.chosen == int(np.argmin(by_hand))
-    assert found.point == candidates[found.chosen]
-    runs, outcome = final(problem, found.point, replicas(3, problem.nodes, labels, start=10), options, device="cpu")
-    assert [run.seed for run in runs] == [10, 11, 12]
-    assert {run.coefficients for run in runs} == {unit_filter(found.point.steps)}
-    assert outcome.predictions.shape == (3, problem.nodes)
+    np.testing.assert_allclose(losses.mean(axis=1), by_hand, rtol=1e-4)
+    assert chosen_point(losses) == int(np.argmin(by_hand))
 
 
 def test_test_labels_cannot_steer_the_search() -> None:
@@ -105,28 +96,17 @@ def test_test_labels_cannot_steer_the_search() -> None:
     split = random_split(np.arange(problem.nodes), np.random.default_rng(0))
     other = labels.copy()
     other[split.test] = (other[split.test] + 1) % problem.classes
-    found = [
-        search(
-            problem,
-            points(SPACE, 4, 0),
-            [Replica(inputs=0, split=split, labels=split.visible(truth), seed=0)],
-            Options(epochs=5),
-            device="cpu",
-        )
+    runs = [
+        runs_of(points(SPACE, 4, 0), [Replica(inputs=0, split=split, labels=split.visible(truth), seed=0)])
         for truth in (labels, other)
     ]
-    np.testing.assert_array_equal(found[0].outcome.validation_loss, found[1].outcome.validation_loss)
-    np.testing.assert_array_equal(found[0].outcome.predictions, found[1].outcome.predictions)
-    assert "test" not in "".join(inspect.signature(search).parameters)
+    found = [fit(problem, one, Options(epochs=5), device="cpu") for one in runs]
+    np.testing.assert_array_equal(found[0].validation_loss, found[1].validation_loss)
+    np.testing.assert_array_equal(found[0].predictions, found[1].predictions)
     # Unhidden labels are refused by the engine itself.
+    shown = runs_of(points(SPACE, 1, 0), [Replica(inputs=0, split=split, labels=labels, seed=0)])
     with pytest.raises(DataError, match="must be hidden"):
-        search(
-            problem,
-            points(SPACE, 1, 0),
-            [Replica(inputs=0, split=split, labels=labels, seed=0)],
-            Options(epochs=1),
-            device="cpu",
-        )
+        fit(problem, shown, Options(epochs=1), device="cpu")
 
 
 def test_unit_filter() -> None:

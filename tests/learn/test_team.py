@@ -108,7 +108,7 @@ def test_each_process_trains_its_share(monkeypatch: pytest.MonkeyPatch) -> None:
 
     def counted(self: engine.Trainer, state: Any, group: Any, limit: int, stop: Any) -> None:
         trained[self.team.rank] += group.runs
-        plain(self, state, group, limit, stop)
+        plain(self, state, group, stop)
 
     monkeypatch.setattr(engine.Trainer, "_train_group", counted)
     together(2, lambda team: fit(problem, runs, Options(epochs=3), device="cpu", team=team))

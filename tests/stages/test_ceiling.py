@@ -111,7 +111,7 @@ def test_one_learner_is_tried_with_votes_beside_it_the_floors_best() -> None:
     assert follower == f"{floor}+votes"
     assert result.learners == (*FLOOR, "votes", follower)
     facts = plan_of(devices(graph, params, "frontier"), params).facts(result.learners)
-    assert list(facts["learners"]) == list(facts["learner_rungs"]) == [*FLOOR, "votes", follower]
+    assert list(facts["learners"]) == [*FLOOR, "votes", follower]
     assert cell.learners == FLOOR
 
 
@@ -123,13 +123,12 @@ def chosen(name: str, **accuracies: list[float]) -> str:
     params = small_params(points=1, search_seeds=1, seeds=4)
     cell = cell_of(small_graph(), params, name)
     cell.tried = [
-        {"role": "search", "rung": 0, "point": place, "seed": -1, "validation_loss": 0.0}
-        for place in range(len(cell.plan.points))
+        {"role": "search", "point": place, "seed": -1, "validation_loss": 0.0} for place in range(len(cell.plan.points))
     ]
     for place, point in enumerate(cell.plan.points):
         values = accuracies.get(learner(point).replace("+", "_"), [0.5, 0.6, 0.5, 0.6])
         cell.tried += [
-            {"role": "playoff", "rung": None, "point": place, "seed": seed, "validation_accuracy": value}
+            {"role": "playoff", "point": place, "seed": seed, "validation_accuracy": value}
             for seed, value in enumerate(values)
         ]
     return learner(cell.plan.points[cell.chosen()])

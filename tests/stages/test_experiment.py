@@ -15,6 +15,7 @@ import yaml
 from cell_factory import NAME, accuracies, files, learn, small_params, store
 
 from graphldp.errors import OptionError
+from graphldp.methods import Role
 from graphldp.stages import experiment as stage
 from graphldp.stages.experiment import Plan, cell_path, home, plan, results_of, run_cells, write_results
 from graphldp.stages.files import cells
@@ -297,7 +298,7 @@ def test_an_axis_is_a_column_and_has_its_own_floor(data: Path, tmp_path: Path) -
         "togl, rho 1": ["0.2", "0.5"],
         "lpgnn": ["0.2", "0.5"],
     }
-    assert [f"{row.score.mean:.2f}" for _, row in picture.reference("structure")] == floors
+    assert [f"{row.score.mean:.2f}" for _, row in picture.reference(Role.FLOOR)] == floors
     page = (tmp_path / "results" / "small" / "report.html").read_text(encoding="utf-8")
     assert page.count("<figure") == 2  # and, of two axes, a map in front
     assert page.count('<section class="finding"') == 3

@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import json
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -18,7 +17,7 @@ from graphldp.experiment.plan import Devices, Learner, Plan, plan_of
 from graphldp.experiment.resources import Resources
 from graphldp.experiment.result import Checkpoint
 from graphldp.graph import Graph
-from graphldp.points import Point, Rung
+from graphldp.points import Point
 from graphldp.server.embeddings import links
 from graphldp.stages.files.artifacts import read_meta, read_table
 from graphldp.stages.grids.params import Params
@@ -116,7 +115,7 @@ def test_the_floor_is_the_chosen_learner_and_says_so(data: Path) -> None:
     alone = Plan(
         points=plan.points[place : place + 1],
         setups=plan.setups[place : place + 1],
-        learners=(Learner(name="", start=0, stop=1, rungs=(Rung(points=1, epochs=40),)),),
+        learners=(Learner(name="", start=0, stop=1),),
         told=plan.told,
     )
     final = [row["test_accuracy"] for row in rows if row["role"] == "final"]
@@ -127,7 +126,7 @@ def test_loss_decides_within_a_learner_and_accuracy_between_learners() -> None:
     params = small_params(points=2, search_seeds=1, seeds=4)
     plan = plan_of(devices(small_graph(), params), params)
     search = [
-        {"role": "search", "rung": 0, "point": place, "seed": -1, "validation_loss": float(place % 2)}
+        {"role": "search", "point": place, "seed": -1, "validation_loss": float(place % 2)}
         for place in range(len(plan.points))
     ]
 
@@ -136,7 +135,7 @@ def test_loss_decides_within_a_learner_and_accuracy_between_learners() -> None:
         for place in found.contenders():
             name = learner(plan.points[place])
             found.tried += [
-                {"role": "playoff", "rung": None, "point": place, "seed": seed, "validation_accuracy": value}
+                {"role": "playoff", "point": place, "seed": seed, "validation_accuracy": value}
                 for seed, value in enumerate(accuracies.get(name, [0.5, 0.6, 0.5, 0.6]))
             ]
         return learner(plan.points[found.chosen()])
@@ -152,26 +151,6 @@ def test_loss_decides_within_a_learner_and_accuracy_between_learners() -> None:
     for row in search[failed : failed + 2]:
         row["validation_loss"] = np.inf
     assert failed not in cell.contenders()  # a learner that failed is none
-
-
-@pytest.mark.slow
-def test_halving_is_within_each_learner() -> None:
-    params = small_params(points=4, epochs=27)
-    search = dataclasses.replace(params.search, strategy="halving", eta=3, rungs=2)
-    params = dataclasses.replace(params, search=search)
-    graph = small_graph()
-    result = learn_cell(graph, plan_of(devices(graph, params), params), params)
-    alone = learn_cell(graph, plan_of(devices(graph, params, "spectral"), params), params)
-
-    def tried(rows: list[dict[str, Any]], start: int = 0) -> list[tuple[Any, ...]]:
-        return [(row["point"] - start, row["rung"], row["seed"], row["validation_loss"]) for row in rows]
-
-    rows = [
-        row for row in result.rows if row["role"] == "search" and json.loads(row["options"])["learner"] == "spectral"
-    ]
-    first = min(row["point"] for row in rows)
-    assert tried(rows, first) == tried([row for row in alone.rows if row["role"] == "search"])
-    assert {row["rung"] for row in rows} == {0, 1}
 
 
 @pytest.mark.parametrize(

@@ -163,13 +163,13 @@ def test_labels_of_test_nodes_steer_no_method(name: str, split: str) -> None:
 
 
 def test_the_trainer_never_holds_a_test_label(monkeypatch: pytest.MonkeyPatch) -> None:
-    graph, advance, given = small_graph(), learning.advance, []
+    graph, fit, given = small_graph(), learning.fit, []
 
     def spy(problem: Any, runs: Any, *options: Any, **more: Any) -> Any:
         given.extend(runs)
-        return advance(problem, runs, *options, **more)
+        return fit(problem, runs, *options, **more)
 
-    monkeypatch.setattr(learning, "advance", spy)
+    monkeypatch.setattr(learning, "fit", spy)
     learn(graph)
     assert len(given) == 9
     for run in given:
@@ -235,16 +235,16 @@ def test_runs_that_diverge_are_not_chosen() -> None:
 
 
 def test_a_run_that_fails_after_a_good_start_is_not_chosen(monkeypatch: pytest.MonkeyPatch) -> None:
-    whole, advance = learn(small_graph()), learning.advance
+    whole, fit = learn(small_graph()), learning.fit
     best = whole.rows[-1]["point"]
 
     def failing(problem: Any, runs: Any, *options: Any, **more: Any) -> Any:
-        outcome, state = advance(problem, runs, *options, **more)
+        outcome = fit(problem, runs, *options, **more)
         if len(runs) > PARAMS.seeds:  # the search: points by its two seeds
             outcome.failed[2 * best] = True
-        return outcome, state
+        return outcome
 
-    monkeypatch.setattr(learning, "advance", failing)
+    monkeypatch.setattr(learning, "fit", failing)
     result = learn(small_graph())
     assert result.rows[-1]["point"] != best
     assert [row["validation_loss"] == np.inf for row in result.rows].index(True) == 2 * best

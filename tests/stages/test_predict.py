@@ -13,7 +13,7 @@ import pytest
 from cell_factory import NAME, calibrate, learn, rows, small_graph, small_params, store
 
 from graphldp.errors import DataError, GraphLDPError, OptionError
-from graphldp.experiment.parts import LinkPart, part_of, target_of
+from graphldp.experiment.parts import LinkPart, part_of
 from graphldp.learn import model, models
 from graphldp.measures import measures_of, tasks
 from graphldp.stages.files.artifacts import read_meta, read_table
@@ -24,6 +24,7 @@ from graphldp.stages.grids.params import Params
 from graphldp.stages.perturb import perturb_graph
 from graphldp.stages.predict import Wanted, predict_reports
 from graphldp.stages.train import train
+from graphldp.tasks.regression import NORM
 
 LINKS = "link-prediction"
 
@@ -70,7 +71,7 @@ def test_numbers_are_those_of_the_run(task: str, here: Path) -> None:
     graph = small_graph()
     part = part_of(graph, params_of(task), about["seed"])
     for name, nodes in (("validation", part.split.validation), ("test", part.split.test)):  # type: ignore[attr-defined]
-        missed = table["value"].to_numpy()[nodes] - target_of(graph)[nodes]
+        missed = table["value"].to_numpy()[nodes] - NORM.of(graph)[nodes]
         assert np.abs(missed).mean() == pytest.approx(about[f"{name}_mae"], rel=1e-4)
     assert about["target"] == "l2 norm of the features"
     kept, card = load_model(here / "kept").spent, (here / "kept" / "MODEL_CARD.md").read_text(encoding="utf-8")

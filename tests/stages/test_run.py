@@ -132,7 +132,7 @@ def test_a_floor_that_cannot_train_in_batches_shows_before_anything_is_trained(
     monkeypatch.setattr(neighbors, "find_spec", lambda name: None)
     params = dataclasses.replace(PARAMS, train=dataclasses.replace(PARAMS.train, batch_size=20, model="sgc"))
     assert len(run(NAME, "lpgnn", "mb", 2.0, data=data, params=params, device="cpu", references=False)) == 1
-    monkeypatch.setattr(learning, "advance", lambda *_, **__: pytest.fail("trained"))
+    monkeypatch.setattr(learning, "fit", lambda *_, **__: pytest.fail("trained"))
     with pytest.raises(
         OptionError,
         match=r"^method 'structure', learner '\w+': model 'gcn' .* leave the references, floor and ceiling, out$",

@@ -1,4 +1,4 @@
-"""Searches over any options: what is trained together, what a row lacks, how rungs are climbed, what steers nothing."""
+"""Searches over any options: what is trained together, what a row lacks, what steers nothing."""
 
 from __future__ import annotations
 
@@ -19,7 +19,6 @@ from graphldp.experiment import cell as learning
 from graphldp.experiment.cell import learn_cell, search_cell
 from graphldp.experiment.parts import split_of
 from graphldp.experiment.plan import Devices, Plan, plan_of
-from graphldp.experiment.resources import Resources
 from graphldp.experiment.result import CellResult, Checkpoint
 from graphldp.graph import Graph
 from graphldp.server.evidence import Evidence, Setting, evidence_names, make_evidence, register, registry
@@ -27,8 +26,6 @@ from graphldp.stages.denoise import denoise
 from graphldp.stages.files.artifacts import read_meta
 from graphldp.stages.grids.params import Params
 from graphldp.stages.train import train
-
-HALVING: dict[str, Any] = {"strategy": "halving", "points": 4, "eta": 2, "rungs": 3}
 
 
 def params_of(options: dict[str, Any] | None = None, *, epochs: int = 15, **changes: Any) -> Params:
@@ -50,21 +47,21 @@ def learn(graph: Graph, params: Params, method: str = "lpgnn", **given: Any) -> 
     return learn_cell(graph, plan(graph, params, method, **given), params, device="cpu")
 
 
-def searched(result: CellResult, rung: int = 0) -> list[dict[str, Any]]:
-    return [row for row in result.rows if row["role"] == "search" and row["rung"] == rung]
+def searched(result: CellResult) -> list[dict[str, Any]]:
+    return [row for row in result.rows if row["role"] == "search"]
 
 
 @pytest.fixture
 def trainings(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """The numbers of runs that were trained together, one for each call of the trainer."""
     calls: list[int] = []
-    advance = learning.advance
+    fit = learning.fit
 
     def count(problem: Any, runs: Any, *options: Any, **more: Any) -> Any:
         calls.append(len(runs))
-        return advance(problem, runs, *options, **more)
+        return fit(problem, runs, *options, **more)
 
-    monkeypatch.setattr(learning, "advance", count)
+    monkeypatch.setattr(learning, "fit", count)
     return calls
 
 
@@ -423,79 +420,22 @@ def test_a_model_of_evidence_cannot_be_kept(tmp_path: Path) -> None:
 # progress ------------------------------------------------------------------------------------------------------------
 
 
-def test_progress_says_batch_rung_epoch_and_never_goes_back() -> None:
-    graph, params = small_graph(), params_of({"train.hidden": [3, 5]}, epochs=24, **HALVING)
+def test_progress_says_batch_and_epoch_and_never_goes_back() -> None:
+    graph, params = small_graph(), params_of({"train.hidden": [3, 5]}, epochs=24)
     calls: list[tuple[int, int, str]] = []
     learn_cell(graph, plan(graph, params), params, device="cpu", progress=lambda *call: calls.append(call))
     done = [call[0] for call in calls]
     assert done == sorted(done)
     assert done[-1] == calls[-1][1] == 2 * 24
     texts = [text for *_, text in calls]
-    for rung, (epochs, batches) in enumerate([(6, 2), (12, 2)], start=1):
-        for batch in range(1, batches + 1):
-            start = f"search rung {rung} of 3, batch {batch} of 2: epoch "
-            assert any(text.startswith(start) and f" of {epochs}, " in text for text in texts)
-    assert any("best validation loss" in text for text in texts if text.startswith("search rung 1"))
+    for batch in (1, 2):
+        start = f"search batch {batch} of 2: epoch "
+        assert any(text.startswith(start) and " of 24, " in text for text in texts)
+    assert any("best validation loss" in text for text in texts if text.startswith("search batch 1"))
     assert texts[-1].startswith("final: 0 of 2 runs training")
 
 
 # strategies -----------------------------------------------------------------------------------------------------------
-
-
-def test_halving_goes_on_with_the_best_and_costs_as_much() -> None:
-    graph, params = small_graph(), params_of({"train.hidden": [3, 5]}, epochs=24, **HALVING)
-    tried = plan(graph, params)
-    assert [(rung.points, rung.epochs) for rung in tried.learners[0].rungs] == [(8, 6), (4, 12), (2, 24)]
-    result = learn_cell(graph, tried, params, device="cpu")
-    alive = set(range(8))
-    for number, rung in enumerate(tried.learners[0].rungs):
-        here = searched(result, number)
-        assert {row["point"] for row in here} == alive
-        assert max(row["epochs"] for row in here) <= rung.epochs
-        means = {p: float(np.mean([row["validation_loss"] for row in here if row["point"] == p])) for p in alive}
-        keep = tried.learners[0].rungs[number + 1].points if number < 2 else 1
-        alive = set(sorted(alive, key=lambda p: (means[p], p))[:keep])
-    assert {row["point"] for row in result.rows if row["role"] == "final"} == alive
-    spent = sum(row["epochs"] for number in range(3) for row in searched(result, number))
-    again = sum(
-        row["epochs"]
-        for number in range(2)
-        for row in searched(result, number)
-        if row["point"] in {one["point"] for one in searched(result, number + 1)}
-    )
-    assert spent - again <= 4 * 24 * params.search.seeds  # what went on did not begin again
-
-
-def test_the_choice_is_of_those_that_were_trained_to_the_end() -> None:
-    """An early leader that falls behind is not chosen, nor is one whose low loss belongs to an earlier rung."""
-    graph, params = small_graph(), params_of(epochs=24, **HALVING)
-    cell = learning._Cell(graph, plan(graph, params), params, "cpu", Resources(), None)
-    losses = {0: {0: 0.1, 3: 0.5, 5: 0.6, 7: 0.9}, 1: {0: 0.2, 3: 0.3}, 2: {0: 0.4, 3: 0.3}}
-    cell.tried = [
-        {"role": "search", "rung": rung, "point": point, "seed": seed, "validation_loss": loss}
-        for rung, found in losses.items()
-        for point, loss in found.items()
-        for seed in (-1, -2)
-    ]
-    assert cell.chosen() == 3
-
-
-def test_what_halving_keeps_is_what_a_whole_training_would_have_made() -> None:
-    graph, params = small_graph(), params_of(epochs=24, **HALVING)
-    result = learn(graph, params)
-    for row in searched(result, 2):
-        common = {name: (row[name],) for name in ("learning_rate", "weight_decay", "dropout", "steps")}
-        alone = searched(learn(graph, params_of(epochs=24, points=1, **common)))
-        match = next(one for one in alone if one["seed"] == row["seed"])
-        assert match["validation_loss"] == pytest.approx(row["validation_loss"], rel=1e-4)
-        assert match["best_epoch"] == row["best_epoch"]
-
-
-@pytest.mark.parametrize("call", [2, 9, 20, 29, 40, 55])
-def test_halving_is_resumed_within_and_between_rungs(call: int) -> None:
-    graph, params = small_graph(), params_of({"train.hidden": [3, 5]}, epochs=24, **HALVING)
-    tried = plan(graph, params)
-    assert interrupted(graph, tried, params, call).rows == learn_cell(graph, tried, params, device="cpu").rows
 
 
 def test_a_grid_tries_every_point() -> None:
@@ -511,17 +451,10 @@ def test_grids_of_different_sizes_are_refused(tmp_path: Path) -> None:
         run(NAME, "base", None, 1.0, data=tmp_path, params=params_of(strategy="grid"))
 
 
-def test_halving_needs_points_and_epochs_enough() -> None:
-    with pytest.raises(OptionError, match="has 8 points, fewer than the budget of 11"):
-        plan(small_graph(), params_of(epochs=24, **{**HALVING, "points": 5}))
-    with pytest.raises(OptionError, match="2 epochs are too few for 3 rungs with eta 2"):
-        plan(small_graph(), params_of(epochs=2, **HALVING))
-
-
-@pytest.mark.parametrize("search", [{}, {"strategy": "grid"}, HALVING], ids=["random", "grid", "halving"])
+@pytest.mark.parametrize("search", [{}, {"strategy": "grid"}], ids=["random", "grid"])
 def test_labels_of_test_nodes_steer_no_choice(search: dict[str, Any]) -> None:
     graph = small_graph(nodes=240)
-    params = params_of({"train.hidden": [3, 5]} if search is HALVING else {}, epochs=24, seeds=1, **search)
+    params = params_of(epochs=24, seeds=1, **search)
     params = dataclasses.replace(params, seeds=1)
     tested = [set(split_of(graph, params, seed).test.tolist()) for seed in (0, -1)]
     hidden = np.array(sorted(set.intersection(*tested)))

@@ -6,7 +6,6 @@ import dataclasses
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 import pytest
 from cell_factory import NAME, files, run, small_params, store
 
@@ -16,7 +15,7 @@ from graphldp.experiment import cell as learning
 from graphldp.experiment.options import SearchParams
 from graphldp.experiment.space import Row
 from graphldp.stages import search as trials
-from graphldp.stages.files.artifacts import read_meta, read_table, write_table
+from graphldp.stages.files.artifacts import read_meta, read_table
 from graphldp.stages.grids.params import Params
 from graphldp.stages.search import ranking, search
 
@@ -30,8 +29,8 @@ def data(tmp_path: Path) -> Path:
 def params_of(**changes: Any) -> Params:
     params = small_params(epochs=18)
     options = {"train.hidden": (3, 5)}
-    halving = {"strategy": "halving", "eta": 3, "rungs": 2, "points": 4, "options": options, **changes}
-    return dataclasses.replace(params, search=dataclasses.replace(params.search, **halving))
+    search = {"points": 4, "options": options, **changes}
+    return dataclasses.replace(params, search=dataclasses.replace(params.search, **search))
 
 
 def searched(data: Path, params: Params | None = None, **options: Any) -> Path:
@@ -42,10 +41,10 @@ def test_a_search_that_is_there_is_not_done_again(data: Path, monkeypatch: pytes
     path = searched(data)
     before = path.read_bytes()
     with monkeypatch.context() as patch:
-        patch.setattr(learning, "advance", lambda *_, **__: pytest.fail("trained"))
+        patch.setattr(learning, "fit", lambda *_, **__: pytest.fail("trained"))
         assert searched(data) == path
         with pytest.raises(pytest.fail.Exception):  # another search is
-            searched(data, params_of(eta=2))
+            searched(data, params_of(points=3))
         patch.setattr(trials, "code_hash", lambda kind: "other code")
         with pytest.raises(pytest.fail.Exception):
             searched(data)
@@ -72,41 +71,13 @@ def test_stopped_it_goes_on_and_ends_as_if_it_had_not(call: int, data: Path, tmp
     assert not [name for name in files(tmp_path) if "resume" in name]
 
 
-def test_those_that_went_furthest_are_ranked_first(data: Path) -> None:
+def test_trials_are_ranked_by_their_mean_loss(data: Path) -> None:
     path = searched(data)
-    found, rungs = ranking(path), read_meta(path, "x")["search"]["rungs"]
-    assert [one["points"] for one in rungs] == [8, 2]
-    assert [one["epochs"] for one in found] == [18, 18, 6, 6, 6, 6, 6, 6]
-    for part in (found[:2], found[2:]):
-        losses = [one["validation_loss"] for one in part]
-        assert losses == sorted(losses)
+    found = ranking(path)
+    losses = [one["validation_loss"] for one in found]
+    assert losses == sorted(losses)
+    assert len(found) == 4
     assert found[0]["train.hidden"] == read_meta(path, "x")["chosen_point"]["options"]["train.hidden"]
-
-
-def test_a_low_loss_after_fewer_epochs_ranks_below_a_point_that_went_further(tmp_path: Path) -> None:
-    trial = {"role": "search", **dict.fromkeys(("learning_rate", "weight_decay", "dropout"), 0.1), "steps": 1}
-    tried = [(0, 0, 0.1), (1, 0, 0.2), (1, 1, 0.5)]  # point, rung, validation loss
-    rows = [
-        {**trial, "point": point, "rung": rung, "options": "{}", "validation_loss": loss, "validation_accuracy": 0.5}
-        for point, rung, loss in tried
-    ]
-    rungs = [{"points": 2, "epochs": 6}, {"points": 1, "epochs": 18}]
-    meta = {"kind": "trials", "task": "node-classification", "search": {"rungs": rungs}}
-    write_table(tmp_path / "trials.parquet", pa.Table.from_pylist(rows), meta)
-    found = [(one["point"], one["epochs"]) for one in ranking(tmp_path / "trials.parquet")]
-    assert found == [(1, 18), (0, 6)]
-
-
-def test_learners_with_fewer_points_were_all_trained_to_the_end(data: Path) -> None:
-    path = search(NAME, "structure", None, 0.0, data=data, params=params_of(options={}), device="cpu")
-    found, facts = ranking(path), read_meta(path, "x")["search"]
-    assert set(facts["learner_rungs"]) == set(facts["learners"]) == {trial["learner"] for trial in found}
-    for name, rungs in facts["learner_rungs"].items():
-        epochs = [trial["epochs"] for trial in found if trial["learner"] == name]
-        assert max(epochs) == 18
-        assert len(epochs) == facts["learners"][name] == rungs[0]["points"]
-        assert (min(epochs) == 18) == (len(rungs) == 1)
-    assert {len(rungs) for rungs in facts["learner_rungs"].values()} == {1, 2}
 
 
 def compared(data: Path, **options: Any) -> Path:
@@ -150,7 +121,7 @@ def test_a_choice_by_loss_alone_would_be_another_one(data: Path) -> None:
 def test_more_final_seeds_are_another_search_where_they_choose(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     compared(data)
     searched(data)
-    monkeypatch.setattr(learning, "advance", lambda *_, **__: pytest.fail("trained"))
+    monkeypatch.setattr(learning, "fit", lambda *_, **__: pytest.fail("trained"))
     searched(data, dataclasses.replace(params_of(), seeds=9))
     with pytest.raises(pytest.fail.Exception):
         compared(data, params=small_params(epochs=12, seeds=5))
@@ -187,23 +158,23 @@ def test_a_papers_grid_is_searched_where_it_is_asked_for(name: str) -> None:
     axes, left_out = row.axes(search)
     assert not left_out, "each of a paper's axes is an option that the method has"
     grid = dict(recipe.grid)
-    points, rungs = row.plan(search, 100, 0)
-    assert len(points) == rungs[0].points == 8
+    points = row.plan(search, 0)
+    assert len(points) == 8
     for point in points:
         for axis, values in grid.items():
             found = dict(point.options)[axis] if axis in axes else getattr(point, axis)
             assert found in values
-    assert row.plan(SearchParams(points=8), 100, 0)[0] != points
+    assert row.plan(SearchParams(points=8), 0) != points
 
 
 def test_rows_without_a_papers_grid_search_the_shared_space() -> None:
     row = Row(recipe=methods.method("structure"), mechanism="null")
-    assert row.plan(SearchParams(space="paper"), 100, 0) == row.plan(SearchParams(), 100, 0)
+    assert row.plan(SearchParams(space="paper"), 0) == row.plan(SearchParams(), 0)
 
 
 def test_stored_depths_win_over_a_papers() -> None:
     row = Row(recipe=methods.method("upgnet-hn"), mechanism="mb", depths=(3,))
-    assert {point.steps for point in row.plan(SearchParams(points=8, space="paper"), 100, 0)[0]} == {3}
+    assert {point.steps for point in row.plan(SearchParams(points=8, space="paper"), 0)} == {3}
 
 
 @pytest.mark.slow
@@ -211,7 +182,7 @@ def test_papers_spaces_have_the_same_budget(data: Path) -> None:
     params = small_params(seeds=2)
     params = dataclasses.replace(params, search=dataclasses.replace(params.search, space="paper", points=4))
     rows = run(NAME, "upgnet-hn", None, 2.0, data=data, params=params)
-    assert {row.search["run_epochs"] for row in rows if row.search} == {4 * params.train.epochs}
+    assert {row.search["points"] for row in rows if row.search} == {4}
     own = next(row for row in rows if row.name == "upgnet-hn")
     assert "method.after" in own.chosen["options"]
     assert all("method.after" not in row.chosen.get("options", {}) for row in rows if row is not own)

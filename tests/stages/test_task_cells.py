@@ -19,7 +19,7 @@ from graphldp.experiment import parts as stage
 from graphldp.experiment.cell import learn_cell, learn_majority
 from graphldp.experiment.estimates import average_degree
 from graphldp.experiment.options import TrainParams
-from graphldp.experiment.parts import LinkPart, calibration_over, part_of, split_of, target_of
+from graphldp.experiment.parts import LinkPart, calibration_over, part_of, split_of
 from graphldp.experiment.plan import Devices, plan_of
 from graphldp.experiment.result import CellResult
 from graphldp.graph import Graph
@@ -28,6 +28,8 @@ from graphldp.measures import measures_of, tasks
 from graphldp.server import kprop
 from graphldp.stages.files.runs import runs_schema
 from graphldp.stages.grids.params import Params
+from graphldp.tasks import Target
+from graphldp.tasks.regression import NORM
 
 # One of each kind: a linear filter, a threshold behind the filter, node weights.
 METHODS = [("lpgnn", "mb"), ("upgnet-hn", "mb"), ("ppgnn", "ppm-public")]
@@ -168,7 +170,7 @@ def test_a_threshold_follows_the_average_degree() -> None:
 
 def test_the_target_is_the_norm_of_the_true_features() -> None:
     graph = small_graph()
-    np.testing.assert_allclose(target_of(graph), np.linalg.norm(graph.features.toarray(), axis=1), rtol=1e-6)
+    np.testing.assert_allclose(NORM.of(graph), np.linalg.norm(graph.features.toarray(), axis=1), rtol=1e-6)
 
 
 @pytest.mark.parametrize("task", ["regression", "multi-task"])
@@ -179,9 +181,9 @@ def test_numbers_of_test_nodes_steer_nothing(task: str, monkeypatch: pytest.Monk
     hidden = sorted(set.intersection(*tested))
     assert len(hidden) > 5
     one = cell(graph, task, seeds=1)
-    changed = target_of(graph)
+    changed = NORM.of(graph)
     changed[hidden] += 5
-    monkeypatch.setattr(stage, "target_of", lambda graph: changed)
+    monkeypatch.setattr(Target, "of", staticmethod(lambda graph: changed))
     two = cell(graph, task, seeds=1)
     opened = {f"test_{name}": 0 for name in ("mae", "rmse", "r2")}
     for first, second in zip(one.rows, two.rows, strict=True):
@@ -204,7 +206,7 @@ def test_majority_of_each_task(task: str) -> None:
             commonest = np.bincount(graph.labels[split.train]).argmax()
             assert row["test_accuracy"] == (graph.labels[split.test] == commonest).mean()
         if task != "node-classification":
-            numbers = target_of(graph)
+            numbers = NORM.of(graph)
             missed = numbers[split.test] - numbers[split.train].mean()
             assert row["test_mae"] == pytest.approx(np.abs(missed).mean())
             assert row["test_rmse"] == pytest.approx(np.sqrt(np.square(missed).mean()))

@@ -20,6 +20,7 @@ from graphldp.learn.models.base import Parameter
 
 if TYPE_CHECKING:
     from graphldp.learn.problem import Problem, Run
+    from graphldp.learn.tasks.private import Channel
 
 __all__ = ["Metrics", "Objective", "Targets", "Task"]
 
@@ -91,6 +92,10 @@ class Task(ABC):
     def parameters(self) -> dict[str, Parameter]:
         """Return the parameters of the head, of one run; their names start with `task_`."""
         return {}
+
+    def under(self, channel: Channel) -> Task:
+        """Return the task where labels have gone through a channel, of one that learns labels."""
+        raise OptionError(f"task {self.name!r} learns no labels that could be noisy")
 
     def predictions(self) -> dict[str, DTypeLike]:
         """Return the names and types of what is predicted for each node."""

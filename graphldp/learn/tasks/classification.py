@@ -19,6 +19,7 @@ from graphldp.learn.tasks.registry import register_task
 
 if TYPE_CHECKING:
     from graphldp.learn.problem import Problem, Run
+    from graphldp.learn.tasks.private import Channel
 
 __all__ = ["Classes", "NodeClassification", "check_nodes"]
 
@@ -117,6 +118,12 @@ class NodeClassification(Task):
     def outputs(self, classes: int) -> int:
         """Return the number of classes."""
         return classes
+
+    def under(self, channel: Channel) -> Task:
+        """Return the task for labels that went through a channel."""
+        from graphldp.learn.tasks.private import PrivateClassification
+
+        return PrivateClassification(channel=channel)
 
     def metrics(self) -> dict[str, float]:
         """Return accuracy and macro-F1."""

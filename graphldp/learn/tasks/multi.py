@@ -19,6 +19,7 @@ from graphldp.learn.tasks.regression import Numbers, Regression, check_loss
 
 if TYPE_CHECKING:
     from graphldp.learn.problem import Problem, Run
+    from graphldp.learn.tasks.private import Channel
 
 __all__ = ["MultiTask"]
 
@@ -77,6 +78,12 @@ class MultiTask(Task):
     def outputs(self, classes: int) -> int:
         """Return the number of classes and one more."""
         return classes + 1
+
+    def under(self, channel: Channel) -> Task:
+        """Return the task for labels that went through a channel."""
+        from graphldp.learn.tasks.private import PrivateMultiTask
+
+        return PrivateMultiTask(channel=channel, weight=self.weight, loss=self.loss)
 
     def metrics(self) -> dict[str, float]:
         """Return the metrics of both."""

@@ -28,13 +28,13 @@ FLOOR = methods.method("structure").learners
 def trained(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """What was trained: the phase and the learner of each batch."""
     out: list[str] = []
-    plain = _Cell.advance
+    plain = _Cell.train
 
     def counted(self: _Cell, batch: list[int], *rest: Any) -> Any:
         out.append(f"{self.phase} {dict(self.plan.points[batch[0]].options)['learner']}")
         return plain(self, batch, *rest)
 
-    monkeypatch.setattr(_Cell, "advance", counted)
+    monkeypatch.setattr(_Cell, "train", counted)
     return out
 
 

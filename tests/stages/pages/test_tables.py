@@ -1,23 +1,27 @@
 from __future__ import annotations
 
 import dataclasses
+import io
 import json
 import re
 import shutil
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from rich.console import Console
 from runs_factory import grid, write_grid, write_runs
 
+from graphldp.cli import experiment
 from graphldp.cli.app import main
 from graphldp.errors import ArtifactError
 from graphldp.measures import DEFAULT_TASK, measures_of
 from graphldp.stages.evaluate import evaluate, measure
 from graphldp.stages.files import traces
 from graphldp.stages.grids.params import RowParams, load
-from graphldp.stages.pages import report, tables
+from graphldp.stages.pages import report, results_page, tables
 from graphldp.stages.pages.compare import check, compare
 from graphldp.stages.pages.findings import find
 from graphldp.stages.pages.report import report_page
@@ -98,32 +102,56 @@ def _aligned(text: str, form: str) -> list[dict[str, str]]:
     return [dict(zip(heads, line, strict=True)) for line in cells]
 
 
-FORMS = {"csv": csv_text, "md": markdown_text, "tex": latex_text, "html": report_page}
+TEXTS = {"csv": csv_text, "md": markdown_text, "tex": latex_text, "html": report_page}
 
 
-@pytest.mark.parametrize("form", list(FORMS))
+def with_column(patch: pytest.MonkeyPatch, new: Column, at: Callable[[list[int]], int]) -> None:
+    """Put a column into the one list of columns: before the one that `at` chooses of those that a form has."""
+    made = tables.table_columns
+
+    def more(*given: Any) -> tuple[Column, ...]:
+        found = made(*given)
+        place = at([place for place, column in enumerate(found) if set(new.where) & set(column.where)])
+        return (*found[:place], new, *found[place:])
+
+    for module in (tables, report, results_page):
+        patch.setattr(module, "table_columns", more)
+
+
+@pytest.mark.parametrize("form", list(TEXTS))
 def test_a_new_column_shifts_no_other_wherever_it_stands(
     result: Result, monkeypatch: pytest.MonkeyPatch, form: str
 ) -> None:
-    before = _aligned(FORMS[form](result), form)
+    before = _aligned(TEXTS[form](result), form)
     assert len(before) == 11
-    module, name = (report, "page_columns") if form == "html" else (tables, "table_columns")
-    made = getattr(module, name)
     new = Column(key="new", heading="new one", text=lambda row: f"new {row.name}", where=(form,))
-    there = [place for place, column in enumerate(made(*_arguments(result, form))) if form in column.where]
-    for place in (there[1], there[len(there) // 2], there[-1], there[-1] + 1):
+    name = "new" if form == "csv" else "new one"
+    for at in (lambda there: there[1], lambda there: there[len(there) // 2], lambda there: there[-1] + 1):
         with monkeypatch.context() as patch:
-            patch.setattr(module, name, lambda *given, at=place: (*made(*given)[:at], new, *made(*given)[at:]))
-            after = _aligned(FORMS[form](result), form)
-        assert [row.pop("new one") for row in after] == [f"new {row.name}" for row in result.rows]
+            with_column(patch, new, at)
+            after = _aligned(TEXTS[form](result), form)
+        assert [row.pop(name) for row in after] == [f"new {row.name}" for row in result.rows]
         assert after == before
 
 
-def _arguments(result: Result, form: str) -> tuple[Any, ...]:
-    section = result.sections[0]
-    if form == "html":
-        return (section,)
-    return (section.measures, result.axes) if form == "csv" else (section.measures, (), section)
+def test_a_new_column_stands_everywhere_by_its_one_entry(
+    result: Result, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    new = Column(key="new", heading="new one", text=lambda row: f"NEW-{row.name}", where=tables.FORMS)
+    with_column(monkeypatch, new, lambda there: there[-1] + 1)
+    for form, text in TEXTS.items():
+        assert "NEW-lpgnn-lp" in text(result), form
+    (tmp_path / "tables").mkdir()
+    (tmp_path / "tables" / "main.csv").write_text(csv_text(result))
+    (shown,) = results_page._tables(tmp_path)
+    assert shown.heads[-1] == "new one"
+    assert {row[-1] for row in shown.rows} >= {"NEW-base", "NEW-nonpriv"}
+    monkeypatch.setenv("COLUMNS", "200")
+    main(["tables", "--results", str(tmp_path)])
+    assert "NEW-lpgnn-lp" in capsys.readouterr().out
+    brief = Console(width=200, file=io.StringIO())
+    brief.print(experiment._table(result.sections[0]))
+    assert "NEW-lpgnn-lp" in brief.file.getvalue()  # type: ignore[attr-defined]
 
 
 def test_a_row_says_whose_runs_it_repeats_in_every_form(tmp_path: Path) -> None:

@@ -18,8 +18,7 @@ GRID = Params(
     epsilons=(1.0,),
     rows=(RowParams(name="lpgnn", method="lpgnn", mechanism="mb"),),
 )
-RUNGS = [{"points": 30, "epochs": 56}, {"points": 10, "epochs": 167}, {"points": 3, "epochs": 500}]
-HALVING: dict[str, Any] = {**SEARCH, "strategy": "halving", "points": 30, "rungs": RUNGS, "run_epochs": 3789}
+WHOLE: dict[str, Any] = {**SEARCH, "strategy": "grid", "points": 30}
 
 
 def test_the_usual_search_needs_no_words() -> None:
@@ -28,9 +27,7 @@ def test_the_usual_search_needs_no_words() -> None:
 
 
 def test_what_is_unusual_is_said() -> None:
-    assert spoken(HALVING) == (
-        "successive halving: 30, 10, 3 points for 56, 167, 500 epochs, which cost 7.58 points trained to the end"
-    )
+    assert spoken(WHOLE) == "the whole grid"
     more = {"strategy": "grid", "space": "paper", "options": {"m": [1], "method.after": [0.1]}}
     assert spoken(more) == (
         "the whole grid; each method in the space that its paper names, where it names one; "
@@ -41,18 +38,18 @@ def test_what_is_unusual_is_said() -> None:
 def test_the_tables_protocol_says_it(tmp_path: Path) -> None:
     plain, other = tmp_path / "plain", tmp_path / "other"
     write_grid(plain, GRID)
-    assert "halving" not in measure(GRID, plain, Path("none")).sections[0].protocol
+    assert "grid" not in measure(GRID, plain, Path("none")).sections[0].protocol
     for cell in GRID.cells():
-        write_runs(other, cell, seeds=10, meta={} if cell.method == "majority" else {"search": HALVING})
+        write_runs(other, cell, seeds=10, meta={} if cell.method == "majority" else {"search": WHOLE})
     protocol = measure(GRID, other, Path("none")).sections[0].protocol
-    assert "(30 points, 2 seeds, successive halving: 30, 10, 3 points for 56, 167, 500 epochs" in protocol
+    assert "(30 points, 2 seeds, the whole grid" in protocol
     assert protocol.count("chosen by mean validation loss") == 1
 
 
-@pytest.mark.parametrize("changed", [{"run_epochs": 4000}, {"points": 8}, {"seeds": 3}])
+@pytest.mark.parametrize("changed", [{"points": 8}, {"seeds": 3}])
 def test_a_row_of_another_budget_is_refused(changed: dict[str, Any], tmp_path: Path) -> None:
     for cell in GRID.cells():
-        search = HALVING | (changed if cell.name == "lpgnn" else {})
+        search = WHOLE | (changed if cell.name == "lpgnn" else {})
         write_runs(tmp_path, cell, seeds=10, meta={} if cell.method == "majority" else {"search": search})
     with pytest.raises(ArtifactError, match="one search budget"):
         measure(GRID, tmp_path, Path("none"))
