@@ -38,7 +38,6 @@ def claims(
 
     from graphldp.errors import unknown_name
     from graphldp.stages import claims as stage
-    from graphldp.stages.files.artifacts import write_text
 
     judged = stage.judge(papers, results)
     known = {one.claim.paper for one in judged}
@@ -53,8 +52,7 @@ def claims(
         console.out.print(f"{docs / 'claims.md'} is up to date")
         return
     if paper is None:
-        write_text(results / "claims.csv", stage.claims_csv(judged))
-        write_text(docs / "claims.md", stage.claims_page(judged))
+        stage.write_claims(papers, results, docs)
     shown = [one for one in judged if paper in (None, one.claim.paper)]
     if as_json:
         typer.echo(json.dumps([dataclasses.asdict(one) for one in shown], indent=2, ensure_ascii=False))

@@ -14,7 +14,8 @@ from graphldp.cli.processes import workers
 from graphldp.errors import OptionError
 
 if TYPE_CHECKING:
-    from graphldp.stages.reproduce import Order, Reproduction
+    from graphldp.stages.pages.reproduced import Reproduction
+    from graphldp.stages.reproduce import Order
 
 __all__ = ["PapersFolder", "register"]
 
@@ -48,6 +49,13 @@ def reproduce(
     datasets: Annotated[
         str | None, typer.Option("--datasets", help="Only these data sets, separated by commas.", show_default=False)
     ] = None,
+    theirs: Annotated[
+        bool, typer.Option("--theirs", help="The paper's own protocol alone, without ours, floor and ceiling.")
+    ] = False,
+    reading: Annotated[
+        str,
+        typer.Option("--reading", help="One of the readings of what a paper leaves open.", show_default=False),
+    ] = "",
     listed: Annotated[bool, typer.Option("--list", help="Say what there is to reproduce.")] = False,
     dry: Annotated[bool, typer.Option("--dry", help="Say what there is to compute, and compute nothing.")] = False,
     check: Annotated[
@@ -73,6 +81,7 @@ def reproduce(
     """
     from graphldp.stages import reproduce as stage
     from graphldp.stages.grids.targets import PROFILES, find, targets
+    from graphldp.stages.pages.reproduced import with_earlier, write
 
     if listed:
         if address is not None:
@@ -99,6 +108,8 @@ def reproduce(
                     data=data,
                     papers=papers,
                     datasets=own,
+                    theirs=theirs,
+                    reading=reading,
                     fetch=not dry,
                     device=device,
                     progress=bar,
@@ -112,10 +123,11 @@ def reproduce(
     for what in orders:
         with console.progress(f"reproduce {what.target.key}", None, "steps") as bar:
             found = stage.reproduce(what, data=data, results=results, device=device, jobs=count, progress=bar)
+        found = with_earlier(found, results)
         if check:
             moved[what.target.key] = stage.compare(found, results)
             continue
-        files = stage.write(found, results)
+        files = write(found, results)
         answers.append({"target": what.target.key, "files": [str(path) for path in files]})
         if not as_json:
             _show(found, files)
@@ -168,7 +180,7 @@ def _show(found: Reproduction, files: list[Path]) -> None:
     from rich.markup import escape
     from rich.table import Table
 
-    from graphldp.stages.reproduce import filled
+    from graphldp.stages.pages.reproduced import filled
 
     heads, rows = filled(found)
     table = Table(title=f"{found.target.heading}: {found.target.title}", title_justify="left", box=None, pad_edge=False)

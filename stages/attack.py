@@ -300,15 +300,17 @@ def _rows(
         reader_of(target.device, graph.features)  # what cannot be read shows before anything is computed
     splits = {seed: split_of(graph, params, seed) for seed in seeds}
     facts = chosen_facts(graph, list(splits.values()), attributes, params.seed)
-    public = {seed: public_view(graph, split.train) for seed, split in splits.items()}
-    others = {seed: _others(graph, seed, params.seed) for seed in seeds}
+    known = {
+        seed: _Known(split, public_view(graph, split.train), _others(graph, seed, params.seed))
+        for seed, split in splits.items()
+    }
     calibration, out, done = kprop(steps), [], 0
     for target in targets:
         tallies, reader = Tallies(graph.nodes), reader_of(target.device, graph.features)
-        for seed, split in splits.items():
+        for seed in splits:
             reports = target.reports(seed)
             view = ServerView.of(graph, rectify(reports), calibration, [fact.attribute for fact in facts])
-            _attack_once(graph, target.device, reader, reports, facts, split, public[seed], view, tallies, others[seed])
+            _attack_once(graph, target.device, reader, reports, facts, known[seed], view, tallies)
             done += 1
             if progress:
                 text = f"{target.device.name} at epsilon {epsilon_text(target.epsilon)}"
@@ -332,20 +334,27 @@ def _chosen(device: VectorMechanism) -> list[str]:
     return [f"{key} {value}" for key, value in own if value is not None and not isinstance(value, list | tuple)]
 
 
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """What an attacker knows beside reports in one repetition: who is trained on, what is public, whom else to try."""
+
+    split: Split
+    public: Floats
+    others: NDArray[np.int64]
+
+
 def _attack_once(
     graph: Graph,
     device: VectorMechanism,
     reader: Reader,
     reports: Reports,
     facts: Sequence[Fact],
-    split: Split,
-    public: Floats,
+    known: _Known,
     view: ServerView,
     tallies: Tallies,
-    others: NDArray[np.int64],
 ) -> None:
     entries = Entries.of(device, reports)
-    told = profile_odds(device, reports, graph.features, others)
+    told = profile_odds(device, reports, graph.features, known.others)
     if told is not None:
         tallies.profiles.append(np.sign(told))
     sets = InformedSets.of(device, entries, graph.features) if isinstance(device, SetValued) else None
@@ -354,7 +363,7 @@ def _attack_once(
         tallies.report_says(fact, odds, None if sets is None else sets.odds(fact))
         tallies.neighbours_say(graph, fact, odds)
         private = np.column_stack([view.columns(position), np.clip(odds, -SURE, SURE)])
-        tallies.learner_says(fact, split, public, private)
+        tallies.learner_says(fact, known.split, known.public, private)
 
 
 def _row(

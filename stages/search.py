@@ -25,7 +25,7 @@ from graphldp.points import AXES
 from graphldp.progress import Progress
 from graphldp.stages.code import code_hash
 from graphldp.stages.files.artifacts import expect, read_meta, read_table, write_table
-from graphldp.stages.files.cells import taken_up
+from graphldp.stages.files.cells import pause_of
 from graphldp.stages.files.checkpoints import Keeper
 from graphldp.stages.files.graphs import graph_hash, read_graph
 from graphldp.stages.files.paths import graph_dir, trials_path
@@ -95,9 +95,7 @@ def search(
         params,
         device=device,
         resources=resources,
-        checkpoint=taken_up(keeper, mark, resources),
-        on_stop=keeper.save if resources.leads else None,
-        fingerprint=mark,
+        pause=pause_of(keeper, mark, resources),
         progress=progress,
     )
     assert result.setup is not None

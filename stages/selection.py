@@ -407,7 +407,9 @@ class _Repetition:
         true = _utility(graph, rectify(world.clean), rounds.score_steps, split, chosen)
         facts = facts_of(graph.features, chosen.tolist())
         tallies = {name: Tallies(graph.nodes) for name in _GROUPS}
-        laws = _attacked(world, source.device, directed, first, second, estimate, rounds, facts, names, seed, tallies)
+        view = ServerView.of(graph, estimate, kprop(rounds.score_steps), [fact.attribute for fact in facts])
+        said = ((source.device, first), (directed, second))
+        laws = _attacked(world, seed, said, view, facts, names, tallies)
         every = degree_correlation(estimate.deviations(), world.degree, range(graph.dimensions))
         return cls(
             seed=seed,
@@ -440,22 +442,17 @@ class _Repetition:
 
 def _attacked(
     world: _World,
-    device: VectorMechanism,
-    directed: DirectedMechanism,
-    first: Reports,
-    second: Reports,
-    estimate: Estimate,
-    rounds: Rounds,
+    seed: int,
+    said: Sequence[tuple[VectorMechanism | DirectedMechanism, Reports]],
+    view: ServerView,
     facts: Sequence[Fact],
     names: Sequence[str],
-    seed: int,
     tallies: Mapping[str, Tallies],
 ) -> list[float]:
-    """Count the guesses about each attribute in its group; return the advantages by the law."""
+    """Count the guesses about each attribute in its group by both rounds; return the advantages by the law."""
     graph, split = world.graph, world.splits[seed]
-    readers = (reader_of(device), reader_of(directed))
-    entries = (Entries.of(device, first), Entries.of(directed, second))
-    view = ServerView.of(graph, estimate, kprop(rounds.score_steps), [fact.attribute for fact in facts])
+    readers = [reader_of(device) for device, _ in said]
+    entries = [Entries.of(device, reports) for device, reports in said]
     laws = []
     for position, (fact, name) in enumerate(zip(facts, names, strict=True)):
         if not fact.varies:

@@ -22,8 +22,9 @@ from graphldp.stages.experiment import cell_title, plan, run_cells
 from graphldp.stages.files.artifacts import read_meta, read_table
 from graphldp.stages.grids.params import Cell, Params, experiments, find, load, value_text
 from graphldp.stages.grids.targets import Made, Profile, Target, protocol_of
+from graphldp.stages.pages.reproduced import axes_text
 from graphldp.stages.pages.tables import number, read_csv
-from graphldp.stages.reproduce import axes_text, cell_seconds
+from graphldp.stages.reproduce import cell_seconds
 
 __all__ = ["Spot", "look", "of_experiments", "of_target", "rotated"]
 

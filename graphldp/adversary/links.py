@@ -88,7 +88,7 @@ def link_log_odds(reports: LinkReports, neighbours: Neighbours, pairs: ArrayLike
             noisy = reports.degree[own]
             total += log_discrete_laplace(device.degree_epsilon, noisy - rest - 1)
             total -= log_discrete_laplace(device.degree_epsilon, noisy - rest)
-        asked = np.ones(len(own), bool) if device.report == "both" else other < own
+        asked = np.ones(len(own), bool) if device.ends == 2 else other < own
         codes = own * nodes + other
         if reports.value is not None:
             place = np.minimum(np.searchsorted(sent, codes), len(sent) - 1)

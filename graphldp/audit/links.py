@@ -147,7 +147,7 @@ def relationship_loss(device: LinkMechanism) -> float:
     """
     case = links_case(replace(device, report="both"))
     both = case.loss.value
-    if device.report == "both":
+    if device.ends == 2:
         return 2 * both
     if not device.degree_epsilon:
         return both

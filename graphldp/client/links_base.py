@@ -196,9 +196,14 @@ class LinkMechanism(ABC):
         return 0.0
 
     @property
+    def ends(self) -> int:
+        """How many of its two ends report a relationship."""
+        return 2 if self.report == "both" else 1
+
+    @property
     def relationship_epsilon(self) -> float:
         """What is claimed for one relationship, which is a bit of both ends' lists."""
-        return 2 * self.degree_epsilon + (2 if self.report == "both" else 1) * self.bit_epsilon
+        return 2 * self.degree_epsilon + self.ends * self.bit_epsilon
 
     @abstractmethod
     def bit_loss(self) -> float:
@@ -214,7 +219,7 @@ class LinkMechanism(ABC):
 
     def relationship_loss(self) -> float:
         """Return the exact loss of one relationship in everything that leaves all devices."""
-        return 2 * self.degree_loss() + (2 if self.report == "both" else 1) * self.bit_loss()
+        return 2 * self.degree_loss() + self.ends * self.bit_loss()
 
     @property
     def claim(self) -> Claim:
@@ -241,7 +246,7 @@ class LinkMechanism(ABC):
     @property
     def bits(self) -> int:
         """How many bits everybody sends together."""
-        return self.nodes * (self.nodes - 1) // (1 if self.report == "both" else 2)
+        return self.nodes * (self.nodes - 1) * self.ends // 2
 
     @abstractmethod
     def expected_links(self, links: int = 0) -> float:
@@ -290,7 +295,7 @@ class LinkMechanism(ABC):
 
     def _codes(self, rows: NDArray[np.int64], places: NDArray[np.int64], owners: NDArray[Any]) -> NDArray[np.int64]:
         """Return row * nodes + neighbour of the bits at these places of these rows."""
-        if self.report == "both":
+        if self.ends == 2:
             places = places + (places >= owners[rows])
         return np.asarray(rows * self.nodes + places)
 
@@ -298,7 +303,7 @@ class LinkMechanism(ABC):
         """Return the same for the true links among the bits that are sent."""
         rows = neighbours.rows()
         codes = rows * self.nodes + neighbours.indices
-        if self.report == "both":
+        if self.ends == 2:
             return np.asarray(codes)
         return np.asarray(codes[neighbours.indices < neighbours.owners[rows]])
 

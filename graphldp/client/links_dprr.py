@@ -52,7 +52,7 @@ class DegreePreserving(WithDegree):
         noise = np.arange(-reach, reach + 1)
         chance = np.exp(log_discrete_laplace(self.degree_epsilon, noise))
         each = float(chance @ self.keeping(degree + noise)) * (degree * (1 - flip) + (self.nodes - 1 - degree) * flip)
-        return each * self.nodes / (1 if self.report == "both" else 2)
+        return each * self.nodes * self.ends / 2
 
     def perturb(self, neighbours: Neighbours, rng: UniformSource, *, most: float = MOST_LINKS) -> LinkReports:
         """Return one report for each owner of a list."""

@@ -106,7 +106,7 @@ class RandomisedResponse(LinkMechanism):
 
     def expected_links(self, links: int = 0) -> float:
         """Return how many links are reported on average by everybody, of a graph with so many."""
-        true = links * (2 if self.report == "both" else 1)
+        true = links * self.ends
         return true * (1 - self.flip) + (self.bits - true) * self.flip
 
     def perturb(self, neighbours: Neighbours, rng: UniformSource, *, most: float = MOST_LINKS) -> LinkReports:

@@ -28,7 +28,7 @@ from graphldp.experiment.parts import (
 )
 from graphldp.experiment.plan import Learner, Plan, Setup
 from graphldp.experiment.resources import Memo, Resources, Rows
-from graphldp.experiment.result import CellResult, Checkpoint
+from graphldp.experiment.result import CellResult, Checkpoint, Pause
 from graphldp.experiment.told import Told, told_of
 from graphldp.graph import Graph
 from graphldp.learn import (
@@ -80,18 +80,16 @@ def learn_cell(
     *,
     device: str = "auto",
     resources: Resources | None = None,
-    checkpoint: Checkpoint | None = None,
-    on_stop: Callable[[Checkpoint], None] | None = None,
-    fingerprint: str = "",
+    pause: Pause | None = None,
     progress: Progress | None = None,
 ) -> CellResult:
     """Search on seeds that the final runs never use, choose by validation loss, train and score the final runs.
 
-    `on_stop` receives a checkpoint when the work is interrupted; given back as `checkpoint`, it goes on from there and
-    ends as if it had never stopped.
+    Interrupted, it hands a checkpoint to the `pause`; given back, it goes on from there and ends as if it had never
+    stopped.
     """
     cell = _Cell(graph, plan, params, device, resources or Resources(), progress)
-    with cell.kept(checkpoint, on_stop, fingerprint):
+    with cell.kept(pause or Pause()):
         cell.try_all()
         return cell.final()
 
@@ -103,9 +101,7 @@ def search_cell(
     *,
     device: str = "auto",
     resources: Resources | None = None,
-    checkpoint: Checkpoint | None = None,
-    on_stop: Callable[[Checkpoint], None] | None = None,
-    fingerprint: str = "",
+    pause: Pause | None = None,
     progress: Progress | None = None,
 ) -> CellResult:
     """Search and choose as `learn_cell` does, and stop there: no test label is opened.
@@ -114,7 +110,7 @@ def search_cell(
     """
     several = len(plan.learners) > 1
     cell = _Cell(graph, plan, params, device, resources or Resources(), progress, 0.5 if several else 1.0, alone=True)
-    with cell.kept(checkpoint, on_stop, fingerprint):
+    with cell.kept(pause or Pause()):
         cell.try_all()
         index = cell.chosen()
     point = plan.points[index]
@@ -169,10 +165,9 @@ class _Cell:
     hashed: str = ""
 
     @contextmanager
-    def kept(
-        self, checkpoint: Checkpoint | None, on_stop: Callable[[Checkpoint], None] | None, fingerprint: str
-    ) -> Iterator[None]:
+    def kept(self, pause: Pause) -> Iterator[None]:
         """Go on from a checkpoint; interrupted, hand out another one, whatever was being done."""
+        checkpoint = pause.checkpoint
         if checkpoint is not None:
             self.phase, self.tried, self.records = checkpoint.phase, checkpoint.rows, checkpoint.records
             self.state = None if checkpoint.state is None else State.from_bytes(checkpoint.state)
@@ -183,10 +178,10 @@ class _Cell:
                 yield
         except KeyboardInterrupt as stop:
             state = stop.state if isinstance(stop, Interrupted) else self.state
-            if on_stop is not None:
-                on_stop(
+            if pause.on_stop is not None:
+                pause.on_stop(
                     Checkpoint(
-                        fingerprint=fingerprint,
+                        fingerprint=pause.fingerprint,
                         phase=self.phase,
                         rows=self.tried,
                         records=self.records,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +13,7 @@ from graphldp.learn import Outcome, Problem, Run
 if TYPE_CHECKING:
     from graphldp.experiment.plan import Setup
 
-__all__ = ["CellResult", "Checkpoint", "fingerprint"]
+__all__ = ["CellResult", "Checkpoint", "Pause", "fingerprint"]
 
 
 @dataclass(slots=True)
@@ -48,6 +48,21 @@ class Checkpoint:
         facts = json.loads(rest[: int(length)])
         begun = facts.pop("begun")
         return cls(**facts, state=rest[int(length) :] if begun else None)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pause:
+    """Where a cell goes on, and what becomes of it when it is interrupted.
+
+    Attributes:
+        checkpoint: where it goes on; None from the start.
+        on_stop: receives a checkpoint when the work is interrupted.
+        fingerprint: what the checkpoint says that the cell computes.
+    """
+
+    checkpoint: Checkpoint | None = None
+    on_stop: Callable[[Checkpoint], None] | None = None
+    fingerprint: str = ""
 
 
 @dataclass(slots=True, kw_only=True, eq=False)

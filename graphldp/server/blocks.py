@@ -102,7 +102,7 @@ def seen_links(reports: LinkReports | None, graph: Graph) -> Seen:
         )
     pairs, ones = reported_pairs(reports)
     high, low = np.divmod(pairs, nodes)
-    each = 2 if device.report == "both" else 1
+    each = device.ends
     flip, found = flip_chance(device.bit_epsilon), degrees_of_bits(pairs, ones, device)
     noise = (nodes - 1) * flip * (1 - flip) / each / (1 - 2 * flip) ** 2
     if reports.degree is not None:

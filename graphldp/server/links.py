@@ -137,7 +137,7 @@ def reported_pairs(reports: LinkReports) -> tuple[Whole, Whole]:
 def degrees_of_bits(pairs: Whole, ones: Whole, mechanism: LinkMechanism) -> Floats:
     """Return everybody's degree without bias, from the bits on her pairs, whoever sent them."""
     nodes, flip = mechanism.nodes, flip_chance(mechanism.bit_epsilon)
-    each = 2 if mechanism.report == "both" else 1
+    each = mechanism.ends
     total = sum(np.bincount(end, weights=ones, minlength=nodes) for end in np.divmod(pairs, nodes))
     return np.asarray((total / each - (nodes - 1) * flip) / (1 - 2 * flip))
 
@@ -146,7 +146,7 @@ def _reported(reports: LinkReports, mechanism: LinkMechanism, max_memory: float)
     """Every reported pair is a link; of two ends that both report, the weight is the share that did."""
     pairs, ones = reported_pairs(reports)
     check_memory(len(pairs), reports.nodes, max_memory, "reported")
-    weights = ones / (2.0 if mechanism.report == "both" else 1.0)
+    weights = ones / mechanism.ends
     return LinkEstimate(
         adjacency=symmetric(pairs, weights, reports.nodes), facts={"estimator": "reported", "links": len(pairs)}
     )
@@ -160,7 +160,7 @@ def _top_k(reports: LinkReports, mechanism: LinkMechanism, max_memory: float) ->
     owner, other = reports.owners[reports.rows()].astype(np.int64), reports.indices.astype(np.int64)
     codes = np.maximum(owner, other) * nodes + np.minimum(owner, other)
     scores = values.astype(np.float64)
-    if mechanism.report == "both":
+    if mechanism.ends == 2:
         order = np.argsort(codes, kind="stable")
         codes, scores = codes[order][::2], (scores[order][::2] + scores[order][1::2]) / 2
     wanted = int(np.clip(np.rint(scores.sum()), 0, len(scores)))
@@ -194,7 +194,7 @@ def _prior(reports: LinkReports, mechanism: LinkMechanism, pairs: Whole, ones: W
 def pair_log_odds(model: BetaModel, pairs: Whole, ones: Whole, mechanism: LinkMechanism) -> Floats:
     """Return the posterior log-odds of pairs of which so many ends reported a link."""
     high, low = np.divmod(pairs, model.nodes)
-    each = 2 if mechanism.report == "both" else 1
+    each = mechanism.ends
     prior = model.beta[model.level[high]] + model.beta[model.level[low]]
     return np.asarray(prior + mechanism.bit_epsilon * (2 * ones - each))
 
@@ -208,7 +208,7 @@ def _posterior(reports: LinkReports, mechanism: LinkMechanism) -> _Posterior:
     pairs, ones = reported_pairs(reports)
     model = _prior(reports, mechanism, pairs, ones)
     odds = pair_log_odds(model, pairs, ones, mechanism)
-    step = mechanism.bit_epsilon * (2 if mechanism.report == "both" else 1)
+    step = mechanism.bit_epsilon * mechanism.ends
     silent = pair_log_odds(model, pairs, np.zeros_like(ones), mechanism)
     every = sum(float((many * logistic(table)).sum()) for _, table, many in model.pairs(-step))
     expected = every + float((logistic(odds) - logistic(silent)).sum())

@@ -90,7 +90,7 @@ def likeness_ratios(
 
     `x` has rows of length 1, or 0; `pairs` are those that `ones` ends reported.
     """
-    nodes, each = device.nodes, 2 if device.report == "both" else 1
+    nodes, each = device.nodes, device.ends
     one = rng.integers(0, nodes, _SAMPLE)
     two = (one + rng.integers(1, nodes, _SAMPLE)) % nodes
     usual = _similarities(x, np.maximum(one, two) * np.int64(nodes) + np.minimum(one, two))

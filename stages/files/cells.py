@@ -25,7 +25,7 @@ from graphldp.experiment.cell import learn_cell
 from graphldp.experiment.options import Settings
 from graphldp.experiment.plan import Plan
 from graphldp.experiment.resources import Resources
-from graphldp.experiment.result import CellResult, Checkpoint
+from graphldp.experiment.result import CellResult, Checkpoint, Pause
 from graphldp.graph import Graph
 from graphldp.jsonable import plain
 from graphldp.learn import resolve_device
@@ -35,7 +35,7 @@ from graphldp.stages.files.artifacts import read_meta, read_table, write_table
 from graphldp.stages.files.checkpoints import Keeper
 from graphldp.stages.files.runs import runs_schema
 
-__all__ = ["Cells", "cell_mark", "mark_of", "taken_up"]
+__all__ = ["Cells", "cell_mark", "mark_of", "pause_of"]
 
 
 def cell_mark(plan: Plan, settings: Settings, content: str, device: str = "auto", max_memory: int | None = None) -> str:
@@ -106,9 +106,7 @@ class Cells:
                 settings,
                 device=device,
                 resources=resources,
-                checkpoint=taken_up(keeper, mark, resources),
-                on_stop=keeper.save if resources.leads else None,
-                fingerprint=mark,
+                pause=pause_of(keeper, mark, resources),
                 progress=progress,
             )
             if resources.leads:
@@ -190,10 +188,10 @@ def _agreed(mine: bool, resources: Resources) -> bool:
     return mine if resources.team is None else all(resources.team.gather(b"1" if mine else b""))
 
 
-def taken_up(keeper: Keeper, mark: str, resources: Resources) -> Checkpoint | None:
-    """Return the checkpoint to go on from, the first process's in all of them."""
+def pause_of(keeper: Keeper, mark: str, resources: Resources) -> Pause:
+    """Return where a cell goes on, which is the first process's place in all of them, and where it leaves that."""
     found = keeper.load(mark) if resources.leads else None
-    if resources.team is None:
-        return found
-    data = resources.team.gather(b"" if found is None else found.to_bytes())[0]
-    return Checkpoint.from_bytes(data) if data else None
+    if resources.team is not None:
+        data = resources.team.gather(b"" if found is None else found.to_bytes())[0]
+        found = Checkpoint.from_bytes(data) if data else None
+    return Pause(checkpoint=found, on_stop=keeper.save if resources.leads else None, fingerprint=mark)

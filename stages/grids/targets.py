@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from graphldp import datasets
 from graphldp.client import own_budget
 from graphldp.errors import DataError, OptionError, unknown_name
 from graphldp.experiment.options import SearchParams
@@ -31,6 +32,7 @@ __all__ = [
     "Target",
     "belongs",
     "find",
+    "not_at_hand",
     "protocol_of",
     "stands",
     "targets",
@@ -120,6 +122,7 @@ class Asked:
         printed: the label in the paper's table.
         label: what tells it from the target's other rows.
         csv: the rows of the CSV that it is about, where labels alone do not tell; else empty.
+        also: other labels under which the paper prints this row's number again.
         model: its backbone, where it has one of its own.
         row: method, mechanism and what is changed in them.
     """
@@ -127,6 +130,7 @@ class Asked:
     printed: str
     label: str
     csv: tuple[int, ...]
+    also: tuple[str, ...]
     model: str
     row: RowParams
 
@@ -361,7 +365,7 @@ _KEYS = {
     ),
     *("vary", "settings", "measured", "from", "gains", "steps", "bridge"),
 }
-_ROW = {"printed", "label", "csv", "model"}
+_ROW = {"printed", "label", "csv", "also", "model"}
 
 
 def targets(papers: Path) -> list[Target]:
@@ -472,6 +476,7 @@ def _asked(where: str, raw: Mapping[str, Any]) -> Asked:
         printed=str(raw["printed"]),
         label=label,
         csv=tuple(raw.get("csv", [])),
+        also=tuple(raw.get("also", [])),
         model=str(raw.get("model", "")),
         row=dataclasses.replace(params, name=_plain(label)).whole(),
     )
@@ -523,6 +528,12 @@ def _shows(path: Path, paper: str, figure: str) -> str:
         if (row["paper"], row["figure"]) == (paper, figure)
     ]
     return found[0] if found else ""
+
+
+def not_at_hand(name: str) -> str:
+    """Return why a registered data set could not be had, in the words of every page."""
+    source = "it comes from a source beyond the package index" if datasets.spec(name).wheel is None else "no network"
+    return f"not at hand: {source}; `ldp download {name}`"
 
 
 def protocol_of(target: Target, papers: Path) -> Protocol:

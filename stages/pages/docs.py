@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
+import math
 import os
 import re
 from collections.abc import Callable, Sequence
@@ -132,7 +133,7 @@ def mechanism_page(name: str) -> str:
         raise OptionError(f"the docstring of {name} ({cls.__name__}) has no {', '.join(missing)}: its page needs them")
     lines = [f"# `{name}`", "", _NOTE, "", told["summary"], "", "## Law", "", told["Formula"], ""]
     inputs = "two" if issubclass(cls, SetValued) else "three"
-    if not getattr(cls, "deterministic", False):
+    if own_budget(name) != math.inf:
         lines += [f"![Law for {inputs} inputs at epsilon {_shown_at(name):g}]({name}-law.svg)", ""]
         if name in ("ppm", "ppm-safe"):
             lines += ["Shown: the perturbed level, with its share gamma of epsilon 1.", ""]
@@ -253,7 +254,7 @@ def _shown_at(name: str) -> float:
 def _write_figures(docs: Path, name: str) -> list[Path]:
     law, curve = (docs / "mechanisms" / f"{name}-{part}.svg" for part in ("law", "variance"))
     written = []
-    if not getattr(lookup(name), "deterministic", False):
+    if own_budget(name) != math.inf:
         law_figure(name, law, _shown_at(name))
         written.append(law)
     if own_budget(name) is None and lookup(name).kind not in NO_FEATURE and variance_figure(name, curve):

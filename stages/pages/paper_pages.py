@@ -5,11 +5,13 @@ docs/papers/NAME.md is written from the paper's YAML, from results/reproduce, an
 
 from __future__ import annotations
 
-import csv
+import os
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from graphldp.evaluation import Interval
 from graphldp.measures import measures_of, tasks
 from graphldp.stages.claims import VERDICTS, Judged, counts, judge
 from graphldp.stages.files.artifacts import write_text
@@ -18,8 +20,10 @@ from graphldp.stages.grids.protocols import protocol, protocol_names
 from graphldp.stages.grids.targets import Target, targets
 from graphldp.stages.grids.yamls import read_paper
 from graphldp.stages.pages.errata import ERRATA
+from graphldp.stages.pages.reproduced import folder_of, rows_of
+from graphldp.stages.pages.tables import span
 
-__all__ = ["outdated_papers", "paper_page", "tally", "write_papers"]
+__all__ = ["Tally", "outdated_papers", "paper_page", "tally", "write_papers"]
 
 _SHARES = {one.name for one in (measures_of(name).headline for name in tasks()) if one.unit}
 _NOTE = "Written by `ldp results` from papers/{name}.yaml and results/reproduce; do not edit."
@@ -70,6 +74,7 @@ def paper_page(path: Path, every: Sequence[Target], judged: Sequence[Judged], re
         "interval under the paper's own protocol. Distance: in points, the mean over these rows. A figure prints no",
         "numbers.", "",
     ]  # fmt: skip
+    lines += _bridge(own, results)
     left = [f"- Figure {one['figure']}: {one['why']}" for one in paper["figures"] if "why" in one]
     lines += ["Not made again:", "", *left, ""] if left else []
     if name in protocol_names(path.parent):
@@ -102,22 +107,51 @@ def _row(target: Target, results: Path) -> str:
     what = f"{target.place}: {target.title}".replace("|", "/")
     command = f"`ldp reproduce {target.key}`" if target.trains else f"`{target.measured.get('command', '')}`"
     found = _found(target, results)
+    if not found and target.measured.get("page"):
+        page = Path(os.path.relpath(str(target.measured["page"]), "docs/papers")).as_posix()
+        return f"| [{what}]({page}) | {command} | measured | | | |"
     if not found:
         return f"| {what} | {command} | not run | | | |"
     profile, rows = found
     printed = [row for row in rows if row["printed"]]
     ran = [row for row in printed if row["theirs"] or row["ours"]]
+    folder = f"../../results/reproduce/{target.slug}/{profile}"
     if target.steps or not printed:
-        return f"| [{what}](../../results/reproduce/{target.slug}/{profile}/table.md) | {command} | {profile} | | | |"
+        figure = (
+            f", [figure]({folder}/figure.svg)" if (folder_of(target, profile, results) / "figure.svg").is_file() else ""
+        )
+        return f"| [{what}]({folder}/table.md){figure} | {command} | {profile} | | | |"
     within = [row for row in ran if row["within"]]
     distances = [
         f"{sum(gaps) / len(gaps):.1f}" if (gaps := _gaps(ran, column)) else "" for column in ("theirs", "ours")
     ]
     return (
-        f"| [{what}](../../results/reproduce/{target.slug}/{profile}/table.md) | {command} | "
+        f"| [{what}]({folder}/table.md) | {command} | "
         f"{len(ran)} of {len(printed)}, {profile} | "
         f"{sum(row['within'] == 'true' for row in within)} of {len(within)} | {' | '.join(distances)} |"
     )
+
+
+def _bridge(own: Sequence[Target], results: Path) -> list[str]:
+    """Return the way from a headline number to ours, step by step, where it was run."""
+    target = next((one for one in own if one.steps), None)
+    found = None if target is None else _found(target, results)
+    if target is None or found is None:
+        return []
+    profile, rows = found
+    lines = [f"{target.title} (printed {rows[0]['printed']}, profile {profile}):", ""]
+    lines += ["| step | so far | this step |", "| --- | --- | --- |"]
+    for row in rows:
+        so_far, step = (_interval(row, name) for name in ("theirs", "apart"))
+        lines.append(f"| {row['place']} | {span(so_far)} | {span(step, sign=True)} |")
+    return [*lines, ""]
+
+
+def _interval(row: Mapping[str, str], name: str) -> Interval | None:
+    if not row[name]:
+        return None
+    low, high = (float(row[f"{name}_{end}"] or "nan") for end in ("low", "high"))
+    return Interval(mean=float(row[name]), low=low, high=high, runs=int(row["runs"] or 1))
 
 
 def _gaps(rows: Sequence[Mapping[str, str]], column: str) -> list[float]:
@@ -127,28 +161,71 @@ def _gaps(rows: Sequence[Mapping[str, str]], column: str) -> list[float]:
 
 def _found(target: Target, results: Path) -> tuple[str, list[dict[str, str]]] | None:
     for profile in ("paper", "quick"):
-        path = results / "reproduce" / target.slug / profile / "table.csv"
-        if path.is_file():
-            with path.open(encoding="utf-8", newline="") as handle:
-                return profile, list(csv.DictReader(handle))
+        if rows := rows_of(folder_of(target, profile, results) / "table.csv"):
+            return profile, rows
     return None
 
 
-def tally(papers: Path, results: Path) -> tuple[int, int, int]:
-    """Return how many numbers the papers print, how many stand beside a row, and how many of these lie within."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tally:
+    """What was made again, counted.
+
+    Attributes:
+        printed: the numbers that the papers print.
+        beside: those of them that stand beside a number of ours.
+        theirs: those of these that have an interval under the paper's own protocol.
+        within: those of these that lie in its interval.
+        graphs: the data sets that the numbers beside are of.
+        figures, drawn: the papers' figures, and those that stand here.
+        profiles: those that the numbers are of.
+    """
+
+    printed: int
+    beside: int
+    theirs: int
+    within: int
+    graphs: tuple[str, ...]
+    figures: int
+    drawn: int
+    profiles: tuple[str, ...]
+
+
+def tally(papers: Path, results: Path) -> Tally:
+    """Count what stands in a folder of results."""
     known = load_papers(papers)
     printed = {(one.file, one.row) for one in known.entries} | {(one.file, one.row) for one in known.alone}
-    beside: set[tuple[str, int]] = set()
+    beside: dict[tuple[str, int], str] = {}
+    theirs: set[tuple[str, int]] = set()
     within: set[tuple[str, int]] = set()
+    profiles: set[str] = set()
+    drawn = 0
     for target in targets(papers):
-        if target.steps:
-            continue
         found = _found(target, results)
-        for row in found[1] if found else []:
+        drawn += _is_figure(target) and (found is not None or _draws(target, papers))
+        if target.steps or found is None:
+            continue
+        for row in found[1]:
             gain = row["metric"].endswith("gain")
             file = next((one.file for one in target.printed if one.metric.endswith("_gain") == gain), "")
-            if row["number"] and row["theirs"] + row["ours"]:
-                beside.add((file, int(row["number"])))
-                if row["within"] == "true":
-                    within.add((file, int(row["number"])))
-    return len(printed), len(beside), len(within)
+            if not row["number"] or not row["theirs"] + row["ours"]:
+                continue
+            place = file, int(row["number"])
+            beside[place] = row["dataset"]
+            profiles.add(found[0])
+            theirs |= {place} if row["within"] else set()
+            within |= {place} if row["within"] == "true" else set()
+    figures = sum(len(read_paper(path)["figures"]) for path in papers.glob("*.yaml"))
+    return Tally(
+        printed=len(printed), beside=len(beside), theirs=len(theirs), within=len(within),
+        graphs=tuple(sorted(set(beside.values()))), figures=figures, drawn=drawn, profiles=tuple(sorted(profiles)),
+    )  # fmt: skip
+
+
+def _draws(target: Target, papers: Path) -> bool:
+    """Whether the page of a figure that is measured elsewhere shows a drawing."""
+    path = papers.parent / str(target.measured.get("page", ""))
+    return path.is_file() and ".svg)" in path.read_text(encoding="utf-8")
+
+
+def _is_figure(target: Target) -> bool:
+    return not target.printed and not target.steps

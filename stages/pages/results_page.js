@@ -42,9 +42,10 @@ function dress(table) {
       table.tBodies[0].append(...rows.map(([row]) => row));
     });
     head.replaceChildren(button);
-    if (["data", "row", "method", "mechanism", "epsilon", "their protocol", "paper"].includes(name) || name === "verdict") {
+    if (["data", "row", "method", "mechanism", "epsilon", "their protocol", "ours", "paper"].includes(name)) {
       const values = [...new Set([...table.tBodies[0].rows].map(row => texts(row)[place]))].filter(Boolean);
-      if (values.length > 1 && values.length <= (name === "their protocol" ? 4 : 24)) {
+      const words = !["their protocol", "ours"].includes(name) || values.every(value => Number.isNaN(number(value)));
+      if (words && values.length > 1 && values.length <= 24) {
         const select = make("select", {"aria-label": name}, make("option", {value: ""}, name + ": all"),
           ...values.map(value => make("option", {value}, value)));
         select.addEventListener("change", () => { chosen.set(place, select.value); filter(); });
@@ -57,15 +58,21 @@ function dress(table) {
     button.addEventListener("click", () => copy(format([heads.map(head => head.textContent.trim()), ...shownRows(table).map(texts)]), said));
     tools.append(button);
   }
+  for (const cell of table.querySelectorAll("td")) if (/^[^[]{1,9} \[[^\]]{1,18}\]$/.test(cell.textContent)) cell.classList.add("span");
   tools.append(said); count();
   table.closest(".scroll").before(tools);
 }
+const round = (low, high) => { const raw = (high - low) / 4, power = 10 ** Math.floor(Math.log10(raw));
+  const step = [1, 2, 5, 10].map(factor => factor * power).find(one => one >= raw), out = [];
+  for (let at = Math.ceil(low / step - 1e-9); at * step <= high + 1e-9; at++) out.push(at * step);
+  return out.map(value => [value, value.toFixed(Math.max(0, -Math.floor(Math.log10(step))))]); };
 const drawn = (name, attributes, text) => { const one = document.createElementNS("http://www.w3.org/2000/svg", name);
   for (const [key, value] of Object.entries(attributes)) one.setAttribute(key, value); if (text !== undefined) one.textContent = text; return one; };
 function curve(box) {
   const points = JSON.parse(box.querySelector("script").textContent), hidden = new Set();
   const pick = (name, values) => make("select", {"aria-label": name}, ...values.map(value => make("option", {value}, value)));
-  const data = pick("data set", [...new Set(points.map(one => one.data))]), column = pick("protocol", ["their protocol", "ours"]);
+  const data = pick("data set", [...new Set(points.map(one => one.data))]), column = pick("protocol",
+    [["theirs", "their protocol"], ["ours", "ours"]].filter(([key]) => points.some(one => one[key])).map(([, words]) => words));
   const said = make("output", {"aria-live": "polite"}), place = make("div"), keys = make("div", {class: "keys"});
   const names = [...new Set(points.map(one => one.row))];
   names.forEach((name, index) => { const tick = make("input", {type: "checkbox", checked: ""});
@@ -81,12 +88,12 @@ function curve(box) {
     const right = box.clientWidth < 500 ? 360 : 620, low = Math.min(...ends) - 1, high = Math.max(...ends) + 1, svg = drawn("svg", {viewBox: "0 0 " + (right + 20) + " 340", role: "group",
       "aria-label": "curves; every point can be focused"});
     const x = at => 60 + (xs.length < 2 ? (right - 80) / 2 : (right - 80) * xs.indexOf(at) / (xs.length - 1)), y = value => 300 - 280 * (value - low) / (high - low);
-    for (let tick = 0; tick <= 4; tick++) { const value = low + (high - low) * tick / 4;
-      svg.append(drawn("line", {x1: 50, x2: right, y1: y(value), y2: y(value), class: "axis"}), drawn("text", {x: 4, y: y(value) + 4}, value.toFixed(1))); }
+    for (const [value, words] of round(low, high))
+      svg.append(drawn("line", {x1: 50, x2: right, y1: y(value), y2: y(value), class: "axis"}), drawn("text", {x: 4, y: y(value) + 4}, words));
     xs.forEach(at => svg.append(drawn("text", {x: x(at), y: 325, "text-anchor": "middle"}, at)));
     levels.forEach((level, index) => { if (level[1] !== null) svg.append(drawn("rect", {x: 50, width: right - 50, y: y(level[2]), height: Math.max(1, y(level[1]) - y(level[2])), class: "band"}));
       svg.append(drawn("line", {x1: 50, x2: right, y1: y(level[0]), y2: y(level[0]), class: "level", "stroke-dasharray": index ? "7 4" : ""}));
-      svg.append(drawn("text", {x: right - 80, y: y(level[0]) - 4}, index ? "ceiling " + level[0] : "floor " + level[0])); });
+      svg.append(drawn("text", {x: right - 80, y: y(level[0]) - 4}, (index ? "ceiling " : "floor ") + level[0].toFixed(1))); });
     names.forEach((name, index) => { const own = known.filter(one => one.row === name); if (!own.length) return;
       svg.append(drawn("polyline", {points: own.map(one => x(one.x) + "," + y(scores(one)[0])).join(" "), class: "line c" + index % 7, style: "fill:none"}));
       own.forEach(one => { const [mean, from, to] = scores(one), text = name + ", " + one.x + ": " + mean.toFixed(1) + (from === null ? "" : " [" + from.toFixed(1) + ", " + to.toFixed(1) + "]");
@@ -104,3 +111,6 @@ document.querySelectorAll("table.sorted").forEach(dress);
 document.querySelectorAll(".curve").forEach(curve);
 const open = () => { const target = location.hash && document.getElementById(location.hash.slice(1)); if (target && target.tagName === "DETAILS") target.open = true; };
 addEventListener("hashchange", open); open();
+let closed = [];
+addEventListener("beforeprint", () => { closed = [...document.querySelectorAll("details:not([open])")]; closed.forEach(one => { one.open = true; }); });
+addEventListener("afterprint", () => { closed.forEach(one => { one.open = false; }); });

@@ -48,6 +48,7 @@ class Shown:
         file: where it stands as CSV, from the page on.
         pages: what else is written about it, as places from the page on and words.
         code: which code made it, where its files say.
+        group: the heading that it stands under, with others of the same; empty where it needs none.
     """
 
     anchor: str
@@ -60,6 +61,7 @@ class Shown:
     file: str = ""
     pages: Sequence[tuple[str, str]] = ()
     code: str = ""
+    group: str = ""
 
 
 def write_page(results: Path, docs: Path) -> Path:
@@ -97,7 +99,13 @@ def _script() -> str:
 
 
 def _section(key: str, title: str, shown: Sequence[Shown]) -> str:
-    body = "\n".join(map(_details, shown)) or "<p>Nothing yet.</p>"
+    parts, group = [], ""
+    for one in shown:
+        if one.group != group:
+            group = one.group
+            parts.append(f"<h3>{escape(group)}</h3>")
+        parts.append(_details(one))
+    body = "\n".join(parts) or "<p>Nothing yet.</p>"
     return f'<section id="{key}">\n<h2>{escape(title)}</h2>\n{body}\n</section>'
 
 
@@ -145,7 +153,7 @@ def _span(row: Mapping[str, str], name: str, digits: int = 1) -> str:
 
 def _reproduced(results: Path, docs: Path) -> list[Shown]:
     out = []
-    for folder in sorted((results / "reproduce").glob("*")):
+    for folder in sorted((results / "reproduce").glob("*"), key=_counting):
         profile = next((name for name in _PROFILES if (folder / name / "table.csv").is_file()), None)
         if profile is None:
             continue
@@ -154,7 +162,8 @@ def _reproduced(results: Path, docs: Path) -> list[Shown]:
         heads = [
             *("data", "row", "step" if bridge else "place", "epsilon", "metric", "printed"),
             *("so far" if bridge else "their protocol", "less printed", "ours"),
-            *("this step" if bridge else "theirs less ours", "floor", "ceiling", "spent", "in each reading", "remark"),
+            *("this step" if bridge else "theirs less ours", "floor", "ceiling", "spent", "in each reading"),
+            *("seconds", "remark"),
         ]
         cells = [_reproduced_row(row) for row in rows]
         kept = [place for place in range(len(heads)) if any(row[place] for row in cells)]
@@ -166,11 +175,24 @@ def _reproduced(results: Path, docs: Path) -> list[Shown]:
                 about=f"{profile}, {ran} of {len(rows)} rows" if ran < len(rows) else profile,
                 heads=[heads[place] for place in kept], rows=[[row[place] for place in kept] for row in cells],
                 notes=[*made["notes"], *_protocol(made)], points=_points(rows) if shares and not bridge else (),
-                file=f"reproduce/{folder.name}/{profile}/table.csv", pages=_paper_page(folder.name, results, docs),
+                file=f"reproduce/{folder.name}/{profile}/table.csv",
+                pages=[*_figure(folder / profile, results), *_paper_page(folder.name, results, docs)],
                 code=str(made.get("code", ""))[:_DIGITS],
+                group=str(made["heading"]).partition(" ")[0],
             )
         )  # fmt: skip
     return out
+
+
+def _counting(folder: Path) -> list[Any]:
+    """Return what puts Table 9 before Table 10."""
+    return [int(part) if part.isdigit() else part for part in re.split(r"(\d+)", folder.name)]
+
+
+def _figure(folder: Path, results: Path) -> list[tuple[str, str]]:
+    """Return where a table's figure stands, if it has one."""
+    path = folder / "figure.svg"
+    return [(path.relative_to(results).as_posix(), "as a figure")] * path.is_file()
 
 
 def _paper_page(name: str, results: Path, docs: Path) -> list[tuple[str, str]]:
@@ -193,15 +215,18 @@ def _reproduced_row(row: Mapping[str, str]) -> list[str]:
         row["dataset"], row["row"], row["place"], row["epsilon"], row["metric"], printed, _span(row, "theirs", digits),
         _span(row, "to_printed", digits), _span(row, "ours", digits), _span(row, "apart", digits),
         _span(row, "floor", digits), _span(row, "ceiling", digits), row["mean_epsilon"], row["readings"],
+        " and ".join(row[name] for name in ("theirs_seconds", "ours_seconds") if row.get(name)),
         "; ".join(filter(None, [row["remark"], row["why"]])),
     ]  # fmt: skip
 
 
 def _points(rows: Iterable[Mapping[str, str]]) -> list[dict[str, Any]]:
     """Return what the curves draw: along the axis of the target, or along the budget."""
-    out = []
-    for row in rows:
-        if not row["theirs"] or row["metric"].endswith("gain"):
+    out, every = [], list(rows)
+    # A figure of gains shows these alone; a table has them beside.
+    gains = any(row["metric"].endswith("gain") for row in every) and not any(row["printed"] for row in every)
+    for row in every:
+        if not row["theirs"] + row["ours"] or row["metric"].endswith("gain") != gains:
             continue
         along = bool(row["place"])
         out.append(
@@ -225,7 +250,7 @@ def _claims(results: Path) -> list[Shown]:
     if not path.is_file():
         return []
     rows = [[row[name] for name in ("number", "paper", "where", "claim", *_VERDICT, "beside")] for row in _read(path)]
-    heads = ["#", "paper", "where", "claim", "their protocol", "reason", "verdict", "reason under ours", "beside"]
+    heads = ["#", "paper", "where", "claim", "their protocol", "reason", "ours", "reason under ours", "beside"]
     return [Shown(anchor="all-claims", title=f"{len(rows)} claims", heads=heads, rows=rows, file="claims.csv")]
 
 

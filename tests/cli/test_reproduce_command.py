@@ -26,6 +26,7 @@ def test_what_there_is_to_make_again_is_listed(ldp) -> None:
         (("nobody",), "unknown paper 'nobody'"),
         (("togl:17", "--profile", "slow"), "--profile must be quick or paper, got 'slow'"),
         (("togl:17", "--datasets", "crocodile"), "togl:table17 is not about 'crocodile'"),
+        (("togl:17", "--reading", "x"), "togl:table17 is not read as 'x'; it has one reading"),
         (("--list", "togl"), "--list says what there is to reproduce; leave 'togl' out"),
     ],
 )
@@ -53,6 +54,12 @@ def test_a_folder_that_is_not_there_is_one_line(ldp, tmp_path: Path) -> None:
     answer = ldp("results", "--results", tmp_path / "none", "--papers", PAPERS)
     assert answer.code == 2
     assert "run where results are" in answer.err
+    (tmp_path / "results").mkdir()
+    words = ("--results", tmp_path / "results", "--papers", PAPERS, "--docs", tmp_path, "--merge", tmp_path)
+    answer = ldp("results", *words)
+    assert answer.code == 2
+    assert "has no folder reproduce; name another folder of results with --merge" in answer.err
+    assert list((tmp_path / "results").iterdir()) == []
 
 
 @pytest.mark.slow

@@ -35,7 +35,9 @@ _TRY = """
   Object.defineProperty(window, 'isSecureContext', {value: false});
   const texts = {};
   for (const button of tools.querySelectorAll('button')) { button.click(); texts[button.textContent] = copied; }
-  const curve = document.querySelector('.curve'), dot = curve && curve.querySelector('circle');
+  const both = one => one.querySelectorAll('select')[1].options.length > 1;
+  const curve = [...document.querySelectorAll('.curve')].find(both);
+  const dot = curve && curve.querySelector('circle');
   if (dot) dot.dispatchEvent(new Event('focus'));
   const line = () => curve.querySelector('polyline').getAttribute('points');
   const before = curve ? line() : '', pick = curve && curve.querySelectorAll('select')[1];
@@ -43,6 +45,9 @@ _TRY = """
   return JSON.stringify({up, down, all, left: left.length,
     frontier: left.every(row => row.textContent.includes('frontier')), texts,
     said: curve ? curve.querySelector('output').value : '', switched: curve ? line() !== before : null,
+    verdicts: [...document.querySelectorAll('#claims .tools select')].map(one => one.getAttribute('aria-label')),
+    numbers: [...document.querySelectorAll('#papers .tools select')].map(one => one.getAttribute('aria-label')),
+    bands: curve ? curve.querySelectorAll('rect.band').length : 0,
     page: document.documentElement.scrollWidth, wide: document.documentElement.clientWidth,
     paper: getComputedStyle(document.body).backgroundColor, errors: window.failed || []});
 })()
@@ -92,7 +97,23 @@ def test_tables_sort_filter_and_copy_and_curves_switch(browser: Browser, page: P
     assert texts["Copy LaTeX"].startswith("\\begin{tabular}{")
     assert texts["Copy LaTeX"].count("\\\\\n") == 1 + seen["left"]
     assert seen["switched"]
+    assert seen["verdicts"] == ["paper", "their protocol", "ours"]
+    assert not {"their protocol", "ours"} & set(seen["numbers"])  # numbers are no kinds to choose by
+    assert seen["bands"] == 2  # floor and ceiling, with their intervals
     assert ": " in seen["said"]  # the exact values of the focused point
+
+
+def test_everything_is_there_on_paper(browser: Browser, page: Path) -> None:
+    """Closed parts are opened to be printed, and closed again."""
+    _try(browser, page, 1200, "light")
+    count = "document.querySelectorAll('details:not([open])').length"
+    script = f"document.querySelectorAll('details').forEach(one => {{ one.open = false; }}); const before = {count};"
+    script += f"dispatchEvent(new Event('beforeprint')); const open = {count}; dispatchEvent(new Event('afterprint'));"
+    value = browser.call("Runtime.evaluate", expression=f"(() => {{ {script} return [before, open, {count}]; }})()",
+                         returnByValue=True)  # fmt: skip
+    before, during, after = value["result"]["value"]
+    assert before > 20
+    assert (during, after) == (0, before)
 
 
 def test_nothing_is_wider_than_a_phone_in_light_and_dark(browser: Browser, page: Path) -> None:

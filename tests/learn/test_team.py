@@ -106,7 +106,7 @@ def test_each_process_trains_its_share(monkeypatch: pytest.MonkeyPatch) -> None:
     trained: dict[int, list[int]] = {0: [], 1: []}
     plain = engine.Trainer._train_group
 
-    def counted(self: engine.Trainer, state: Any, group: Any, limit: int, stop: Any) -> None:
+    def counted(self: engine.Trainer, state: Any, group: Any, stop: Any) -> None:
         trained[self.team.rank] += group.runs
         plain(self, state, group, stop)
 

@@ -15,7 +15,7 @@ from graphldp.errors import OptionError
 from graphldp.experiment.cell import _Cell, learn_cell
 from graphldp.experiment.plan import Devices, Learner, Plan, plan_of
 from graphldp.experiment.resources import Resources
-from graphldp.experiment.result import Checkpoint
+from graphldp.experiment.result import Checkpoint, Pause
 from graphldp.graph import Graph
 from graphldp.points import Point
 from graphldp.server.embeddings import links
@@ -173,10 +173,10 @@ def test_interrupted_it_goes_on_where_it_was(where: str, phase: str) -> None:
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        learn_cell(graph, plan, params, progress=progress, on_stop=kept.append)
+        learn_cell(graph, plan, params, progress=progress, pause=Pause(on_stop=kept.append))
     again = Checkpoint.from_bytes(kept[0].to_bytes())
     assert again.phase == phase
-    rest = learn_cell(graph, plan, params, checkpoint=again)
+    rest = learn_cell(graph, plan, params, pause=Pause(checkpoint=again))
     assert rest.rows == whole.rows
     assert rest.chosen == whole.chosen
 

@@ -17,7 +17,7 @@ from graphldp.experiment import cell as learning
 from graphldp.experiment.cell import learn_cell, learn_majority
 from graphldp.experiment.parts import split_of
 from graphldp.experiment.plan import Devices, Plan, plan_of
-from graphldp.experiment.result import CellResult, Checkpoint, fingerprint
+from graphldp.experiment.result import CellResult, Checkpoint, Pause, fingerprint
 from graphldp.graph import Graph
 from graphldp.randomness import generator
 from graphldp.server import Estimate, rectify
@@ -284,8 +284,8 @@ def resumed(graph: Graph, stops: list[Stop], params: Any = PARAMS) -> tuple[Cell
     kept: list[Checkpoint] = []
     for stop in stops:
         with pytest.raises(KeyboardInterrupt):
-            learn(graph, params, progress=stop, on_stop=kept.append, checkpoint=kept[-1] if kept else None)
-    return learn(graph, params, checkpoint=kept[-1]), [one.phase for one in kept]
+            learn(graph, params, progress=stop, pause=Pause(on_stop=kept.append, checkpoint=kept[-1] if kept else None))
+    return learn(graph, params, pause=Pause(checkpoint=kept[-1])), [one.phase for one in kept]
 
 
 @pytest.mark.parametrize(

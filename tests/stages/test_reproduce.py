@@ -18,7 +18,22 @@ from graphldp.evaluation import Interval
 from graphldp.stages import reproduce as stage
 from graphldp.stages.code import code_hash
 from graphldp.stages.grids.targets import Profile, Target, find
-from graphldp.stages.reproduce import Line, Order, Reproduction, compare, csv_text, latex_text, markdown_text, write
+from graphldp.stages.pages.reproduced import (
+    Line,
+    Reproduction,
+    bare,
+    bring,
+    completed,
+    csv_text,
+    latex_text,
+    markdown_text,
+    read,
+    restate,
+    with_earlier,
+    write,
+)
+from graphldp.stages.pages.reproduced_figure import figure_svg
+from graphldp.stages.reproduce import Order, compare
 from graphldp.stages.spotcheck import look, of_target, rotated
 
 ROOT = Path(__file__).parents[2]
@@ -101,7 +116,7 @@ def found(place: Path) -> Reproduction:
 def test_every_printed_number_stands_once_with_ours_or_a_reason(found: Reproduction) -> None:
     assert sorted(line.number or 0 for line in found.lines) == [0, 1, 2, 3]
     by_number = {line.number: line for line in found.lines if line.number}
-    assert by_number[3].why == "not downloaded; `ldp download nowhere`"
+    assert by_number[3].why == "x."
     assert by_number[3].theirs is None
     for number in (1, 2):
         line = by_number[number]
@@ -150,7 +165,29 @@ def test_texts_hold_the_same_rows(place: Path, found: Reproduction) -> None:
     made = json.loads(paths[-1].read_text(encoding="utf-8"))
     assert made["cells"] == {"theirs": 4, "ours": 5}
     assert made["code"] == code_hash("train")  # of the cells, whenever they were computed
-    assert made["missing"] == {"nowhere": "not downloaded; `ldp download nowhere`"}
+    assert made["missing"] == {"nowhere": "no data set here"}
+
+
+def test_their_protocol_alone_and_one_reading_of_it(place: Path, tmp_path: Path) -> None:
+    (target,) = find("small:table1", place / "papers")
+    fewer = dataclasses.replace(SMALL, seeds=4)
+
+    def ask(**options: object) -> Order:
+        return stage.order(target, fewer, data=place / "data", papers=place / "papers", fetch=False, **options)
+
+    order = ask(theirs=True, reading="filtered")
+    assert (set(order.plans), order.cells) == ({"theirs"}, 2)
+    made = stage.reproduce(order, data=place / "data", results=place / "results", device="cpu")
+    for line in made.lines:
+        assert (line.ours, line.floor, line.ceiling, line.apart) == (None, None, None, None)
+        assert (line.theirs is None) == (line.number == 3)
+    assert {line.reading for line in made.lines if line.readings} == {"filtered"}
+    write(made, tmp_path)
+    assert csv_text(read(target, "quick", tmp_path)) == csv_text(made)
+    stage.reproduce(ask(), data=place / "data", results=place / "results", device="cpu")
+    assert set(ask(theirs=True).plans) == {"theirs", "ours"}  # what is there is shown
+    with pytest.raises(OptionError, match="is not read as 'another'; it has plain, filtered"):
+        ask(reading="another")
 
 
 def test_a_moved_cell_is_caught(place: Path, found: Reproduction) -> None:
@@ -304,6 +341,128 @@ def test_latex_compiles(tmp_path: Path, found: Reproduction) -> None:
     assert done.returncode == 0, done.stdout[-2000:]
 
 
+def test_texts_and_figure_are_made_again_of_the_csv_alone(place: Path, found: Reproduction, tmp_path: Path) -> None:
+    made = stage.reproduce(_order(place, "figure2"), data=place / "data", results=place / "results", device="cpu")
+    for one, names in ((found, set()), (made, {"figure.svg"})):
+        paths = write(one, tmp_path)
+        assert {path.name for path in paths} == {"table.csv", "table.md", "table.tex", "time.json", *names}
+        before = {path: path.read_bytes() for path in paths}
+        for path in paths:
+            if path.name not in ("table.csv", "time.json"):
+                path.unlink()
+        again = Reproduction(target=one.target, profile=SMALL, lines=read(one.target, "quick", tmp_path).lines,
+                             made=read(one.target, "quick", tmp_path).made)  # fmt: skip
+        write(again, tmp_path)
+        assert {path: path.read_bytes() for path in paths} == before
+    assert all(line.theirs_seconds and line.ours_seconds for line in found.lines if line.number in (1, 2))
+    with pytest.raises(ArtifactError, match="has no table"):
+        read(found.target, "paper", tmp_path)
+
+
+def test_data_sets_that_are_not_run_now_keep_what_stands_there(found: Reproduction, tmp_path: Path) -> None:
+    """A table of one graph does not wipe out those of others, of whatever code; of another protocol it does."""
+    write(found, tmp_path)
+    other = tuple(dataclasses.replace(line, dataset="nowhere", row="MB") for line in found.lines if line.number == 1)
+    bare = tuple(dataclasses.replace(line, dataset=NAME) for line in found.lines if line.number == 3)
+    later = dataclasses.replace(found, lines=(*other, *bare), made={**found.made, "missing": {NAME: "not run: x"}})
+    both = with_earlier(later, tmp_path)
+    assert {line.dataset for line in both.lines} == {NAME, "nowhere"}
+    assert [line.theirs for line in both.lines if line.dataset == NAME][:2] == [
+        pytest.approx(line.theirs) if line.theirs is None else _near(line.theirs) for line in found.lines[:2]
+    ]
+    assert both.made["kept"] == {NAME: found.made["code"]}
+    assert both.made["missing"] == {}
+    assert f"{NAME} is of an earlier run, by code {found.made['code']}." in both.notes
+    assert [text for text in compare(both, tmp_path) if NAME in text] == []  # not asked for, so not moved
+    changed = dataclasses.replace(later, made={**later.made, "protocol": []})
+    assert with_earlier(changed, tmp_path) == changed
+
+
+def test_another_folder_of_results_is_taken_over_data_set_by_data_set(
+    place: Path, found: Reproduction, tmp_path: Path
+) -> None:
+    every = find("small", place / "papers")
+    here, there = tmp_path / "here", tmp_path / "there"
+    write(found, here)
+    moved = [dataclasses.replace(line, dataset="nowhere", row="MB") for line in found.lines if line.number == 1]
+    left = [dataclasses.replace(line, dataset=NAME) for line in found.lines if line.number == 3]
+    write(dataclasses.replace(found, lines=(*moved, *left), made={**found.made, "missing": {NAME: "x"}}), there)
+    (folder,) = bring(every, there, here)
+    assert folder == here / "reproduce" / "small-table1" / "quick"
+    rows = list(csv.DictReader(io.StringIO((folder / "table.csv").read_text(encoding="utf-8"))))
+    assert {row["dataset"] for row in rows if row["theirs"]} == {NAME, "nowhere"}
+    assert json.loads((folder / "time.json").read_bytes())["kept"] == {NAME: found.made["code"]}
+    before = {path: path.read_bytes() for path in folder.iterdir()}
+    assert restate(every, here) == [folder]
+    assert {path: path.read_bytes() for path in folder.iterdir()} == before
+
+
+def _near(one: Interval) -> Interval:
+    """Return an interval as the CSV has it."""
+    mean, low, high = (float(f"{end:.3f}") for end in (one.mean, one.low, one.high))
+    return Interval(mean=mean, low=low, high=high, runs=one.runs)
+
+
+def _lines(target: Target, *rows: tuple[str, str, str, float, float]) -> list[Line]:
+    """Return lines of a data set, row, place, budget and mean under their protocol; ours is a point above."""
+    out = []
+    for dataset, row, at, epsilon, mean in rows:
+        theirs, ours = (Interval(mean=mean + up, low=mean + up - 1, high=mean + up + 1, runs=5) for up in (0, 1))
+        bare = dict.fromkeys(("floor", "ceiling", "to_printed", "apart", "mean_epsilon"))
+        metric = "accuracy gain" if " less " in row else "accuracy"
+        out.append(Line(dataset=dataset, row=row, place=at, epsilon=epsilon, metric=metric, printed="", spread="",
+                        theirs=theirs, ours=ours, **bare))  # fmt: skip
+    return out
+
+
+@pytest.mark.parametrize(
+    ("address", "rows", "marks", "words"),
+    [
+        ("upgnet:figure3", [("cora", "BASE", "", 0.01, 60.0), ("cora", "BASE", "", 3.0, 70.0)], 2, "epsilon, evenly"),
+        ("togl:figure9", [("cora", "TOGL", "rho 0", 10.0, 60.0), ("cora", "TOGL", "rho 1", 10.0, 30.0)], 2, "rho, "),
+        ("togl:figure6", [("cora", "FDA", "", 10.0, 60.0), ("pubmed", "FDA", "", 10.0, 70.0)], 2, "data set, at"),
+        ("upgnet:figure5", [("cora", "MBM", "", 0.01, 60.0), ("cora", "MBM* less MBM", "", 0.01, 7.0),
+                            ("cora", "MBM* less MBM", "", 3.0, -2.0)], 2, "MBM* less MBM"),
+    ],
+)  # fmt: skip
+def test_a_figure_draws_every_result_once_in_both_columns(
+    address: str, rows: list[tuple[str, str, str, float, float]], marks: int, words: str
+) -> None:
+    from xml.etree import ElementTree
+
+    (target,) = find(address, PAPERS)
+    svg = figure_svg(target, _lines(target, *rows))
+    root = ElementTree.fromstring(svg)
+    titles = [one.text for one in root.iter("{http://www.w3.org/2000/svg}title")][1:]
+    bars = address == "togl:figure6"
+    assert len(titles) == 2 * marks * (2 if bars else 1)  # a bar and its dot say the same
+    assert words in svg
+    assert svg.count("<rect") == 2 * marks * bars
+    if address == "upgnet:figure5":
+        assert ">MBM<" not in svg  # what the gain is over is no gain
+        assert "−2.0 [−3.0, −1.0]" in svg
+    assert figure_svg(target, []) == ""
+
+
+def test_a_table_and_a_bridge_have_no_figure() -> None:
+    for address in ("togl:table17", "togl:bridge"):
+        (target,) = find(address, PAPERS)
+        assert figure_svg(target, _lines(target, ("cora", "Baseline", "", 10.0, 79.0))) == ""
+
+
+def test_a_number_that_is_printed_for_each_mechanism_stands_beside_the_one_run() -> None:
+    (target,) = find("ldpge:table3", PAPERS)
+    run = _lines(target, ("cora", "without privacy", "", float("inf"), 90.0))[0]
+    numbers = [one for one in target.printed if one.dataset == "cora" and one.epsilon == float("inf")]
+    lines = [dataclasses.replace(run, number=one.row, printed=one.value) for one in numbers if one.label == "HDS"]
+    lines += [bare(one) for one in numbers if one.label != "HDS"]
+    found = completed(lines, target)
+    assert sorted(line.number for line in found) == [5, 10, 15, 20]
+    assert {line.theirs for line in found} == {run.theirs}
+    assert [line.row for line in found if line.number == 5] == ["without privacy, printed for LP"]
+    assert completed(found, target) == found
+
+
 def test_committed_tables_are_what_their_csv_files_say() -> None:
     """The Markdown and LaTeX of every committed target hold the numbers of its CSV, row by row."""
     paths = sorted(ROOT.glob("results/reproduce/*/*/table.csv"))
@@ -320,7 +479,8 @@ def test_committed_tables_are_what_their_csv_files_say() -> None:
                 numbers = text.replace("−", "-").replace("$-$", "-")
                 for column in ("theirs", "ours"):
                     if row[column]:
-                        digits = 3 if row["metric"] not in ("accuracy", "auc") and abs(float(row[column])) < 1 else 1
-                        shown = f"{abs(float(row[column])):.{digits}f}"
-                        assert shown in numbers or f"{abs(float(row[column])):.1f}" in numbers, (path, line)
+                        # The record has two digits more than people read, who get one more beside zero.
+                        digits = max(1, len(row[column].partition(".")[2]) - 2)
+                        shown = [f"{abs(float(row[column])):.{digits + more}f}" for more in (0, 1)]
+                        assert any(one in numbers for one in shown), (path, line)
                 assert row["printed"] in numbers, (path, line)

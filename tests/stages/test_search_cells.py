@@ -19,7 +19,7 @@ from graphldp.experiment import cell as learning
 from graphldp.experiment.cell import learn_cell, search_cell
 from graphldp.experiment.parts import split_of
 from graphldp.experiment.plan import Devices, Plan, plan_of
-from graphldp.experiment.result import CellResult, Checkpoint
+from graphldp.experiment.result import CellResult, Checkpoint, Pause
 from graphldp.graph import Graph
 from graphldp.server.evidence import Evidence, Setting, evidence_names, make_evidence, register, registry
 from graphldp.stages.denoise import denoise
@@ -203,8 +203,8 @@ def interrupted(graph: Graph, tried: Plan, params: Params, call: int) -> CellRes
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        learn_cell(graph, tried, params, device="cpu", progress=press, on_stop=kept.append)
-    return learn_cell(graph, tried, params, device="cpu", checkpoint=kept[-1])
+        learn_cell(graph, tried, params, device="cpu", progress=press, pause=Pause(on_stop=kept.append))
+    return learn_cell(graph, tried, params, device="cpu", pause=Pause(checkpoint=kept[-1]))
 
 
 def test_finished_batches_are_not_trained_again(trainings: list[int]) -> None:
@@ -217,9 +217,9 @@ def test_finished_batches_are_not_trained_again(trainings: list[int]) -> None:
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        learn_cell(graph, tried, params, device="cpu", progress=press, on_stop=kept.append)
+        learn_cell(graph, tried, params, device="cpu", progress=press, pause=Pause(on_stop=kept.append))
     before = len(trainings)
-    learn_cell(graph, tried, params, device="cpu", checkpoint=kept[-1])
+    learn_cell(graph, tried, params, device="cpu", pause=Pause(checkpoint=kept[-1]))
     assert before == 3
     assert len(trainings) - before == 2  # the third batch, and the final runs
 
