@@ -115,7 +115,7 @@ def test_what_decides_a_number_is_hashed() -> None:
         "client.mb",
         "experiment.resources",
         "experiment.rounds",
-        "stages.params",
+        "stages.grids.params",
     ):
         assert f"graphldp.{name}" in train, name
     assert "graphldp.stages.pages.report" not in train

@@ -132,6 +132,5 @@ def test_what_becomes_of_a_fault_is_told(tmp_path: Path) -> None:
     assert "its tests fail without it" in found["fails-anyway"]["verdict"]
     assert "4 of 6 faults are caught by the tests (6 in the list)" in done.stdout
     assert "nobody-looks: NOT CAUGHT: what it breaks" in done.stderr
-    assert (
-        first in (ROOT / "stages" / "files" / "paths.py").read_text(encoding="utf-8").splitlines()
-    )  # the tree is as it was
+    # The tree is as it was.
+    assert first in (ROOT / "stages" / "files" / "paths.py").read_text(encoding="utf-8").splitlines()

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 from cell_factory import NAME, calibrate, files, small_params, store
-from ldp_process import environment
+from ldp_process import environment, forked
 
 pytestmark = pytest.mark.slow
 
@@ -93,7 +93,7 @@ def test_processes_write_the_bytes_of_one(cell: Path) -> None:
 def test_run_shares_its_runs_too(cell: Path) -> None:
     given = ["run", "--dataset", NAME, "--epsilon", "1", "--seeds", "2", "--search-points", "2", "--search-seeds", "1"]
     given += ["--epochs", "4", "--no-references", "--quiet", "--json"]
-    one = command([*LDP, *given], cell, OMP_NUM_THREADS="2")
+    one = forked(*given, cwd=cell)
     two = command([*LDP, *given, "--processes", "2"], cell)
     assert (one.returncode, two.returncode, two.stderr) == (0, 0, "")
     assert one.stdout == two.stdout
@@ -108,7 +108,7 @@ def test_what_is_wrong_is_said_once(cell: Path) -> None:
     assert answer.stderr.count("\n") == 1
     assert "--seeds 9 --search-seeds 2`, then `ldp denoise" in answer.stderr
     assert files(cell) == before
-    answer = command([*LDP, *TRAIN, "--processes", "0"], cell)
+    answer = forked(*TRAIN, "--processes", "0", cwd=cell)
     assert (answer.returncode, answer.stderr.count("\n")) == (2, 1)
     answer = command([*TORCHRUN, *TRAIN, "--processes", "2"], cell)
     assert answer.returncode != 0

@@ -234,6 +234,11 @@ def test_a_part_keeps_its_floor_and_ceiling(data: Path) -> None:
         assert words in str(error.value)
 
 
+# Where it does not matter how well anything is learned.
+FEW: dict[str, Any] = {
+    "search": {**GRID["search"], "points": 1, "seeds": 1},
+    "train": {**GRID["train"], "epochs": 5},
+}
 TOGL = {"name": "togl", "method": "togl-fda", "mechanism": "pm"}
 
 
@@ -265,7 +270,7 @@ def test_everything_that_is_said_of_them(made: Made, tmp_path: Path) -> None:
 def test_an_axis_is_a_column_and_has_its_own_floor(data: Path, tmp_path: Path) -> None:
     vary = {"train.train_fraction": [0.2, 0.5], "method.rho": [0.0, 1.0]}
     rows = [{**GRID["rows"][0], "vary": []}, TOGL]
-    experiment = grid(data, vary=vary, rows=rows, epsilons=[3])
+    experiment = grid(data, vary=vary, rows=rows, epsilons=[3], **FEW)
     what = whole(experiment, data)
     assert len(set(what.paths)) == len(what.cells) == 2 * (3 + 1 + 2)
     found = results_of(what, data, tmp_path / "none")
@@ -324,7 +329,7 @@ def test_a_methods_axis_is_the_foot_of_the_figure(again: Path, tmp_path: Path) -
 @pytest.mark.slow
 def test_a_data_sets_options_are_made_where_they_are_asked_for(tmp_path: Path) -> None:
     rows = [GRID["rows"][0]]
-    ask: dict[str, Any] = {"rows": rows, "epsilons": [1], "data": {"nodes": 90, "degree": 6.0}}
+    ask: dict[str, Any] = {"rows": rows, "epsilons": [1], "data": {"nodes": 90, "degree": 6.0}, **FEW}
     experiment = grid(tmp_path, vary={"data.features": [0.1, 0.9]}, **ask)
     what = whole(experiment, tmp_path)
     assert len(what.cells) == 8

@@ -138,7 +138,7 @@ def test_majority_needs_nothing_but_the_graph(data: Path) -> None:
 @pytest.mark.slow
 def test_the_floor_learns_what_the_graph_alone_says(tmp_path: Path) -> None:
     """With all of the signal in the edges, reports of a fair coin are enough; with none, they are worth nothing."""
-    params = small_params(points=4, epochs=60, seeds=3, steps=(2, 4))
+    params = small_params(points=2, epochs=60, seeds=3, steps=(2, 4))
     params = dataclasses.replace(params, train=dataclasses.replace(params.train, patience=60, hidden=16))
     gain = {}
     for structure in (0.0, 1.0):
