@@ -162,7 +162,8 @@ class Target:
         title: what it shows.
         note: what to know of how it is read.
         asked: its rows.
-        readings: what the paper leaves open, each by name; one with a `profile` is run in that alone.
+        readings: what the paper leaves open, each by name, with a method, a model or `places`; one with a `profile` is
+            run in that alone. Where no number is printed to be near to, the first one is shown.
         ours: the method of our own reading, where the readings have several.
         printed: a table's numbers.
         measured: where a target that trains nothing is measured: its file or page, and the command.
@@ -304,7 +305,11 @@ class Target:
                             if references and not any(made.asked is None and made.cell == cell for made in out):
                                 out.append(Made(column=column, asked=None, reading="", cell=cell))
                             continue
-                        places = {**cell.places, "train.model": model} if model else cell.places
+                        places = {
+                            **cell.places,
+                            **({"train.model": model} if model else {}),
+                            **reading.get("places", {}),
+                        }
                         name = cell.name if len(readings) == 1 else f"{cell.name}-{number}"
                         cell = dataclasses.replace(cell, places=places, name=name)
                         out.append(Made(column=column, asked=asked, reading=str(reading.get("name", "")), cell=cell))

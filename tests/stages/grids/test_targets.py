@@ -137,6 +137,15 @@ def test_a_reading_of_the_larger_profile_alone() -> None:
     assert len(found["quick"]) == 4
 
 
+@pytest.mark.parametrize("name", ["figure2", "figure3"])
+def test_a_scale_that_the_paper_leaves_open_is_run_both_ways(name: str) -> None:
+    (target,) = find(f"ldpge:{name}", PAPERS)
+    params, made = target.columns(QUICK, protocol_of(target, PAPERS), ["cora"])["theirs"]
+    scales = {one.reading: params.of(one.cell).train.standardize for one in made if one.asked is not None}
+    assert scales == {"inputs on one scale": True, "inputs as they are": False}
+    assert len({one.cell.name for one in made}) == 2 * len(target.asked)
+
+
 @pytest.mark.slow
 def test_every_row_of_every_target_can_be_asked(tmp_path: Path) -> None:
     store(tmp_path, dimensions=64)  # up to 50 of them are reported
