@@ -37,7 +37,7 @@ PANELS = {
             "features",
         ),
         *("edges", "low", "high", "missing", "name", "features-file", "dimensions", "module", "property", "people"),
-        *("inputs", "samples", "all-seeds", "nodes", "pairs", "profile", "datasets"),
+        *("inputs", "samples", "all-seeds", "nodes", "pairs", "profile", "datasets", "theirs", "reading"),
     ),
     "Search": (*("search", "search-points", "search-seeds", "search-strategy", "search-space"),),
     "Training": (*("model", "hidden", "epochs", "patience", "batch-size", "references", "save-model"),),
