@@ -37,12 +37,8 @@ PANELS = {
             "features",
         ),
         *("edges", "low", "high", "missing", "name", "features-file", "dimensions", "module", "property", "people"),
-<<<<<<< HEAD
         *("links-file", "labels-file", "classes-file", "rho"),
-        *("inputs", "samples", "all-seeds", "nodes", "pairs", "profile", "datasets"),
-=======
         *("inputs", "samples", "all-seeds", "nodes", "pairs", "profile", "datasets", "theirs", "reading"),
->>>>>>> suite
     ),
     "Search": (*("search", "search-points", "search-seeds", "search-strategy", "search-space"),),
     "Training": (*("model", "hidden", "epochs", "patience", "batch-size", "references", "save-model"),),

@@ -227,7 +227,7 @@ def cell_seconds(params: Params, cell: Cell, data: Path) -> float:
     dearer = _LEARNER * recipe.trained if recipe.learners else recipe.trained * _DEARER.get(own.train.model, 1.0)
     # The whole grid counts as 48 points: what most papers' have.
     points = 48 if own.search.strategy == "grid" else own.search.points
-    dearer *= _PAIRS if own.train.task == "link-prediction" else 1.0
+    dearer *= _PAIRS if measures_of(own.train.task).parts == "edges" else 1.0
     runs = dearer * (points * own.search.seeds + own.seeds)
     # LDP-GE's filter reaches everybody: what a perceptron is given of few reports is full, too.
     dense = recipe.model == "mlp" or not _samples(cell)
