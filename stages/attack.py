@@ -36,7 +36,7 @@ from graphldp.adversary import (
     success_bound,
 )
 from graphldp.client import Reports, VectorMechanism, from_meta
-from graphldp.client.sets import SetValued
+from graphldp.client.laws.sets import SetValued
 from graphldp.errors import DataError, OptionError
 from graphldp.experiment.addresses import source_of
 from graphldp.experiment.devices import device_for

@@ -30,11 +30,11 @@ from graphldp.stages.download import obtain, wished
 from graphldp.stages.evaluate import measure, write
 from graphldp.stages.files.artifacts import read_meta, write_json
 from graphldp.stages.files.cells import Cells, cell_mark, mark_of
-from graphldp.stages.files.claims import helpers, helping
 from graphldp.stages.files.floors import Floors
 from graphldp.stages.files.graphs import graph_hash, read_graph, read_graph_meta
 from graphldp.stages.files.paths import cell_path, graph_dir
 from graphldp.stages.files.runs import found_meta, runs_meta, write_runs
+from graphldp.stages.files.shared_work import helpers, helping
 from graphldp.stages.grids.params import Cell, Params, value_text
 from graphldp.stages.pages.class_information import backgrounds_of
 from graphldp.stages.pages.tables import Result

@@ -9,7 +9,7 @@ from typing import Any
 
 from graphldp import methods
 from graphldp.client import VectorMechanism, own_budget
-from graphldp.client.sets import SetValued
+from graphldp.client.laws.sets import SetValued
 from graphldp.datasets.own import OwnFeatures, at_ends
 from graphldp.errors import ArtifactError, OptionError
 from graphldp.experiment.addresses import addressed, source_of

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from graphldp.client.krr import LabelQuestion
+from graphldp.client.mechanisms.krr import LabelQuestion
 from graphldp.errors import DataError
 
 __all__ = ["LabelAttack", "attack_labels", "most_right"]

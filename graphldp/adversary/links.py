@@ -18,8 +18,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from graphldp.adversary.bounds import advantage_bound, area_bound
 from graphldp.client.links import LinkReports, Neighbours, link_mechanism_of
-from graphldp.client.links_draws import log_discrete_laplace
-from graphldp.client.links_rr import flip_chance
+from graphldp.client.links.draws import log_discrete_laplace
+from graphldp.client.links.rr import flip_chance
 from graphldp.errors import DataError
 from graphldp.randomness import Source
 

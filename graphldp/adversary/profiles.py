@@ -15,11 +15,11 @@ from graphldp.adversary.readers import Entries
 from graphldp.adversary.sets import InformedSets
 from graphldp.audit.law import outcomes
 from graphldp.client import Randomiser, Reports, VectorMechanism
-from graphldp.client.featurerr import FeatureRR
-from graphldp.client.ppm_public import PublicLevels
+from graphldp.client.laws.sets import SetValued
+from graphldp.client.mechanisms.featurerr import FeatureRR
+from graphldp.client.mechanisms.ppm_public import PublicLevels
 from graphldp.client.protocol import Sampled
 from graphldp.client.sampling import gather, is_sparse
-from graphldp.client.sets import SetValued
 
 __all__ = ["profile_odds"]
 

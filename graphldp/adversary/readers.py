@@ -26,11 +26,11 @@ from graphldp.audit.law import Outcomes, outcomes
 from graphldp.audit.whole import channels_of
 from graphldp.client import Randomiser, Reports, VectorMechanism
 from graphldp.client.directed import DirectedMechanism
-from graphldp.client.featurerr import FeatureRR
+from graphldp.client.laws.sets import SetValued, items
 from graphldp.client.levels import probabilities
-from graphldp.client.ppm_public import PublicLevels
+from graphldp.client.mechanisms.featurerr import FeatureRR
+from graphldp.client.mechanisms.ppm_public import PublicLevels
 from graphldp.client.protocol import Sampled
-from graphldp.client.sets import SetValued, items
 from graphldp.errors import DataError, OptionError
 
 __all__ = ["Entries", "Reader", "reader_of"]

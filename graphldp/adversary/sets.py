@@ -17,8 +17,8 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from graphldp.adversary.facts import Fact
-from graphldp.client.olh import buckets_of
-from graphldp.client.sets import SetValued, items
+from graphldp.client.laws.sets import SetValued, items
+from graphldp.client.mechanisms.olh import buckets_of
 from graphldp.errors import OptionError
 
 if TYPE_CHECKING:

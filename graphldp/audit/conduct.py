@@ -26,7 +26,7 @@ from graphldp import randomness
 from graphldp.audit.budget import ALPHA, PROBES
 from graphldp.audit.law import outcomes
 from graphldp.client import Randomiser, Reports, draws
-from graphldp.client.density import Density
+from graphldp.client.laws.density import Density
 from graphldp.client.registry import NO_FEATURE
 
 __all__ = ["Calls", "Conduct", "Probe", "ValueProbe", "WholeProbe", "conduct", "edges", "source_conduct", "uniforms_of"]

@@ -15,7 +15,7 @@ from graphldp.audit.conduct import Conduct, ValueProbe, edges
 from graphldp.audit.law import outcomes
 from graphldp.audit.quantiles import map_differs, map_distance
 from graphldp.client import Randomiser, Reports
-from graphldp.client.density import Density
+from graphldp.client.laws.density import Density
 from graphldp.client.registry import NO_FEATURE
 from graphldp.errors import OptionError
 

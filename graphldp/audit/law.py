@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphldp.client import Randomiser
-from graphldp.client.density import Window
+from graphldp.client.laws.density import Window
 from graphldp.client.registry import NO_FEATURE
 
 __all__ = ["Moments", "Outcomes", "grid_inputs", "loss_outcomes", "moments", "outcomes"]

@@ -21,8 +21,8 @@ from graphldp.audit.fit import WRONG_BUDGET, Power, either_way
 from graphldp.audit.quantiles import map_differs, map_distance
 from graphldp.audit.whole import Case, WholeFinding, whole_problems
 from graphldp.client import Randomiser, Reports
+from graphldp.client.laws.sets import Membership
 from graphldp.client.links import LinkMechanism, Neighbours, link_mechanism
-from graphldp.client.sets import Membership
 from graphldp.errors import OptionError
 from graphldp.randomness import Source, generator
 

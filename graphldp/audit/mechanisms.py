@@ -28,8 +28,8 @@ from graphldp.audit.whole import Case, WholeFinding, audit_whole, level_case
 from graphldp.client import names as client_names
 from graphldp.client import own_budget
 from graphldp.client.directed import DirectedMechanism
+from graphldp.client.laws.sets import SetValued
 from graphldp.client.links import LinkMechanism
-from graphldp.client.sets import SetValued
 from graphldp.client.vote import Vote
 from graphldp.errors import OptionError, unknown_name
 from graphldp.progress import Progress

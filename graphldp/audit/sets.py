@@ -23,8 +23,8 @@ from graphldp.audit.quantiles import map_differs, map_distance
 from graphldp.audit.subject import Setting
 from graphldp.audit.whole import Case, WholeFinding, whole_problems
 from graphldp.client import Randomiser, Reports, protocol
-from graphldp.client.olh import buckets_of
-from graphldp.client.sets import Membership
+from graphldp.client.laws.sets import Membership
+from graphldp.client.mechanisms.olh import buckets_of
 from graphldp.randomness import generator
 
 __all__ = ["audit_sets", "sets_case", "support_law"]

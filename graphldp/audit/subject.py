@@ -18,10 +18,10 @@ from numpy.typing import NDArray
 
 from graphldp.client import Randomiser, Reports, lookup, mechanism, names, protocol
 from graphldp.client.directed import DirectedMechanism, first_round, second_round
-from graphldp.client.featurerr import FeatureResponse
+from graphldp.client.laws.sets import SetValued
 from graphldp.client.links import link_mechanism
+from graphldp.client.mechanisms.featurerr import FeatureResponse
 from graphldp.client.registry import NO_FEATURE
-from graphldp.client.sets import SetValued
 from graphldp.client.vote import Vote
 from graphldp.errors import OptionError, unknown_name
 from graphldp.randomness import UniformSource

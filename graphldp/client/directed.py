@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from graphldp.client.levels import Personalised, padded
-from graphldp.client.ppm_public import PublicLevels
+from graphldp.client.mechanisms.ppm_public import PublicLevels
 from graphldp.client.protocol import Sampled, protocol
 from graphldp.client.randomiser import Floats, check_number
 from graphldp.client.registry import Claim

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from graphldp.client.coded import check_count
+from graphldp.client.laws.coded import check_count
 from graphldp.client.randomiser import Floats, check_budget, uniform
 from graphldp.client.vector import VectorMechanism, log_sets
 from graphldp.errors import DataError, OptionError

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from graphldp.client.gaussian import Gaussian
+from graphldp.client.laws.gaussian import Gaussian
 from graphldp.client.m_rules import M_RULES, best_m, choose_m
 from graphldp.client.randomiser import Floats, Randomiser, build, check_budget, check_number, plain, settled
 from graphldp.client.registry import Claim, lookup, own_options

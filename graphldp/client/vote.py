@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from graphldp.client.coded import check_count
+from graphldp.client.laws.coded import check_count
+from graphldp.client.laws.sets import SupportLaw, best_size, random_subsets, support_law
 from graphldp.client.randomiser import Floats, Randomiser, check_budget, check_range, settled
 from graphldp.client.registry import Claim
 from graphldp.client.reports import Reports
 from graphldp.client.sampling import check_features, rows
-from graphldp.client.sets import SupportLaw, best_size, random_subsets, support_law
 from graphldp.client.vector import log_sets
 from graphldp.errors import OptionError
 from graphldp.randomness import UniformSource, drawn_from

@@ -16,8 +16,8 @@ import numpy as np
 
 from graphldp.client import VectorMechanism, protocol
 from graphldp.client.directed import DirectedMechanism
-from graphldp.client.krr import LabelQuestion
 from graphldp.client.links import LinkMechanism
+from graphldp.client.mechanisms.krr import LabelQuestion
 from graphldp.client.vote import Vote
 from graphldp.datasets.registry import names, spec
 from graphldp.errors import OptionError

@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 
 from graphldp import __version__
 from graphldp.client import VectorMechanism
-from graphldp.client.krr import LabelQuestion
 from graphldp.client.links import LinkMechanism, Neighbours
+from graphldp.client.mechanisms.krr import LabelQuestion
 from graphldp.errors import DataError
 from graphldp.experiment.addresses import source_of
 from graphldp.experiment.conversation import LINKS, Question

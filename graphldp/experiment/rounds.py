@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from graphldp.client import Reports, VectorMechanism, from_meta
 from graphldp.client.directed import M_FROM, DirectedMechanism, directed_from_meta, first_round, second_round
-from graphldp.client.ppm_public import PublicLevels
+from graphldp.client.mechanisms.ppm_public import PublicLevels
 from graphldp.errors import OptionError, unknown_name
 from graphldp.experiment.addresses import source_of
 from graphldp.experiment.conversation import Asking, Question, Turn, is_number, meta_of

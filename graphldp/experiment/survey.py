@@ -16,7 +16,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from graphldp.client import VectorMechanism, from_meta, protocol
-from graphldp.client.sets import SetValued
+from graphldp.client.laws.sets import SetValued
 from graphldp.client.vote import Vote
 from graphldp.errors import DataError, OptionError
 from graphldp.experiment.addresses import source_of

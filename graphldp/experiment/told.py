@@ -18,7 +18,6 @@ from numpy.typing import NDArray
 
 from graphldp import __version__
 from graphldp.client import Reports
-from graphldp.client.krr import LabelQuestion
 from graphldp.client.links import (
     MOST_LINKS,
     LinkMechanism,
@@ -28,6 +27,7 @@ from graphldp.client.links import (
     link_mechanism_of,
     lookup_link,
 )
+from graphldp.client.mechanisms.krr import LabelQuestion
 from graphldp.errors import DataError, unknown_name
 from graphldp.experiment.addresses import source_of
 from graphldp.experiment.conversation import LABELS, LINKS, Conversation, Question

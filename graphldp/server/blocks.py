@@ -22,8 +22,8 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from graphldp.client.links import LinkReports, link_mechanism_of
-from graphldp.client.links_draws import discrete_laplace_variance
-from graphldp.client.links_rr import flip_chance
+from graphldp.client.links.draws import discrete_laplace_variance
+from graphldp.client.links.rr import flip_chance
 from graphldp.errors import OptionError
 from graphldp.graph import Graph
 from graphldp.server.links import BITS, degrees_of_bits, reported_pairs

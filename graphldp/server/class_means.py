@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphldp.client import VectorMechanism
-from graphldp.client.sets import SetValued
+from graphldp.client.laws.sets import SetValued
 from graphldp.errors import DataError
 from graphldp.server.estimate import Estimate
 

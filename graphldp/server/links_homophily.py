@@ -21,7 +21,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from graphldp.client.links import LinkMechanism, LinkReports, link_mechanism_of
-from graphldp.client.links_rr import flip_chance
+from graphldp.client.links.rr import flip_chance
 from graphldp.errors import DataError, OptionError
 from graphldp.server.links import (
     BITS,

@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from graphldp.client import Reports, VectorMechanism
 from graphldp.client.directed import DirectedMechanism, directed_from_meta
 from graphldp.client.levels import probabilities
-from graphldp.client.ppm_public import PublicLevels
+from graphldp.client.mechanisms.ppm_public import PublicLevels
 from graphldp.errors import DataError, OptionError
 from graphldp.server.attributes import TrainingClasses
 from graphldp.server.estimate import Estimate, rectangular

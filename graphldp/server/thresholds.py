@@ -13,12 +13,12 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from graphldp.client import VectorMechanism
-from graphldp.client.density import Density
-from graphldp.client.ppm import PersonalisedPerturbation
-from graphldp.client.ppm_public import PublicLevels
-from graphldp.client.ppm_safe import SafePersonalised
+from graphldp.client.laws.density import Density
+from graphldp.client.laws.sets import SetValued
+from graphldp.client.mechanisms.ppm import PersonalisedPerturbation
+from graphldp.client.mechanisms.ppm_public import PublicLevels
+from graphldp.client.mechanisms.ppm_safe import SafePersonalised
 from graphldp.client.protocol import Sampled
-from graphldp.client.sets import SetValued
 from graphldp.errors import OptionError
 from graphldp.server.calibration import Calibration
 from graphldp.server.estimate import Estimate

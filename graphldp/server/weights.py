@@ -7,9 +7,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from graphldp.client import Reports, VectorMechanism, from_meta
 from graphldp.client.levels import Personalised
-from graphldp.client.ppm import PersonalisedPerturbation, level_randomiser
-from graphldp.client.ppm_public import PublicLevels
-from graphldp.client.ppm_safe import SafePersonalised
+from graphldp.client.mechanisms.ppm import PersonalisedPerturbation, level_randomiser
+from graphldp.client.mechanisms.ppm_public import PublicLevels
+from graphldp.client.mechanisms.ppm_safe import SafePersonalised
 from graphldp.errors import DataError, OptionError
 from graphldp.server.calibration import WEIGHTINGS
 

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from graphldp.client.draws import uniform
 from graphldp.client.links import MOST_LINKS, Neighbours, link_mechanism
-from graphldp.client.links_draws import discrete_laplace, places
+from graphldp.client.links.draws import discrete_laplace, places
 from graphldp.client.randomiser import check_budget, check_number
 from graphldp.errors import OptionError
 from graphldp.randomness import Source

@@ -31,8 +31,8 @@ from graphldp.progress import Progress
 from graphldp.stages.code import code_hash
 from graphldp.stages.files.artifacts import read_meta, read_table, write_table
 from graphldp.stages.files.checkpoints import Keeper
-from graphldp.stages.files.claims import claimed
 from graphldp.stages.files.runs import runs_schema
+from graphldp.stages.files.shared_work import claimed
 
 __all__ = ["Cells", "cell_mark", "mark_of", "pause_of"]
 

@@ -15,8 +15,8 @@ from graphldp.audit import AuditOptions, audit_rows
 from graphldp.audit.mechanisms import budgets
 from graphldp.audit.subject import subject_names, subject_of
 from graphldp.client import Randomiser, lookup, names, own_budget
+from graphldp.client.laws.sets import SetValued
 from graphldp.client.registry import NO_FEATURE
-from graphldp.client.sets import SetValued
 from graphldp.client.vector import VectorMechanism
 from graphldp.errors import OptionError
 from graphldp.progress import Progress

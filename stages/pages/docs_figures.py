@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphldp.audit.law import outcomes
+from graphldp.client.laws.sets import Membership
 from graphldp.client.registry import NO_FEATURE
-from graphldp.client.sets import Membership
 from graphldp.errors import OptionError
 from graphldp.stages.files.artifacts import write_text
 from graphldp.stages.pages.docs_numbers import (

@@ -56,7 +56,7 @@ ERRATA = (
         "the sensitivity 2 is missing, and the formula is proved for epsilon < 1 alone; at epsilon 1 and delta "
         "1e-5 the "
         "exact epsilon is 1.61", "sensitivity high - low; `gm` refuses budgets at which its formula fails", _GAUSS,
-        by=("graphldp.client.gm:ClassicalGaussian",),
+        by=("graphldp.client.mechanisms.gm:ClassicalGaussian",),
     ),
     Erratum(
         "E2", "PPGNN II-D2, TOGL D.3", "epsilon/d for each coordinate keeps (epsilon, delta), or is epsilon-LDP",
@@ -88,28 +88,28 @@ ERRATA = (
         "stated budget",
         ("ppm", "ppm-public", "ppm-safe"),
         by=(
-            "graphldp.client.ppm:PersonalisedPerturbation",
-            "graphldp.client.ppm_public:PublicLevels",
-            "graphldp.client.ppm_safe:SafePersonalised",
+            "graphldp.client.mechanisms.ppm:PersonalisedPerturbation",
+            "graphldp.client.mechanisms.ppm_public:PublicLevels",
+            "graphldp.client.mechanisms.ppm_safe:SafePersonalised",
         ),
     ),
     Erratum(
         "E6", "PPGNN Eq. 6", "outputs within b of the level, among 1..f+2b, are the likely ones",
         "then the probabilities sum to less than 1 for levels up to b, and the top b outputs are never likely",
         "the window is g..g+2b", ("esw", "ppm", "ppm-safe"),
-        by=("graphldp.client.esw:ExtendedSquareWave",),
+        by=("graphldp.client.mechanisms.esw:ExtendedSquareWave",),
     ),
     Erratum(
         "E7", "PPGNN Alg. 3 line 4", "randomising the level with gamma epsilon^tau is LDP",
         "budget, window and support then depend on the secret", "`ppm-safe` uses one public "
         "budget", ("ppm", "ppm-safe"),
-        by=("graphldp.client.ppm_safe:SafePersonalised",),
+        by=("graphldp.client.mechanisms.ppm_safe:SafePersonalised",),
     ),
     Erratum(
         "E8", "PPGNN III-B1", "m' follows from the budget of the reported level",
         "that budget is undefined for reports above h, and (1-gamma) is forgotten; Algorithm 3 does not do it",
         "`ppm-safe` decodes first and uses the features' share", ("ppm", "ppm-safe"),
-        by=("graphldp.client.ppm_safe:SafePersonalised",),
+        by=("graphldp.client.mechanisms.ppm_safe:SafePersonalised",),
     ),
     Erratum(
         "E9", "PPGNN IV-A3", "the budgets are epsilon, 2 epsilon, ..., 2^h epsilon for levels 1..h",
@@ -135,22 +135,22 @@ ERRATA = (
         "E13", "PPGNN II-D3, TOGL Eq. 10 and 33", "the sign of the one-bit mechanism is the value's estimate",
         "its mean is z tanh(epsilon/2m): biased", "`mb` is rectified by the server; `1b` is the unrectified row",
         ("1b", "mb"),
-        by=("graphldp.client.mb:MultiBit", "graphldp.client.one_bit:OneBit"),
+        by=("graphldp.client.mechanisms.mb:MultiBit", "graphldp.client.mechanisms.one_bit:OneBit"),
     ),
     Erratum(
         "E14", "TOGL Eq. 2 and 12", "PM and SW work on [alpha, beta]", "the formulas hold on [-1, 1] alone",
         "values are mapped from the declared range", ("pm", "sw"),
-        by=("graphldp.client.pm:Piecewise", "graphldp.client.sw:SquareWave"),
+        by=("graphldp.client.mechanisms.pm:Piecewise", "graphldp.client.mechanisms.sw:SquareWave"),
     ),
     Erratum(
         "E15", "TOGL Eq. 34", "noise Lap(2/epsilon) on [alpha, beta]", "the loss is (beta - alpha) epsilon/2",
         "the scale is (high - low)/epsilon", ("lp",),
-        by=("graphldp.client.lp:Laplace",),
+        by=("graphldp.client.mechanisms.lp:Laplace",),
     ),
     Erratum(
         "E16", "TOGL Eq. 36", "the analytic Gaussian mechanism", "what is printed is the classical formula, without "
         "sensitivity", "`ag` solves the exact condition", _GAUSS,
-        by=("graphldp.client.ag:AnalyticGaussian",),
+        by=("graphldp.client.mechanisms.ag:AnalyticGaussian",),
     ),
     Erratum(
         "E17", "TOGL 4, C.4 and D.4", "two rounds of epsilon/2 with m = floor(2 epsilon/5)",
@@ -173,7 +173,7 @@ ERRATA = (
     Erratum(
         "E20", "TOGL Eq. 13, UPGNet Eq. 16", "a rectified value is at most d/m (e^(epsilon/2)+1)/(e^(epsilon/2)-1)",
         "the exponent is epsilon/(2m), and the error is bounded by one more", "the bound comes from the law", ("pm",),
-        by=("graphldp.client.pm:Piecewise",),
+        by=("graphldp.client.mechanisms.pm:Piecewise",),
     ),
     Erratum(
         "E21", "TOGL Prop. 1, C.1", "an error of 1/sqrt(n) is conservatively bounded by 1/n", "1/n is smaller", "-",
@@ -183,7 +183,7 @@ ERRATA = (
         "the formula is plain randomised response; BLINK also spends on degrees, and 2 epsilon if both ends report",
         "`links: rr` is that formula, `links: blink` spends on degrees, too; what a relationship loses, with one end's "
         "or both ends' reports, stands in the ledger; [links](links.md)",
-        by=("graphldp.client.links_rr:RandomisedResponse", "graphldp.client.links_blink:Blink"),
+        by=("graphldp.client.links.rr:RandomisedResponse", "graphldp.client.links.blink:Blink"),
     ),
     Erratum(
         "E23", "TOGL 3.2", "the guarantee covers the whole pipeline",
@@ -195,7 +195,7 @@ ERRATA = (
     Erratum(
         "E24", "TOGL D.5", "rows CLDP and PLDP", "no metric, alpha or set of levels is given: not reproducible",
         "points and levels are public options, compared at equal epsilon", ("cldp", "pldp"),
-        by=("graphldp.client.cldp:Condensed", "graphldp.client.ppm_public:PersonalisedLDP"),
+        by=("graphldp.client.mechanisms.cldp:Condensed", "graphldp.client.mechanisms.ppm_public:PersonalisedLDP"),
     ),
     Erratum(
         "E25", "TOGL B", "SW perturbs with exponentially decaying probability", "it has two constant levels", "-",
@@ -216,7 +216,7 @@ ERRATA = (
     Erratum(
         "E28", "LDP-GE Eq. 6", "P[-1] = (e-1)/(e+1) - ...", "the two probabilities then sum to e/(e+1)",
         "e/(e+1) - ...", ("1b", "mb"),
-        by=("graphldp.client.mb:MultiBit", "graphldp.client.one_bit:OneBit"),
+        by=("graphldp.client.mechanisms.mb:MultiBit", "graphldp.client.mechanisms.one_bit:OneBit"),
     ),
     Erratum(
         "E29", "LDP-GE Fig. 1, III-A", "SW has considerably less variance than PM up to epsilon 3.5",
@@ -224,13 +224,16 @@ ERRATA = (
         "3.18, and "
         "the rectified SW is never below PM", "[the comparison](mechanisms/compare.md) shows both",
         ("sw", "hds", "hds-rectified"),
-        by=("graphldp.client.hds:HighDimensionalSquareWave", "graphldp.client.hds:RectifiedSquareWave"),
+        by=(
+            "graphldp.client.mechanisms.hds:HighDimensionalSquareWave",
+            "graphldp.client.mechanisms.hds:RectifiedSquareWave",
+        ),
     ),
     Erratum(
         "E30", "LDP-GE Thm 2", "an error of O(log(d/delta)) beats O(d log(d/delta)/epsilon)",
         "the constant 0 has such an error too; what counts is the signal, which is shrunk as well",
         "`hds-rectified` beside `hds`; tables have the floor of no features at all", ("hds", "hds-rectified"),
-        by=("graphldp.client.hds:RectifiedSquareWave", "graphldp.methods:Role"),
+        by=("graphldp.client.mechanisms.hds:RectifiedSquareWave", "graphldp.methods:Role"),
     ),
     Erratum(
         "E31", "LDP-GE proofs of Thms 2 and 4", "the rows of the propagation matrix sum to 1", "only for r = 0", "-",
@@ -243,27 +246,27 @@ ERRATA = (
         "E33", "HeteroRR App. A", "the ratio of two probabilities, in the proof",
         "a sign is reversed and the normaliser missing; the claimed budget is nevertheless exactly right",
         "the loss is computed from the law", ("featurerr",),
-        by=("graphldp.client.featurerr:FeatureResponse",),
+        by=("graphldp.client.mechanisms.featurerr:FeatureResponse",),
     ),
     Erratum("E34", "HeteroRR App. A", "strong composition", "basic composition is what is used", "-", ("featurerr",)),
     Erratum(
         "E35", "HeteroRR Alg. 1 lines 7-11", "closed bins in a loop that changes the value",
         "every value cascades into the last bin", "each value is put into its bin once", ("featurerr",),
-        by=("graphldp.client.featurerr:FeatureResponse",),
+        by=("graphldp.client.mechanisms.featurerr:FeatureResponse",),
     ),
     Erratum(
         "E36", "HeteroRR Alg. 1 lines 3-6", "values are normalised and budgets follow the scores",
         "the range must be public, shares at least 0, and scores independent of the private record",
         "public range; shares are clipped and normalised; scores are an input whose budget is "
         "counted", ("featurerr",),
-        by=("graphldp.client.featurerr:FeatureRR", "graphldp.client.featurerr:shares"),
+        by=("graphldp.client.mechanisms.featurerr:FeatureRR", "graphldp.client.mechanisms.featurerr:shares"),
     ),
     Erratum(
         "E37", "HeteroRR App. C, Fig. 10", "FeatureRR has the lowest expected error",
         "a biased estimate is compared in L1 with unbiased ones", "[the comparison](mechanisms/compare.md) "
         "shows both",
         ("featurerr",),
-        by=("graphldp.client.featurerr:FeatureRR",),
+        by=("graphldp.client.mechanisms.featurerr:FeatureRR",),
     ),
     Erratum(
         "E38", "HeteroRR Alg. 2 line 14", "acceptance with exp(epsilon L/Delta)",

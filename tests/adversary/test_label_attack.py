@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from graphldp.adversary.labels import attack_labels, most_right
-from graphldp.client.krr import LabelQuestion
+from graphldp.client.mechanisms.krr import LabelQuestion
 from graphldp.errors import DataError
 from graphldp.randomness import generator
 

@@ -12,7 +12,7 @@ from graphldp.audit import gaussian_delta, gaussian_epsilon, gaussian_sigma, joi
 from graphldp.audit.gaussian import classical_sigma, loss_distribution, numerical_epsilon
 from graphldp.audit.law import moments, outcomes
 from graphldp.client import lookup, mechanism, names, protocol
-from graphldp.client.mb import MultiBit
+from graphldp.client.mechanisms.mb import MultiBit
 
 SCALARS = [name for name in names("scalar") if name not in ("null", "identity", "gm", "ag")]
 

@@ -14,7 +14,7 @@ from graphldp.audit.conduct import Conduct, edges
 from graphldp.audit.fit import fit, fit_counts, power, probe_records, two_sided, untouched_last
 from graphldp.audit.quantiles import map_distance
 from graphldp.client import Reports, mechanism, names, protocol
-from graphldp.client.mb import MultiBit
+from graphldp.client.mechanisms.mb import MultiBit
 
 SCALARS = [name for name in names("scalar") if name not in ("null", "identity")]
 

@@ -13,9 +13,9 @@ from graphldp.audit import AuditOptions, audit_mechanism, links
 from graphldp.audit.links import curator_bound, links_case, relationship_loss
 from graphldp.audit.subject import Setting
 from graphldp.client.links import LinkReports, link_mechanism
-from graphldp.client.links_blink import Blink
-from graphldp.client.links_dprr import DegreePreserving
-from graphldp.client.links_rr import RandomisedResponse
+from graphldp.client.links.blink import Blink
+from graphldp.client.links.dprr import DegreePreserving
+from graphldp.client.links.rr import RandomisedResponse
 from graphldp.errors import OptionError
 from graphldp.randomness import generator
 

@@ -17,7 +17,7 @@ from graphldp.audit.mechanisms import audit_subject, budgets
 from graphldp.audit.subject import Piece, Setting, subject_names, subject_of
 from graphldp.audit.whole import whole_law
 from graphldp.client import Reports, names, protocol
-from graphldp.client.mb import MultiBit
+from graphldp.client.mechanisms.mb import MultiBit
 from graphldp.errors import OptionError
 
 QUICK = AuditOptions(dimensions=4, samples=12_000)

@@ -12,14 +12,15 @@ import pytest
 
 from graphldp import randomness
 from graphldp.audit import AuditOptions, audit_mechanism
-from graphldp.client import directed, draws, featurerr, levels, mlr, olh, vote
-from graphldp.client.density import Density
-from graphldp.client.lp import Laplace
+from graphldp.client import directed, draws, levels, vote
+from graphldp.client.laws.density import Density
+from graphldp.client.laws.sets import Meeting, support_law
+from graphldp.client.mechanisms import featurerr, mlr, olh
+from graphldp.client.mechanisms.lp import Laplace
 from graphldp.client.protocol import Sampled
 from graphldp.client.randomiser import Randomiser, uniform
 from graphldp.client.reports import Reports
 from graphldp.client.sampling import gather, is_sparse
-from graphldp.client.sets import Meeting, support_law
 from graphldp.client.vector import VectorMechanism
 
 protocol = importlib.import_module("graphldp.client.protocol")  # the package exports a function of that name

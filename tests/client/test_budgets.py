@@ -12,10 +12,10 @@ from client_cases import CASES
 from client_laws import built
 
 from graphldp.client import Randomiser, lookup, mechanism, names, protocol
-from graphldp.client.ag import calibrate
+from graphldp.client.laws.sets import SetValued
+from graphldp.client.mechanisms.ag import calibrate
 from graphldp.client.randomiser import HIGHEST, LOWEST
 from graphldp.client.registry import NO_FEATURE
-from graphldp.client.sets import SetValued
 from graphldp.client.vote import Vote
 from graphldp.errors import OptionError
 

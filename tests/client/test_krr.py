@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from graphldp.client import mechanism
-from graphldp.client.krr import LabelQuestion
+from graphldp.client.mechanisms.krr import LabelQuestion
 from graphldp.errors import DataError, OptionError
 from graphldp.randomness import generator
 

@@ -10,8 +10,8 @@ from client_cases import BUDGETS, CASES
 from client_laws import LAWS, RANDOM_LAWS, built, distribution, inputs, moment
 
 from graphldp.client import lookup, mechanism, names
-from graphldp.client.ag import calibrate
-from graphldp.client.gaussian import delta_of, epsilon_of
+from graphldp.client.laws.gaussian import delta_of, epsilon_of
+from graphldp.client.mechanisms.ag import calibrate
 from graphldp.errors import OptionError
 from graphldp.randomness import generator
 

@@ -21,7 +21,7 @@ from graphldp.client.links import (
     link_names,
     lookup_link,
 )
-from graphldp.client.links_draws import discrete_laplace, discrete_laplace_variance, log_discrete_laplace, places
+from graphldp.client.links.draws import discrete_laplace, discrete_laplace_variance, log_discrete_laplace, places
 from graphldp.errors import DataError, OptionError
 from graphldp.randomness import SecureSource, generator
 

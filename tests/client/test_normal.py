@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from scipy import special, stats
 
-from graphldp.client import normal
+from graphldp.client.laws import normal
 
 
 def test_quantiles_agree_with_scipy_in_the_centre_and_far_out() -> None:

@@ -11,7 +11,7 @@ from client_laws import ALPHA, Z, chi_square
 
 from graphldp.client import DISTRIBUTIONS, mechanism, protocol
 from graphldp.client.levels import probabilities
-from graphldp.client.ppm_safe import SafePersonalised
+from graphldp.client.mechanisms.ppm_safe import SafePersonalised
 from graphldp.errors import DataError, OptionError
 from graphldp.randomness import SecureSource, generator
 from graphldp.server import rectify

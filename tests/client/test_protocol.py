@@ -12,10 +12,10 @@ from client_cases import CASES
 from client_laws import ALPHA, Z, chi_square
 
 from graphldp.client import M_RULES, best_m, from_meta, lookup, mechanism, names, protocol
-from graphldp.client.gaussian import epsilon_of
+from graphldp.client.laws.gaussian import epsilon_of
+from graphldp.client.laws.sets import SetValued
 from graphldp.client.registry import NO_FEATURE
 from graphldp.client.sampling import choose
-from graphldp.client.sets import SetValued
 from graphldp.errors import DataError, OptionError
 from graphldp.randomness import SecureSource, generator
 from graphldp.server import rectify

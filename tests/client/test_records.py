@@ -15,11 +15,12 @@ from client_cases import CASES
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from graphldp.client import Randomiser, lookup, mechanism, names, normal, protocol
+from graphldp.client import Randomiser, lookup, mechanism, names, protocol
 from graphldp.client.directed import second_round
-from graphldp.client.olh import buckets_of
+from graphldp.client.laws import normal
+from graphldp.client.laws.sets import SetValued, _padded
+from graphldp.client.mechanisms.olh import buckets_of
 from graphldp.client.registry import NO_FEATURE
-from graphldp.client.sets import SetValued, _padded
 from graphldp.client.vote import Vote
 from graphldp.randomness import generator
 

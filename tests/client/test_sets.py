@@ -12,9 +12,9 @@ from scipy import stats
 
 from graphldp.audit.sets import support_law
 from graphldp.client import protocol
-from graphldp.client.olh import buckets_of
+from graphldp.client.laws.sets import best_size, total_variance
+from graphldp.client.mechanisms.olh import buckets_of
 from graphldp.client.sampling import choose
-from graphldp.client.sets import best_size, total_variance
 from graphldp.errors import DataError, OptionError
 from graphldp.randomness import SecureSource, generator
 from graphldp.server import rectify
@@ -248,8 +248,8 @@ def test_many_people_are_drawn_in_blocks_and_a_wide_domain_fits(name: str, monke
     built = protocol(name, 1.0, 60, 0.0, 1.0, pad=4)
     x = sp.random_array((300, 60), density=0.05, format="csr", rng=np.random.default_rng(0))
     x.data[:] = 1.0
-    monkeypatch.setattr("graphldp.client.sets._BLOCK", 400)
-    monkeypatch.setattr("graphldp.client.olh._BLOCK", 400)
+    monkeypatch.setattr("graphldp.client.laws.sets._BLOCK", 400)
+    monkeypatch.setattr("graphldp.client.mechanisms.olh._BLOCK", 400)
     sent = built.perturb(x, generator(1))
     assert sent.nodes == 300
     assert rectify(sent).dense().shape == (300, 60)

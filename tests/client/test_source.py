@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from graphldp.client import protocol
-from graphldp.client.krr import LabelQuestion
 from graphldp.client.links import Neighbours, link_mechanism
+from graphldp.client.mechanisms.krr import LabelQuestion
 from graphldp.client.vote import Vote
 from graphldp.errors import OptionError
 from graphldp.randomness import SecureSource, drawn_from

@@ -107,17 +107,17 @@ def stopped(number: int, words: str, call: int, *arguments: object, cwd: Path) -
 
     def pausing() -> None:
         """Say on standard output that the work has begun, and wait for a line: what comes then comes in between."""
-        show, left = console.Bar._show, [call]
+        take, left = console.Bar._take, [call]
 
-        def slow(bar: Any, done: int, total: int, text: str) -> None:
-            show(bar, done, total, text)
+        def slow(bar: Any, done: float, total: float | None, text: str) -> None:
+            take(bar, done, total, text)
             if text.startswith(words):
                 left[0] -= 1
                 if left[0] == 0:
                     print("begun", flush=True)
                     sys.stdin.readline()
 
-        console.Bar._show = slow  # type: ignore[method-assign]
+        console.Bar._take = slow  # type: ignore[method-assign]
 
     fork = _Fork(arguments, cwd, pausing)
     begun = fork.stdout.readline()

@@ -219,6 +219,7 @@ def test_every_way_that_a_recipe_names_is_there() -> None:
         "frontier",
         "blocks-votes",
         "pooled",
+        "heterorr",
     }
     for name, asking in found.items():
         if asking is None:

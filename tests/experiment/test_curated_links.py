@@ -12,7 +12,7 @@ from cell_factory import NAME, small_graph, small_params, store
 
 import graphldp
 from graphldp.client import from_meta
-from graphldp.client.featurerr import shares
+from graphldp.client.mechanisms.featurerr import shares
 from graphldp.errors import OptionError
 from graphldp.experiment.conversation import conversation_of
 from graphldp.experiment.options import CURATORS, Further, Settings

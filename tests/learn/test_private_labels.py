@@ -9,7 +9,7 @@ import pytest
 import scipy.sparse as sp
 import torch
 
-from graphldp.client.krr import LabelQuestion
+from graphldp.client.mechanisms.krr import LabelQuestion
 from graphldp.errors import OptionError
 from graphldp.learn import NodeInputs, Problem, Run, Split
 from graphldp.learn.tasks.metrics import macro_f1

@@ -8,7 +8,7 @@ import scipy.sparse as sp
 import torch
 from test_private_labels import LABELS, SPLIT, objective, path_of
 
-from graphldp.client.krr import LabelQuestion
+from graphldp.client.mechanisms.krr import LabelQuestion
 from graphldp.errors import OptionError
 from graphldp.learn.tasks.private import Channel, PrivateClassification
 from graphldp.learn.tasks.proportions import as_chances, clusters, frequencies

@@ -21,19 +21,15 @@ from graphldp.learn import (
     MessageGraph,
     NodeInputs,
     Options,
-    Point,
     Problem,
-    Replica,
     Run,
     edge_split,
-    final,
     fit,
     leaks,
     link_scores,
     model,
     models,
     score_links,
-    search,
     task,
 )
 from graphldp.learn.engine import Trainer
@@ -321,18 +317,6 @@ def test_a_filter_is_that_of_the_runs_own_graph(order: str) -> None:
     for r, run in enumerate(runs):
         plain = plain_task_fit(problem, run, options, link_losses("cross-entropy"))
         assert outcome.validation_loss[r] == pytest.approx(plain.validation_loss, rel=1e-4)
-
-
-def test_search_and_final_runs_on_splits() -> None:
-    problem, _, splits = link_runs(count=3)
-    replicas = [Replica(inputs=0, seed=seed, targets=split.visible(), graph=seed) for seed, split in enumerate(splits)]
-    candidates = [Point(learning_rate=rate, weight_decay=0.0, dropout=0.0, steps=1) for rate in (0.001, 0.05)]
-    options = options_of(LINKS, epochs=30)
-    found = search(problem, candidates, replicas, options, device="cpu")
-    assert found.chosen == int(found.mean_loss.argmin())
-    runs, outcome = final(problem, found.point, replicas, options, device="cpu")
-    scores = score_links(problem, runs, options, outcome, splits, device="cpu")
-    assert scores["auc"].shape == (3,)
 
 
 def test_link_prediction_learns() -> None:

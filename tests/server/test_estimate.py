@@ -9,8 +9,8 @@ import pytest
 import scipy.sparse as sp
 
 from graphldp.client import Reports, from_meta, lookup, names, protocol
+from graphldp.client.laws.sets import SetValued
 from graphldp.client.registry import NO_FEATURE
-from graphldp.client.sets import SetValued
 from graphldp.errors import OptionError
 from graphldp.randomness import generator
 from graphldp.server import rectify

@@ -7,8 +7,8 @@ import pytest
 from small_graphs import adjacency, estimate
 
 from graphldp.client import lookup, names, protocol
+from graphldp.client.laws.sets import SetValued
 from graphldp.client.registry import NO_FEATURE
-from graphldp.client.sets import SetValued
 from graphldp.errors import OptionError
 from graphldp.randomness import generator
 from graphldp.server import (

@@ -24,6 +24,7 @@ from graphldp.stages.files import cells
 from graphldp.stages.files.cells import Cells, cell_mark
 from graphldp.stages.files.graphs import graph_hash, read_graph
 from graphldp.stages.files.paths import calibrated_of, graph_dir, runs_path
+from graphldp.stages.files.shared_work import claimed
 from graphldp.stages.grid import denoise_grid, perturb_grid, train_grid
 from graphldp.stages.grids.params import Params, RowParams
 from graphldp.stages.train import train
@@ -136,7 +137,7 @@ def test_a_damaged_cell_is_computed_again(tmp_path: Path) -> None:
 
 
 def hold(data: Path, name: str, ready: Any) -> None:
-    with cells._lock(data / "cells" / f"{name}.claim", wait=True):
+    with claimed(data / "cells" / f"{name}.claim", wait=True):
         ready.set()
         time.sleep(600)
 
