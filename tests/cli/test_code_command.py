@@ -112,7 +112,7 @@ def test_what_decides_a_number_is_hashed() -> None:
         "graph",
         "ledger",
         "learn.engine",
-        "client.mb",
+        "client.mechanisms.mb",
         "experiment.resources",
         "experiment.rounds",
         "stages.grids.params",
