@@ -67,19 +67,21 @@ def test_clusters_are_linked_groups_of_about_the_size() -> None:
     np.testing.assert_array_equal(clusters(path_of(4), 10), 0)
 
 
+# Of labels that are one class, or every class alike, undoing the channel changes nothing: the second ones are neither.
+@pytest.mark.parametrize("labels", [LABELS, np.array([0, 0, 1, 1, -1, 0])], ids=["alike", "unlike"])
 @pytest.mark.parametrize("steps", [0, 2])
-def test_the_loss_is_of_nodes_and_of_clusters(steps: int) -> None:
+def test_the_loss_is_of_nodes_and_of_clusters(steps: int, labels: np.ndarray) -> None:
     adjacency = path_of(6, alone=1)
     channel = Channel(keep=KEEP, stray=STRAY, steps=steps, reconstruction=True, bags=3, bag_weight=0.5)
     outputs = torch.randn(6, 2, 3, generator=torch.Generator().manual_seed(1), requires_grad=True)
-    found = objective(channel, adjacency).loss(outputs, {})
-    targets, group = frequencies(adjacency, LABELS, 3, steps, KEEP, STRAY), clusters(adjacency, 3)
+    found = objective(channel, adjacency, labels).loss(outputs, {})
+    targets, group = frequencies(adjacency, labels, 3, steps, KEEP, STRAY), clusters(adjacency, 3)
     for run in range(2):
         chance = torch.softmax(outputs[:, run], dim=1).detach().numpy().astype(np.float64)
         expected = -np.mean([(targets[node] * np.log(chance[node])).sum() for node in SPLIT.train])
         for one in np.unique(group[SPLIT.train]):
             own = [node for node in SPLIT.train if group[node] == one]
-            shares = np.bincount(LABELS[own], minlength=3) / len(own)
+            shares = np.bincount(labels[own], minlength=3) / len(own)
             bag = -(as_chances(shares, KEEP, STRAY) * np.log(chance[own].mean(axis=0))).sum()
             expected += 0.5 * len(own) / len(SPLIT.train) * bag
         assert found[run].item() == pytest.approx(expected, rel=1e-5)
