@@ -16,7 +16,7 @@ from graphldp.experiment.addresses import addressed, source_of
 from graphldp.experiment.conversation import Once, check_classes, conversation_of
 from graphldp.experiment.devices import device_for
 from graphldp.experiment.options import Further, Settings
-from graphldp.experiment.own import OwnAnswers, OwnBeside, own_beside
+from graphldp.experiment.own import UNDECLARED, OwnAnswers, OwnBeside, own_beside
 from graphldp.experiment.told import Told, told_of
 from graphldp.graph import Graph
 from graphldp.progress import Progress
@@ -35,6 +35,7 @@ from graphldp.stages.files.own import (
     row_number_words,
 )
 from graphldp.stages.files.paths import NAME, PUBLIC, answers_path, graph_dir, stored_graphs
+from graphldp.stages.pages.wording import counted
 
 __all__ = ["BesideFiles", "addressed", "perturb_file", "perturb_graph", "perturb_method", "source_of"]
 
@@ -267,7 +268,12 @@ def _beside(further: Further, own: Graph, files: BesideFiles) -> tuple[OwnBeside
         facts["pairs"], left_out = read.pairs, read.words()
     if files.labels is not None and files.classes is not None:
         classes = read_classes(files.classes)
-        facts |= {"classes": len(classes), "labels": read_labels(files.labels, own.node_ids or (), classes)}
+        labels = read_labels(files.labels, own.node_ids or (), classes)
+        facts |= {"classes": len(classes), "labels": labels}
+        strange = int((labels == UNDECLARED).sum())
+        if strange:
+            drawn = f"{counted(strange, 'label')} of no declared class: reported as if drawn at random from the classes"
+            left_out = "; ".join(filter(None, (left_out, drawn)))
     return own_beside(further, own.node_ids or (), **facts), left_out
 
 

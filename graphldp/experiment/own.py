@@ -29,7 +29,9 @@ from graphldp.experiment.told import asked_for_labels, asked_for_links, link_dev
 from graphldp.randomness import SecureSource, Source
 from graphldp.server import Calibration, Estimate
 
-__all__ = ["OwnAnswers", "OwnBeside", "own_beside"]
+__all__ = ["UNDECLARED", "OwnAnswers", "OwnBeside", "own_beside"]
+
+UNDECLARED = -2  # a label that is none of the declared classes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -39,7 +41,8 @@ class OwnBeside:
     Attributes:
         further: what is asked.
         question: what is run by who is asked for her label.
-        labels: of each person in the file, -1 where she has none.
+        labels: of each person in the file, -1 where she has none. One that is `UNDECLARED` is reported, too, as if it
+            were one of the classes, drawn at random: a report that is missing would tell.
         device: what is run by who is asked for her links.
         lists: everybody's list in the file, in the order of their numbers.
         order: of each list which person of the file it is.
@@ -72,7 +75,7 @@ def own_beside(
         people: everybody who takes part, in the declared order; where links are asked for.
         pairs: links as numbers of `people`, 2 x E, each once.
         classes: how many classes are declared; where labels are asked for.
-        labels: of each of them, -1 where she has none.
+        labels: of each of them, -1 where she has none, `UNDECLARED` where hers is no declared class.
     """
     facts: dict[str, Any] = {}
     if further.private_labels:
@@ -135,9 +138,13 @@ class OwnAnswers:
         count, told = self.features.shape[0], self.beside
         dimensions = np.arange(self.device.dimensions)
         out = [Question(name="features", people=np.arange(count), features=dimensions, answers=answers)]
-        if told.question is not None and told.labels is not None and (told.labels >= 0).any():
-            source = self._source(told.question, seed, people=np.flatnonzero(told.labels >= 0))
-            out.append(asked_for_labels(told.question, told.labels, source))
+        if told.question is not None and told.labels is not None and (told.labels != -1).any():
+            source = self._source(told.question, seed, people=np.flatnonzero(told.labels != -1))
+            strange = told.labels == UNDECLARED
+            drawn = source.integers(0, told.question.classes, int(strange.sum()))
+            labels = told.labels.copy()
+            labels[strange] = drawn
+            out.append(asked_for_labels(told.question, labels, source))
         if told.device is not None and told.lists is not None and told.order is not None:
             source = self._source(told.device, seed, owners=told.lists.owners)
             one = asked_for_links(told.device, told.lists, source, most_links(told.further))
@@ -172,7 +179,7 @@ class OwnAnswers:
             "library": __version__,
             **{key: self.facts[key] for key in ("dataset", "input", "random")},
         }
-        labelled = 0 if told.labels is None else int((told.labels >= 0).sum())
+        labelled = 0 if told.labels is None else int((told.labels != -1).sum())
         further = told_meta(
             told.further,
             shared,

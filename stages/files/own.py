@@ -19,11 +19,11 @@ from graphldp.datasets.own import (
     Triples,
     Vocabulary,
     Wide,
-    declared_classes,
     own_features,
     own_graph,
 )
 from graphldp.errors import DataError, OptionError
+from graphldp.experiment.own import UNDECLARED
 from graphldp.graph import Graph
 from graphldp.stages.files.artifacts import file_hash
 
@@ -327,7 +327,7 @@ def read_links(path: Path, people: tuple[str, ...]) -> OwnLinks:
 
 
 def read_labels(path: Path, ids: tuple[str, ...], classes: tuple[str, ...]) -> NDArray[np.int32]:
-    """Return the label of each of these people as a number of the declared classes, -1 of who has none."""
+    """Return each person's label as a number of the declared classes, -1 where she has none, or `UNDECLARED`."""
     table = _exactly(path, _read(path, "labels"), _LABELS)
     place = {name: at for at, name in enumerate(ids)}
     out = np.full(len(ids), -1, dtype=np.int32)
@@ -335,10 +335,8 @@ def read_labels(path: Path, ids: tuple[str, ...], classes: tuple[str, ...]) -> N
             if label is not None and str(label) and str(who) in place]  # fmt: skip
     if len({who for who, _ in rows}) < len(rows):
         raise DataError(f"{path}: somebody has two labels; every person needs at most one")
-    try:
-        out[[place[who] for who, _ in rows]] = declared_classes([label for _, label in rows], classes)
-    except DataError as error:
-        raise DataError(f"{path}: {error}") from error
+    number = {name: at for at, name in enumerate(classes)}
+    out[[place[who] for who, _ in rows]] = [number.get(label, UNDECLARED) for _, label in rows]
     return out
 
 

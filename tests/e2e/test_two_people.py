@@ -301,7 +301,6 @@ DECLARED = "--links-file friends.csv --people people.parquet"
         (f"{DECLARED}", "--links-file goes with --links and --epsilon-links"),
         ("--links rr --epsilon-links 4 --links-file friends.csv", "--links needs --people"),
         ("--labels krr --epsilon-labels 4 --classes-file classes.txt", "--labels needs --labels-file"),
-        ("--labels krr --epsilon-labels 4 --labels-file label.csv --classes-file words.txt", "none of the 24 declared"),
         (f"--links rr --epsilon-links 4 --link-option report=upper {DECLARED}", "report must be one of lower, both"),
     ],
 )
