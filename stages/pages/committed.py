@@ -44,7 +44,7 @@ _SHOWN = ("gain over structure", "gap to nonpriv")  # what the words' columns ca
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Bootstrap(Confidence):
-    """Intervals of earlier code, with what simulations say of them (`bench/coverage.py`)."""
+    """Intervals of earlier code, with what simulations say of them (`bench/intervals.py`)."""
 
     @property
     def words(self) -> str:
