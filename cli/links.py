@@ -75,11 +75,12 @@ def links(
     for name in graphs:
         fetch(name, data)
         with console.progress(f"links {name}", None, "ways") as bar:
-            rows += stage.measure_links(name, budgets, data=data, seeds=seeds, rho=shares, root=seed, progress=bar)
+            rows += stage.links(name, budgets, data=data, seeds=seeds, rho=shares, root=seed, progress=bar)
     files = []
     if output is not None:
         told = ",".join(f"{value:g}" for value in budgets)
         command = f"ldp links --dataset {','.join(graphs)} --epsilon {told} --seeds {seeds}"
+        command += f" --rho {','.join(f'{value:g}' for value in shares)}" if rho else ""
         files = stage.write_links(rows, output, command, seeds)
     if as_json:
         answer = {"rows": [asdict(row) for row in rows], "files": [str(path) for path in files]}

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from cell_factory import NAME, store
 
-from graphldp.stages.links import COLUMNS, measure_links
+from graphldp.experiment.link_quality import COLUMNS, measure_links
 
 
 def test_every_way_is_measured_and_written(tmp_path: Path, ldp) -> None:  # type: ignore[no-untyped-def]
@@ -35,7 +35,7 @@ def test_every_way_is_measured_and_written(tmp_path: Path, ldp) -> None:  # type
 
 def test_the_walk_is_the_one_of_matrices(tmp_path: Path) -> None:
     graph = store(tmp_path)
-    rows = measure_links(NAME, [3.0], data=tmp_path, seeds=1, rho=[1.0])
+    rows = measure_links(graph, [3.0], seeds=1, rho=[1.0])
     nothing = next(row for row in rows if row.row == "nothing")
     adjacency = graph.adjacency().toarray().astype(float)
     walk = adjacency / np.maximum(adjacency.sum(axis=1, keepdims=True), 1)
