@@ -103,12 +103,14 @@ class Asking(ABC):
         calibrates: whether the server's estimate is one of features, which `ldp denoise` writes; else a learner takes
             the answers as they are.
         by_class: whether the classes of training nodes decide what people are asked.
+        by_set: of one that is directed by class, whether sets of labels serve it as well.
         thresholds: whether one threshold before or after the filter fits all answers.
         afterwards: the options that change the estimate alone, and nothing that people are asked.
     """
 
     calibrates: ClassVar[bool] = True
     by_class: ClassVar[bool] = False
+    by_set: ClassVar[bool] = False
     thresholds: ClassVar[bool] = True
     afterwards: ClassVar[tuple[str, ...]] = ()
 
@@ -203,7 +205,8 @@ def conversation_of(
 
 def check_classes(recipe: Method, train: TrainParams) -> None:
     """Refuse a method whose people are asked what training nodes' classes suggest, where the task has no classes."""
-    if recipe.asking is not None and recipe.asking.by_class and not measures_of(train.task).classes:
+    asking, entry = recipe.asking, measures_of(train.task)
+    if asking is not None and asking.by_class and not (entry.classes or (asking.by_set and entry.sets)):
         raise OptionError(
             f"method {recipe.name!r} is directed by the classes of training nodes, and over all edges; task "
             f"{train.task!r} has no classes to learn. Use task node-classification or multi-task, or another method"

@@ -131,7 +131,7 @@ def score_reports(
     if apart is not None:
         graph, estimate, train = among(graph, apart.train), of_people(estimate, apart.train), place_in(apart, train)
     denoised = Filtered.of(estimate, calibration, calibration.operator(graph))
-    return score_attributes(by, denoised, graph.labels, train)
+    return score_attributes(by, denoised, graph.labels if graph.label_sets is None else graph.label_sets, train)
 
 
 def place_in(apart: Apart, train: NDArray[np.int64]) -> NDArray[np.int64]:
