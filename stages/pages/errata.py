@@ -130,7 +130,8 @@ ERRATA = (
     Erratum(
         "E12", "PPGNN IV-E", "PPM resists attacks at the guarantee of LPGNN", "the budgets differ by up to 16 times",
         "`ldp attack --by-level` has a row for each level: at epsilon 1 on Cora the most telling report makes "
-        "an attacker who is 1.3 % sure 3.2 % sure with `mb`, with `ppm` 2.0 % at the lowest level, 33.8 % at the fourth",
+        "an attacker who is 1.3 % sure of an attribute 3.2 % sure with `mb`, with `ppm` 2.0 % at the lowest level and "
+        "33.8 % at the fourth",
         ("ppm",),
         by=("graphldp.client.levels:Personalised.level_loss",),
     ),
