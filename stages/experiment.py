@@ -29,7 +29,7 @@ from graphldp.progress import Progress
 from graphldp.stages.download import obtain, wished
 from graphldp.stages.evaluate import measure, write
 from graphldp.stages.files.artifacts import read_meta, write_json
-from graphldp.stages.files.cells import Cells, cell_mark, mark_of
+from graphldp.stages.files.cells import Cells, cell_mark, mark_of, not_lost
 from graphldp.stages.files.floors import Floors
 from graphldp.stages.files.graphs import graph_hash, read_graph, read_graph_meta
 from graphldp.stages.files.paths import cell_path, graph_dir
@@ -261,7 +261,8 @@ class _Work:
             "changes": dict(cell.changes),
             "fingerprint": self.mark(cell),
         }
-        write_runs(path, result, meta)
+        with not_lost(self.data):
+            write_runs(path, result, meta)
         facts = {"seconds": round(time.perf_counter() - start, 3), "device": self.device, "threads": 1}
         write_json(path.with_suffix(".time.json"), facts | {"cpu_seconds": round(time.process_time() - cpu, 3)})
 
