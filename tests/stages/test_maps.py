@@ -125,8 +125,8 @@ def test_the_drawing_fits_and_reads(shown: Map, width: int) -> None:
     assert len({(box.attrib["x"], box.attrib["y"]) for box in boxes}) == len(boxes)
     assert all(float(one.attrib["font-size"]) >= 12 for one in root.iter(f"{SVG}text"))
     words = (root.find(f"{SVG}desc") or root[2]).text or ""
-    assert "lpgnn, epsilon 4: with features 0: " in words
-    assert re.search(r"[+−]?\d+\.\d at structure 0.9", words)
+    assert "lpgnn, epsilon 4: with signal of features 0: " in words
+    assert re.search(r"[+−]?\d+\.\d at signal of links 0.9", words)
 
 
 def test_the_largest_value_of_the_side_stands_on_top(shown: Map) -> None:
@@ -159,7 +159,7 @@ def test_axes_of_a_method_have_a_map_too(tmp_path: Path) -> None:
     result = results_of(what, tmp_path, tmp_path / "none")
     (one,) = maps(result)
     assert [panel.title for panel in one.panels] == ["togl, epsilon 3"]  # who has no axis has no place
-    assert one.panels[0].across == "rho"
+    assert one.panels[0].across == "rho, share"
     assert (one.shared, len(drawn(result))) == (False, 1)
 
 
