@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 from typing import Any
 
 import torch
-from torch_geometric.data import Data
-from torch_geometric.transforms import BaseTransform
 
 from graphldp.datasets.memory import as_graph
 from graphldp.errors import DataError, OptionError
@@ -20,10 +19,10 @@ from graphldp.server import Filtered
 __all__ = ["PrivateFeatures"]
 
 
-class PrivateFeatures(BaseTransform):
+class PrivateFeatures:
     """Perturb everybody's features, and put what a server makes of the reports in their place: `data.x`.
 
-    Every node is a person who reports once. Her report is rectified and filtered over the edges as the method does it,
+    It stands wherever torch_geometric takes a transform. Every node is a person who reports once. Her report is rectified and filtered over the edges as the method does it,
     centred and brought to one scale, as `graphldp.run` gives it to its own models. Only `x` changes: edges, labels,
     masks and whatever else the `Data` holds stay as they are, and are public.
 
@@ -73,11 +72,11 @@ class PrivateFeatures(BaseTransform):
         self._range, self._settings = (low, high), Settings(seed=seed)
         self.spent = Ledger()
 
-    def forward(self, data: Any) -> Data:
-        """Return the `Data` with everybody's features replaced."""
-        if not isinstance(data, Data):
+    def __call__(self, data: Any) -> Any:
+        """Return a copy of a `Data` with everybody's features replaced; the given one is left as it is."""
+        if not (hasattr(data, "x") and hasattr(data, "edge_index")):
             raise DataError(f"PrivateFeatures takes a torch_geometric Data, got {type(data).__name__}")
-        low, high = self._range
+        data, (low, high) = copy.copy(data), self._range
         graph = as_graph((*_needed(data), None), low=low, high=high)
         asked = conversation_of(graph, self._recipe, self._mechanism, self._epsilon, self._settings, self._options)
         calibration = calibration_of(self._recipe, self._steps, asked.device, graph)
@@ -95,7 +94,7 @@ class PrivateFeatures(BaseTransform):
         return f"{type(self).__name__}({self._recipe.name}, {self._mechanism}, epsilon={self._epsilon:g})"
 
 
-def _needed(data: Data) -> tuple[Any, Any]:
+def _needed(data: Any) -> tuple[Any, Any]:
     if data.x is None or data.edge_index is None:
         raise DataError("the Data object has no x or no edge_index; a graph needs features and edges")
     return data.x, data.edge_index

@@ -85,7 +85,8 @@ class Picture:
         """What it shows, in words."""
         one = self.measure
         units = f"{one.difference} of test {one.label}" if one.difference else f"test {one.label}"
-        return f"Gain over the floor in {units}, against {axis_title(self.axis)}"
+        evenly = " (evenly spaced)" if self.axis != _EPSILON and len(self.values) > 2 else ""
+        return f"Gain over the floor in {units}, against {axis_title(self.axis)}{evenly}"
 
     @property
     def rows(self) -> list[Row]:
@@ -203,7 +204,7 @@ class _Scale:
         """What stands under the axis."""
         if self.axis == _EPSILON:
             return f"epsilon{', log scale' if len(self.values) > 1 else ''}"
-        return f"{axis_title(self.axis)}{', evenly spaced' if len(self.values) > 2 else ''}"
+        return axis_title(self.axis)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

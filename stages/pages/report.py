@@ -206,9 +206,9 @@ def _tiles(section: Section, finding: Finding) -> str:
     tiles = [("floor", "Nobody’s features", "the floor, epsilon 0", floor)]
     if finding.best is not None:
         best = finding.best
-        tiles.append(
-            ("best", "Best private result", f"{section.named(best)}{best.mark}, epsilon {number(best.epsilon)}", best)
-        )
+        called = f"{section.named(best)}{best.mark}, epsilon {number(best.epsilon)}"
+        own = best.same_as == section.reference(Role.FLOOR).name
+        tiles.append(("best", "Best private result", f"{called}{', with the runs of the floor' * own}", best))
     tiles.append(("ceiling", "Everybody’s true features", "the ceiling, no privacy", ceiling))
     parts = []
     for kind, label, what, row in tiles:

@@ -7,18 +7,18 @@ from typing import Any
 
 __all__ = ["at", "axis_title", "counted", "short", "spoken"]
 
-# An axis of a grid, by its last name: what stands over its values, and one of its values in words.
+# An axis of a grid, by its whole or its last name: what stands over its values, and one of its values in words.
 _AXES = {
     "train_fraction": ("share of labels", "{percent} % of the labels"),
     "steps": ("filter depth K", "filter depth K = {}"),
     "score_steps": ("depth K of the scoring", "scored at depth K = {}"),
-    "m": ("m, features reported", "m = {} features reported"),
+    "m": ("features reported, m", "m = {} features reported"),
     "levels": ("privacy levels", "{} privacy levels"),
-    "gamma": ("gamma, share that hides the level", "gamma = {}"),
-    "rho": ("rho, share", "rho = {}"),
-    "before": ("threshold, share of the boundary", "threshold {}"),
-    "structure": ("signal of links", "signal of links {}"),
-    "features": ("signal of features", "signal of features {}"),
+    "gamma": ("gamma", "gamma = {}"),
+    "rho": ("rho", "rho = {}"),
+    "before": ("threshold", "threshold {}"),
+    "data.structure": ("signal of links", "signal of links {}"),
+    "data.features": ("signal of features", "signal of features {}"),
     "epsilon": ("epsilon", "epsilon {}"),
     "epsilon_labels": ("epsilon of labels", "epsilon {} for labels"),
     "epsilon_links": ("epsilon of links", "epsilon {} for links"),
@@ -48,13 +48,17 @@ def short(axis: str) -> str:
 
 def axis_title(axis: str) -> str:
     """Return what stands over the values of an axis: 'share of labels' for `train.train_fraction`."""
-    return _AXES.get(short(axis), (short(axis), ""))[0]
+    return _words(axis)[0]
 
 
 def at(axis: str, value: str) -> str:
     """Return a place on an axis in words: '1 % of the labels' for `train.train_fraction` 0.01."""
-    words = _AXES.get(short(axis), ("", f"{short(axis)} {{}}"))[1]
-    return words.format(value, percent=_percent(value)) if value else ""
+    return _words(axis)[1].format(value, percent=_percent(value)) if value else ""
+
+
+def _words(axis: str) -> tuple[str, str]:
+    last = short(axis)
+    return _AXES.get(axis) or _AXES.get(last) or (last, f"{last} {{}}")
 
 
 def _percent(value: str) -> str:

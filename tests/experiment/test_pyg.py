@@ -18,14 +18,13 @@ from graphldp.experiment.conversation import conversation_of
 from graphldp.experiment.options import Settings
 from graphldp.graph import Graph
 from graphldp.methods import method
+from graphldp.pyg import PrivateFeatures
 from graphldp.server import rectify
 
 with warnings.catch_warnings():  # torch_geometric compiles a class with torch.jit as it is imported
     warnings.simplefilter("ignore", DeprecationWarning)
     from torch_geometric.data import Data, HeteroData
     from torch_geometric.transforms import Compose
-
-    from graphldp.pyg import PrivateFeatures
 
 SILENT = ("majority", "structure")  # which nobody tells anything
 OTHERS = ("frontier", "togl-fda", "heterorr")  # which ask in turns, or learn from reports as they are

@@ -159,7 +159,7 @@ def test_axes_of_a_method_have_a_map_too(tmp_path: Path) -> None:
     result = results_of(what, tmp_path, tmp_path / "none")
     (one,) = maps(result)
     assert [panel.title for panel in one.panels] == ["togl, epsilon 3"]  # who has no axis has no place
-    assert one.panels[0].across == "rho, share"
+    assert one.panels[0].across == "rho"
     assert (one.shared, len(drawn(result))) == (False, 1)
 
 

@@ -76,7 +76,7 @@ def test_grids_of_the_arms_are_compared_before_anything_runs() -> None:
         ("epsilon_labels", "inf", "epsilon of labels", "epsilon inf for labels"),
         ("data.features", "0.3", "signal of features", "signal of features 0.3"),
         ("mechanism.noise", "2", "noise", "noise 2"),  # an axis that nobody has words for keeps its name
-        ("method.rho", "", "rho, share", ""),
+        ("method.rho", "", "rho", ""),
     ],
 )
 def test_a_place_on_an_axis_is_said_in_words(axis: str, value: str, heading: str, words: str) -> None:
