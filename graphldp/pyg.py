@@ -22,9 +22,10 @@ __all__ = ["PrivateFeatures"]
 class PrivateFeatures:
     """Perturb everybody's features, and put what a server makes of the reports in their place: `data.x`.
 
-    It stands wherever torch_geometric takes a transform. Every node is a person who reports once. Her report is rectified and filtered over the edges as the method does it,
-    centred and brought to one scale, as `graphldp.run` gives it to its own models. Only `x` changes: edges, labels,
-    masks and whatever else the `Data` holds stay as they are, and are public.
+    It stands wherever torch_geometric takes a transform. Every node is a person who reports once. Her report is
+    rectified and filtered over the edges as the method does it, centred and brought to one scale, as `graphldp.run`
+    gives it to its own models. Only `x` changes: edges, labels, masks and whatever else the `Data` holds stay as they
+    are, and are public.
 
     The draws follow from the seed and from what the `Data` holds. So a second call on the same `Data` gives the same
     `x` and spends nothing, as when a data set applies its `transform` at every access; another seed, or changed
