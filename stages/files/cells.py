@@ -107,6 +107,7 @@ class Cells:
                 resources=resources,
                 pause=pause_of(keeper, mark, resources),
                 progress=progress,
+                whole=whole,
             )
             if resources.leads:
                 self._put(mark, result, settings.train.task)
