@@ -52,8 +52,7 @@ class Scored(Asking):
         scored_with: the mechanism of the first round.
     """
 
-    by_class: ClassVar[bool] = True
-    by_set: ClassVar[bool] = True
+    directed_by: ClassVar[tuple[str, ...]] = ("labels", "sets")
     thresholds: ClassVar[bool] = False
 
     first: float = 0.3

@@ -116,6 +116,8 @@ class Evidence(ABC):
         transfers: whether a row means the same on another graph, so that a model which learned from it can be applied
             there. Coordinates do not, nor do labels around a node, which others' graphs have none of. Evidence that
             fits something does so by what is `seen` alone.
+        posterior: whether its first columns are a log posterior, so that its scale means something: a model that gets
+            nothing else gets it as it is.
     """
 
     name: ClassVar[str]
@@ -124,6 +126,7 @@ class Evidence(ABC):
     spreads: ClassVar[bool] = False
     links: ClassVar[bool] = False
     transfers: ClassVar[bool] = False
+    posterior: ClassVar[bool] = False
 
     @abstractmethod
     def build(self, setting: Setting) -> NDArray[np.float32]:
@@ -137,3 +140,15 @@ class Evidence(ABC):
         if not np.isfinite(out).all():
             raise DataError(f"evidence {self.name} must be finite: it holds a NaN or an infinity")
         return out
+
+    def whole(self) -> Evidence:
+        """Return the evidence that this one is columns of, which is computed once for both; itself if there is none."""
+        return self
+
+    def cut(self, matrix: NDArray[np.float32], classes: int) -> NDArray[np.float32]:
+        """Return this evidence's columns of the matrix of the `whole`."""
+        return matrix
+
+    def counts(self, matrix: NDArray[np.float32], classes: int) -> bool:
+        """Return whether what people say counts for anything in the matrix of the `whole`."""
+        return True
