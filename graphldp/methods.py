@@ -606,7 +606,7 @@ _METHODS = {
             filter="none",
             asks="survey.Survey",
             evidence="votes",
-            axes=(("method.kind", ("fused", "all")), ("train.model", ("posterior", "mlp"))),
+            axes=(("method.kind", ("fused", "all")), ("train.model", ("posterior",))),
             model="posterior",
             mute="labels",
         ),

@@ -173,9 +173,9 @@ def _loaders() -> None:
     )
     _add(
         "ppi",
-        "24 graphs of protein interactions as one, gene signatures, one of 121 functions as class",
+        "24 graphs of protein interactions as one, gene signatures, a set of 121 functions each",
         "ppi",
-        (56944, None, None, 50, 2),
+        (56944, None, None, 50, 0),
         _SAGE,
         options=LabelledRange(low=-5.0, high=5.0),
     )

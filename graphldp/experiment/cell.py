@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphldp.errors import DataError
-from graphldp.experiment.estimates import centred, evidence_inputs, plain_inputs, side_by_side, unit_scale
+from graphldp.experiment.estimates import centred, evidence_inputs, plain_inputs, side_by_side, unit_scale, widened
 from graphldp.experiment.options import Settings
 from graphldp.experiment.parts import (
     Part,
@@ -27,7 +27,7 @@ from graphldp.experiment.parts import (
     weighted_problem_of,
 )
 from graphldp.experiment.plan import Learner, Plan, Setup
-from graphldp.experiment.resources import Memo, Resources, Rows
+from graphldp.experiment.resources import Resources, Rows
 from graphldp.experiment.result import CellResult, Checkpoint, Pause
 from graphldp.experiment.told import Told, told_of
 from graphldp.graph import Graph
@@ -50,7 +50,7 @@ from graphldp.methods import Role, reference
 from graphldp.progress import Progress
 from graphldp.randomness import generator, seed_of
 from graphldp.server import Calibration, Estimate, shift
-from graphldp.server.evidence import Setting
+from graphldp.server.evidence import Evidence, Setting
 from graphldp.server.links import MAX_MEMORY
 
 __all__ = ["Work", "learn_cell", "learn_majority", "search_cell", "work_of"]
@@ -68,7 +68,7 @@ class Work:
     Attributes:
         search: of all learners' points.
         playoff: of the learners' best points, where there are several learners.
-        later: of a learner that is tried when the floor's best is known, with its playoff.
+        later: of a learner that is tried when the floor's best is known.
         final: of the chosen point.
     """
 
@@ -114,13 +114,15 @@ def learn_cell(
     resources: Resources | None = None,
     pause: Pause | None = None,
     progress: Progress | None = None,
+    whole: bool = True,
 ) -> CellResult:
     """Search on seeds that the final runs never use, choose by validation loss, train and score the final runs.
 
     Interrupted, it hands a checkpoint to the `pause`; given back, it goes on from there and ends as if it had never
-    stopped.
+    stopped. Where the models are not wanted, it need not be `whole`: final runs of the floor that the memo has are
+    taken from there.
     """
-    cell = _Cell(graph, plan, params, device, resources or Resources(), progress)
+    cell = _Cell(graph, plan, params, device, resources or Resources(), progress, whole=whole)
     with cell.kept(pause or Pause()):
         cell.try_all()
         return cell.final()
@@ -161,8 +163,9 @@ class _Cell:
 
     Attributes:
         alone: whether it ends with the choice.
+        whole: whether the final models are wanted, which the memo has not.
         phase: `search`, `playoff` or `final`.
-        floor: which learner is the best of those that nobody tells anything, once that has to be known.
+        floor: which learner is the best of those that nobody tells anything, once one is tried that stands beside it.
         tried: the rows of the search's batches that are finished, and of the playoff.
         records: what the trainer noted of them.
         state: of a batch that was interrupted.
@@ -183,6 +186,7 @@ class _Cell:
     resources: Resources
     progress: Progress | None
     alone: bool = False
+    whole: bool = True
     phase: str = "search"
     floor: str = ""
     tried: list[dict[str, Any]] = field(default_factory=list)
@@ -248,12 +252,14 @@ class _Cell:
     def batches(self, chosen: Sequence[int], seed: int) -> list[list[int]]:
         """Return points in groups that are trained as one batch: one backbone, and one operator where there is one.
 
-        Evidence is as wide as it likes, and a batch has one width: that of the inputs of `seed`.
+        Evidence is as wide as it likes, and a batch has one width: that of the inputs of `seed`, or of the widest where
+        columns of zeros change nothing.
         """
         groups: dict[tuple[Any, ...], list[int]] = {}
         for index in chosen:
             setup, steps = self.plan.setups[index], self.plan.points[index].steps
-            key = (repr(self.options(setup)), self.widths(setup, seed), _operator_key(setup, steps))
+            widths = () if _widened(setup) else self.widths(setup, seed)
+            key = (repr(self.options(setup)), widths, _operator_key(setup, steps))
             groups.setdefault(key, []).append(index)
         return list(groups.values())
 
@@ -281,6 +287,8 @@ class _Cell:
         for slot in slots:
             place = keys.index(slot)
             inputs += [self.inputs(setups[place], None if linear else filters[place], seed) for seed in seeds]
+        if _widened(setups[0]):
+            inputs = widened(inputs)
         weighted = linear and filters[0].weighting != "none"
         if weighted:  # people's weights differ from seed to seed, and with them S
             estimates = [self.estimate(setups[keys.index(slot)], seed) for slot in slots for seed in seeds]
@@ -316,17 +324,21 @@ class _Cell:
         self.state = None
         return problem, runs, outcome
 
-    def inputs(self, setup: Setup, calibration: Calibration | None, seed: int) -> NodeInputs:
-        """Return what a model is given for a seed; with `calibration`, filtered by it."""
+    def inputs(self, setup: Setup, calibration: Calibration | None, seed: int, *, beside: bool = False) -> NodeInputs:
+        """Return what a model is given for a seed; with `calibration`, filtered by it; `beside` something else or not.
+
+        A log posterior by itself is given as it is: its scale says how sure it is.
+        """
         part = self.part(seed)
         if setup.beside is not None:
             if calibration is not None:
                 raise DataError(f"{setup.recipe.name} filters its inputs itself, so that nothing can stand beside them")
-            parts = [self.inputs(replace(one, beside=None), None, seed) for one in setup.parts]
+            parts = [self.inputs(replace(one, beside=None), None, seed, beside=True) for one in setup.parts]
             return side_by_side(parts, over=None if setup.recipe.propagates else part.graph.adjacency())
         if setup.evidence is not None:
             over = None if setup.recipe.propagates else part.graph.adjacency()
-            return evidence_inputs(self.evidence(setup, seed), self.unit, over=over, seen=part.seen)
+            unit = self.unit and (beside or not setup.evidence.posterior)
+            return evidence_inputs(self.evidence(setup, seed), unit, over=over, seen=part.seen)
         estimate, scale = self.estimate(setup, seed), 1.0
         if self.unit:
             scale, estimate = unit_scale(estimate, part.seen), centred(estimate)
@@ -347,19 +359,25 @@ class _Cell:
         return self.estimates[key]
 
     def evidence(self, setup: Setup, seed: int) -> NDArray[np.float32]:
-        """Return a seed's evidence, computed once, from labels of the seed's training nodes alone."""
-        key = (_own_key(setup), seed)
+        """Return a seed's evidence, from labels of the seed's training nodes alone."""
+        assert setup.evidence is not None
+        return setup.evidence.cut(self._whole_evidence(setup, seed), self.graph.classes)
+
+    def _whole_evidence(self, setup: Setup, seed: int) -> NDArray[np.float32]:
+        """Return what a seed's evidence is columns of, computed once."""
+        assert setup.evidence is not None
+        evidence = setup.evidence.whole()
+        key = (_evidence_key(setup, evidence), seed)
         if key not in self.matrices:
-            assert setup.evidence is not None
             part = self.part(seed)
-            estimate = self.estimate(setup, seed) if setup.evidence.reads else None
+            estimate = self.estimate(setup, seed) if evidence.reads else None
             root = seed_of(self.params.seed, "evidence", self.graph.name, seed)
             told = self.plan.told
-            links = told.link_reports(seed) if setup.evidence.links else None
+            links = told.link_reports(seed) if evidence.links else None
             setting = Setting.of(
                 part.graph, estimate, setup.device, part.labelled, root, part.seen, told.chances, links
             )
-            self.matrices[key] = setup.evidence.matrix(setting)
+            self.matrices[key] = evidence.matrix(setting)
         return self.matrices[key]
 
     def widths(self, setup: Setup, seed: int) -> tuple[int, ...]:
@@ -371,7 +389,8 @@ class _Cell:
         setups = [part for batch in batches for index in batch for part in self.plan.setups[index].parts]
         if len(self.plan.learners) > 1:
             setups += [part for setup in self.plan.setups for part in setup.parts if part.told]
-        estimates, matrices = {setup.key for setup in setups}, {_own_key(setup) for setup in setups}
+        estimates = {setup.key for setup in setups}
+        matrices = {_evidence_key(setup, setup.evidence.whole()) for setup in setups if setup.evidence is not None}
         self.estimates = {key: one for key, one in self.estimates.items() if key[0] in estimates}
         self.matrices = {key: one for key, one in self.matrices.items() if key[0] in matrices}
 
@@ -400,20 +419,38 @@ class _Cell:
     def try_all(self) -> None:
         """Search, and where there are several learners compare them; what a checkpoint has is not done again.
 
-        A learner that stands beside the floor's best is tried when that is known.
+        Where none that asks people is clearly ahead of the floor, though they have something to say, the floor's best
+        learns once more at the point that it has, with what they say beside what it knows.
         """
         first, work = [one for one in self.plan.learners if not one.follows], self.planned()
         self.search(first, 0.0, work.search / work.total)
         if len(self.plan.learners) == 1:
             return
-        self.playoff(first, work.search / work.total, work.playoff / work.total)
-        if len(first) < len(self.plan.learners):
-            best = self.met()
-            self.floor = self._of(best[self._floor(self._scores(best), best)]).name
-            second = [one for one in self.plan.learners if one.follows == self.floor]
-            start, rest = (work.search + work.playoff) / work.total, work.later / work.total
-            self.search(second, start, rest / 2)
-            self.playoff(second, start + rest / 2, rest / 2)
+        start, share = work.search / work.total, work.playoff / work.total
+        self.playoff(self.finalists(), start, share)
+        follower = self.follower()
+        if follower is not None:
+            self.floor = self._of(follower).follows
+            self.playoff([follower], start + share, work.later / work.total)
+
+    def follower(self) -> int | None:
+        """Return the point of the learner that stands beside the floor's best, where it is worth a try."""
+        best = [index for index in self.contenders() if index in self.met()]
+        floor = best[self._floor(self._scores(best), best)]
+        own = self._of(floor)
+        found = next((one for one in self.plan.learners if one.follows == own.name), None)
+        if found is None or best[self.winner(best)] != floor:
+            return None
+        index = found.start + floor - own.start
+        return index if self._heard(index) else None
+
+    def _heard(self, index: int) -> bool:
+        """Return whether what people say beside a point's own inputs counts for anything on a final seed."""
+        beside = self.plan.setups[index].beside
+        if beside is None or beside.evidence is None:
+            return True
+        classes, counts = self.graph.classes, beside.evidence.counts
+        return any(counts(self._whole_evidence(beside, seed), classes) for seed in range(self.params.seeds))
 
     def planned(self, ahead: Collection[str] = ()) -> Work:
         """Return how much there is to do, without what the memo has; the learners of these names will be in it.
@@ -423,17 +460,15 @@ class _Cell:
         """
         if self.work is None:
             first = [one for one in self.plan.learners if not one.follows]
-            later = [one for one in self.plan.learners if one.follows]
             public = [one for one in first if self.plan.setups[one.start].public]
             new = [one for one in first if one.name not in ahead and not self._was_known(one)]
             final = self.params.train.epochs * _batch_cost(1, self.params.seeds)
             several = len(self.plan.learners) > 1
             meet = min(sum(one in new for one in public), FINALISTS + 1) + min(len(first) - len(public), FINALISTS)
-            one_later = max(map(self._cost, later), default=0) + final
             self.work = Work(
                 search=sum(map(self._cost, new)),
                 playoff=several * meet * final,
-                later=bool(later) * one_later,
+                later=(len(first) < len(self.plan.learners)) * final,
                 # The winner of a playoff is not trained again, unless the memo has the playoff.
                 final=0 if self.alone or (several and new) else final,
             )
@@ -471,30 +506,34 @@ class _Cell:
     @contextmanager
     def _once(self, learner: Learner, phase: str, points: Sequence[int]) -> Iterator[bool]:
         """Take a learner's rows of a phase from the memo, and say so; or keep there what is computed meanwhile."""
-        memo, key = self.resources.memo, self._known_by(learner, phase, points)
-        begun = self.state is not None or any(row["role"] == phase and row["point"] in points for row in self.tried)
-        if memo is None or key is None or begun:
+        if self.state is not None or any(row["role"] == phase and row["point"] in points for row in self.tried):
             yield False
             return
-        known = self._recall(memo, key)
+        known = self._recall(learner, phase, points)
         if known is not None:
-            rows, records = _moved(*known, learner.start)
-            self.tried, self.records = [*self.tried, *rows], [*self.records, *records]
+            self.tried, self.records = [*self.tried, *known[0]], [*self.records, *known[1]]
             yield True
             return
         before = (len(self.tried), len(self.records))
         yield False
-        if self.resources.leads:
-            made = _moved(self.tried[before[0] :], self.records[before[1] :], -learner.start)
-            memo.put(self.graph.name, key, *made)
+        self._keep(learner, phase, points, self.tried[before[0] :], self.records[before[1] :])
 
-    def _recall(self, memo: Memo, key: str) -> tuple[Rows, Rows] | None:
-        """Return what the memo has: what it has for the first process, in all of them."""
+    def _keep(self, learner: Learner, phase: str, points: Sequence[int], rows: Rows, records: Rows) -> None:
+        """Keep what a learner has become in the memo, where that follows from what all cells know."""
+        memo, key = self.resources.memo, self._known_by(learner, phase, points)
+        if memo is not None and key is not None and self.resources.leads:
+            memo.put(self.graph.name, key, *_moved(rows, records, -learner.start))
+
+    def _recall(self, learner: Learner, phase: str, points: Sequence[int]) -> tuple[Rows, Rows] | None:
+        """Return what the memo has of a learner: what it has for the first process, in all of them."""
+        memo, key = self.resources.memo, self._known_by(learner, phase, points)
+        if memo is None or key is None:
+            return None
         known = memo.get(self.graph.name, key) if self.resources.leads else None
-        if self.resources.team is None:
-            return known
-        data = self.resources.team.gather(b"" if known is None else json.dumps(known).encode())[0]
-        return tuple(json.loads(data)) if data else None
+        if self.resources.team is not None:
+            data = self.resources.team.gather(b"" if known is None else json.dumps(known).encode())[0]
+            known = json.loads(data) if data else None
+        return None if known is None else _moved(*known, learner.start)
 
     def _known_by(self, learner: Learner, phase: str, points: Sequence[int]) -> str | None:
         """Return all that decides what a learner makes of this graph; None if that is what people say of themselves."""
@@ -569,9 +608,9 @@ class _Cell:
         return best[self.winner(best)]
 
     def contenders(self) -> list[int]:
-        """Return each learner's best point; a learner without a finite loss has none."""
+        """Return the best point of each learner that is searched; a learner without a finite loss has none."""
         out = []
-        for learner in self.plan.learners:
+        for learner in (one for one in self.plan.learners if not one.follows):
             tried = {row["point"] for row in self.tried if row["role"] == "search"}
             there = [index for index in learner.points if index in tried]
             losses = self.losses(there)
@@ -598,18 +637,19 @@ class _Cell:
     def met(self) -> list[int]:
         """Return the points that have met in the playoff."""
         played = {row["point"] for row in self.tried if row["role"] == "playoff"}
-        return [index for index in self.contenders() if index in played]
+        later = [index for one in self.plan.learners if one.follows for index in one.points]
+        return [index for index in (*self.contenders(), *later) if index in played]
 
     def _of(self, index: int) -> Learner:
         return next(learner for learner in self.plan.learners if index in learner.points)
 
-    def playoff(self, learners: Sequence[Learner], start: float, share: float) -> None:
-        """Train the finalists' best points on the final seeds, and keep what they are worth on the validation part.
+    def playoff(self, best: Sequence[int], start: float, share: float) -> None:
+        """Train these points on the final seeds, and keep what they are worth on the validation part.
 
         All of them are `share` of the cell, from `start` on.
         """
         self._enter("playoff")
-        seeds, best = list(range(self.params.seeds)), [one for one in self.finalists() if self._of(one) in learners]
+        seeds = list(range(self.params.seeds))
         for count, index in enumerate(best):
             if any(row["role"] == "playoff" and row["point"] == index for row in self.tried):
                 continue
@@ -659,12 +699,34 @@ class _Cell:
     def final(self) -> CellResult:
         """Train the chosen point on the final seeds; only here are test labels opened."""
         self.phase = "final"
-        seeds = list(range(self.params.seeds))
         index = self.chosen()
-        point, setup = self.plan.points[index], self.plan.setups[index]
-        work = self.planned()
+        work, learner, point = self.planned(), self._of(index), self.plan.points[index]
         say = self._say("final", 1 - work.final / work.total, work.final / work.total)
-        if index in self.played:  # the same runs
+        found = CellResult(
+            rows=self.tried,
+            chosen=point.values(),
+            steps=point.steps,
+            setup=self.plan.setups[index],
+            records=self.records,
+            learners=self.learners,
+        )
+        fresh = self.whole or index in self.played or self.state is not None
+        known = None if fresh else self._recall(learner, "final", [index])
+        if known is None:
+            rows, record = self._finish(index, found, say)
+            self._keep(learner, "final", [index], rows, [{"points": [index], **record}])
+        else:
+            rows, (record,) = known
+            record = {name: value for name, value in record.items() if name != "points"}
+            if say is not None:
+                say(1, 1, "those of the floor")
+        found.rows, found.record = [*self.tried, *rows], record
+        return found
+
+    def _finish(self, index: int, found: CellResult, say: Progress | None) -> tuple[Rows, dict[str, Any]]:
+        """Train and score a point's final runs, which it adds to what was found; those of the playoff are the same."""
+        seeds, point = list(range(self.params.seeds)), self.plan.points[index]
+        if index in self.played:
             outcome, (problem, runs) = self.played[index], self.problem([index], seeds)
             if say is not None:
                 say(1, 1, "those of the playoff")
@@ -672,21 +734,11 @@ class _Cell:
             problem, runs, outcome = self.train([index], seeds, say)
         parts = [self.part(seed) for seed in seeds]
         rows = [_row("final", index, seed, point.values(), part) for seed, part in zip(seeds, parts, strict=True)]
-        scores = final_scores(parts, problem, runs, self.options(setup), outcome, self.device)
-        for row, found in zip(_measured(rows, outcome), scores, strict=True):
-            row |= {f"test_{name}": value for name, value in found.items()}
-        return CellResult(
-            rows=[*self.tried, *rows],
-            chosen=point.values(),
-            steps=point.steps,
-            setup=setup,
-            problem=problem,
-            outcome=outcome,
-            runs=runs,
-            records=self.records,
-            record=outcome.record,
-            learners=self.learners,
-        )
+        scores = final_scores(parts, problem, runs, self.options(self.plan.setups[index]), outcome, self.device)
+        for row, score in zip(_measured(rows, outcome), scores, strict=True):
+            row |= {f"test_{name}": value for name, value in score.items()}
+        found.problem, found.outcome, found.runs = problem, outcome, runs
+        return rows, outcome.record
 
     def _say(self, words: str, start: float, part: float) -> Progress | None:
         """Return the trainer's progress as the cell's: it is at `start` of the cell, of which it does `part`."""
@@ -763,6 +815,11 @@ def _moved(rows: Rows, records: Rows, by: int) -> tuple[Rows, Rows]:
     )
 
 
+def _widened(setup: Setup) -> bool:
+    """Return whether a setup's evidence may be given columns of zeros, so that it stands beside wider evidence."""
+    return setup.evidence is not None and setup.beside is None and setup.backbone.zeros
+
+
 def _input_key(setup: Setup) -> str:
     """Return what a model's inputs before the filter depend on."""
     return " beside ".join(_own_key(part) for part in setup.parts)
@@ -770,7 +827,12 @@ def _input_key(setup: Setup) -> str:
 
 def _own_key(setup: Setup) -> str:
     """Return the same without what stands beside."""
-    return setup.key if setup.evidence is None else f"{setup.evidence!r} of {setup.key if setup.evidence.reads else ''}"
+    return setup.key if setup.evidence is None else _evidence_key(setup, setup.evidence)
+
+
+def _evidence_key(setup: Setup, evidence: Evidence) -> str:
+    """Return what evidence depends on that reads a setup's estimates, or none."""
+    return f"{evidence!r} of {setup.key if evidence.reads else ''}"
 
 
 def _measured(rows: list[dict[str, Any]], outcome: Outcome) -> list[dict[str, Any]]:

@@ -40,6 +40,7 @@ __all__ = [
     "of_people",
     "side_by_side",
     "unit_scale",
+    "widened",
 ]
 
 FEW = 0.05  # share of non-zeros up to which filtered inputs are kept sparse: there the products are the cheaper ones
@@ -129,6 +130,16 @@ def evidence_inputs(
     mean = float(np.square(rows, dtype=np.float64).mean()) if unit else 1.0
     scaled = matrix * np.float32(1.0 / np.sqrt(mean) if mean > 0 else 1.0)
     return NodeInputs(deviations=scaled, filtered=over is not None, over=over)
+
+
+def widened(inputs: Sequence[NodeInputs]) -> list[NodeInputs]:
+    """Return evidence with columns of zeros behind it, all of it as wide as the widest."""
+    width = max(one.deviations.shape[1] for one in inputs)
+    missing = [width - one.deviations.shape[1] for one in inputs]
+    return [
+        replace(one, deviations=np.pad(one.dense(), ((0, 0), (0, more)))) if more else one
+        for one, more in zip(inputs, missing, strict=True)
+    ]
 
 
 def side_by_side(parts: Sequence[NodeInputs], *, over: sp.csr_array | None) -> NodeInputs:

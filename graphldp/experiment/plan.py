@@ -182,7 +182,8 @@ class Plan:
         values = {name: _distinct([row[name] for row in rows if name in row]) for name in names}
         out: dict[str, Any] = {"points": len(first.points), "tried": values}
         if len(self.learners) > 1:
-            out["learners"] = {learner.name: len(learner.points) for learner in learners}
+            # Who stands beside the floor's best has its point.
+            out["learners"] = {one.name: 1 if one.follows else len(one.points) for one in learners}
         return out | ({"left_out": list(self.left_out)} if self.left_out else {})
 
 

@@ -65,8 +65,7 @@ class Rounds(Asking):
             `paper` prints it, which inflates the ranked ones.
     """
 
-    by_class: ClassVar[bool] = True
-    by_link: ClassVar[bool] = True
+    directed_by: ClassVar[tuple[str, ...]] = ("labels", "links")
     thresholds: ClassVar[bool] = False
     afterwards: ClassVar[tuple[str, ...]] = ("reuse", "rectification")
 
@@ -135,7 +134,7 @@ def score_reports(
     if apart is not None:
         graph, estimate, train = among(graph, apart.train), of_people(estimate, apart.train), place_in(apart, train)
     denoised = Filtered.of(estimate, calibration, calibration.operator(graph))
-    return score_attributes(by, denoised, graph.labels, train)
+    return score_attributes(by, denoised, graph.labels if graph.label_sets is None else graph.label_sets, train)
 
 
 def score_by_links(graph: Graph, reports: Reports, *, by: str, steps: int, params: Settings, seed: int) -> Scores:

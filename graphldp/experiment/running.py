@@ -354,7 +354,15 @@ def run_rows(
         ahead |= {one.name for one in plan.learners if one.name and plan.setups[one.start].public}
     for count, (cell, plan) in enumerate(zip(cells, plans, strict=True)):
         part = nested(progress, count, work)
-        found = learn_cell(graph, plan, asked[count], device=device, resources=resources, progress=part)
+        found = learn_cell(
+            graph,
+            plan,
+            asked[count],
+            device=device,
+            resources=resources,
+            progress=part,
+            whole=cell.recipe is recipe,
+        )
         results.append((cell, plan, found))
     rows = _rows(graph, settings, results, confidence or Confidence())
     place = next(count for count, (cell, _, _) in enumerate(results) if cell is not None and cell.recipe is recipe)

@@ -247,7 +247,8 @@ def score_attributes(
     Args:
         method: `fda`, `sma`, `mi`, `chi-square` or `pca`.
         filtered: the denoised first round, or what pairs of people have in common in it.
-        labels: one class per node, or whether a pair is linked; only those of `train` are read.
+        labels: one class per node, or whether a pair is linked; or a column for each of several yes/no labels, whose
+            scores are averaged. Only those of `train` are read.
         train: the training nodes, or pairs.
         max_memory: bytes of working memory for the methods that take columns in blocks.
         options: `smoothing` (fda); `strength` of the penalty as a share of the one at which all weights vanish, or
@@ -258,5 +259,29 @@ def score_attributes(
     scorer = SCORERS[method]
     own = [p.name for p in inspect.signature(scorer).parameters.values() if p.kind is inspect.Parameter.KEYWORD_ONLY]
     check_options(f"attribute score {method}", options, own)
+    if np.ndim(labels) == 2:
+        return _over_labels(method, filtered, np.asarray(labels), np.asarray(train), max_memory, options)
     values, details = scorer(filtered, TrainingClasses.of(labels, train), max_memory, **options)
     return Scores(method=method, values=values, ties=details.pop(_TIES, None), details=details)
+
+
+def _over_labels(
+    method: str,
+    filtered: Filtered | PairProducts,
+    sets: NDArray[Any],
+    train: NDArray[Any],
+    max_memory: float,
+    options: Mapping[str, Any],
+) -> Scores:
+    """Return the mean of the scores by each yes/no label that some training nodes have and others have not."""
+    split = [column for column in sets.T if 0 < column[train].sum() < len(train)]
+    if not split:
+        raise DataError("scoring attributes needs a label that some training nodes have and others have not")
+    found = [score_attributes(method, filtered, one, train, max_memory=max_memory, **options) for one in split]
+    ties = [one.ties for one in found if one.ties is not None]
+    return Scores(
+        method=method,
+        values=np.mean([one.values for one in found], axis=0),
+        ties=np.mean(ties, axis=0) if ties else None,
+        details={"labels": len(split)},
+    )

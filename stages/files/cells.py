@@ -104,7 +104,14 @@ class Cells:
                 if whole and pause.checkpoint is None:
                     pause = dataclasses.replace(pause, checkpoint=self._searched(mark, resources))
                 result = learn_cell(
-                    graph, plan, settings, device=device, resources=resources, pause=pause, progress=progress
+                    graph,
+                    plan,
+                    settings,
+                    device=device,
+                    resources=resources,
+                    pause=pause,
+                    progress=progress,
+                    whole=whole,
                 )
                 if resources.leads:
                     keep(*self._table(result, settings.train.task))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -82,3 +83,26 @@ def test_a_protocol_that_is_none_is_one_line(ldp, monkeypatch: pytest.MonkeyPatc
     answer = ldp("run", "--dataset", "cora", "--epsilon", 1, "--protocol", "nobody")
     assert answer.code == 2
     assert "unknown protocol 'nobody'. Valid: heterorr, ldpge, ppgnn, togl, upgnet" in answer.err
+
+
+def test_what_a_figure_shows_is_measured_first(ldp, tmp_path: Path) -> None:
+    papers, data, results = tmp_path / "papers", tmp_path / "data", tmp_path / "results"
+    shutil.copytree(PAPERS, papers)
+    text = (papers / "heterorr.yaml").read_text(encoding="utf-8")
+    assert text.count("ldp links --dataset cora --epsilon 1,8") == 1
+    text = text.replace("ldp links --dataset cora --epsilon 1,8", "ldp links --dataset synthetic --epsilon 1")
+    (papers / "heterorr.yaml").write_text(text, encoding="utf-8")
+    small = ("--set", "nodes=60", "--set", "degree=6")
+    assert ldp("download", "synthetic", *small, "--data", data).code == 0
+    command = ("reproduce", "heterorr:figure11", "--papers", papers, "--data", data, "--results", results)
+    dry = ldp(*command, "--dry")
+    assert "measured first, by `ldp links --dataset synthetic" in dry.err
+    assert not results.exists()
+    answer = ldp(*command, "--json")
+    assert answer.code == 0, answer.err
+    (made,) = json.loads(answer.out)
+    table = results / "reproduce/heterorr-figure11/quick/table.csv"
+    assert str(table) in made["files"]
+    assert table.read_text(encoding="utf-8").count("synthetic,") == 6 * 4
+    assert (results / "links-private/links.md").is_file()
+    assert "measured first" not in ldp(*command).err

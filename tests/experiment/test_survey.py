@@ -334,13 +334,13 @@ def test_a_row_prints_how_many_features_its_people_report_whoever_learns(
 ) -> None:
     store(tmp_path)
     found = {}
-    for place in (0, -1):  # the coin, and votes beside it
+    for place in (0, -1):  # the coin, and votes
         monkeypatch.setattr("graphldp.experiment.cell._Cell.winner", lambda self, best, place=place: place)
         params = small_params(seeds=2, points=1, epochs=2)
         asked = {"data": tmp_path, "params": params, "options": {"m": 5}, "references": False}
         (row,) = run(NAME, "frontier", "mb", 3.0, **asked)
         found[row.chosen["options"]["learner"]] = row.m
-    assert found == {"coin": 5, "coin+votes": 5}
+    assert found == {"coin": 5, "votes": 5}
 
 
 # what it is worth -----------------------------------------------------------------------------------------------------

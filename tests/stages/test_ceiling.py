@@ -23,7 +23,7 @@ from graphldp.points import Point
 from graphldp.stages.grids.params import Params
 
 FLOOR = methods.method("structure").learners
-EPSILON = {"structure": 0.0, "frontier": 3.0}
+EPSILON = {"structure": 0.0, "frontier": 3.0, "votes": 3.0}
 
 
 def devices(graph: Graph, params: Params, name: str) -> Devices:
@@ -101,18 +101,94 @@ def test_a_constant_beside_something_else_is_written_out() -> None:
     assert side_by_side([wide, NodeInputs(deviations=np.ones((4, 1), dtype=np.float32))], over=None).sparse
 
 
-def test_one_learner_is_tried_with_votes_beside_it_the_floors_best() -> None:
-    graph, params = small_graph(), small_params(points=1, seeds=2, search_seeds=1, epochs=4)
+def playoff(name: str, **accuracies: list[float]) -> _Cell:
+    """Return a cell whose learners' best points have met, from what each one reaches on the validation part."""
+    params = small_params(points=1, search_seeds=1, seeds=4)
+    cell = cell_of(small_graph(features=0.9, words=12.0), params, name)
+    for place, point in enumerate(cell.plan.points):
+        found = accuracies.get(learner(point).replace("+", "_"), [0.5, 0.6, 0.5, 0.6])
+        if "+" in learner(point) and learner(point).replace("+", "_") not in accuracies:
+            continue
+        cell.tried.append({"role": "search", "point": place, "seed": -1, "validation_loss": 0.0})
+        cell.tried[-1]["validation_accuracy"] = float(np.mean(found))
+        cell.tried += [
+            {"role": "playoff", "point": place, "seed": seed, "validation_accuracy": value}
+            for seed, value in enumerate(found)
+        ]
+    return cell
+
+
+def loud(cell: _Cell, monkeypatch: pytest.MonkeyPatch, heard: bool = True) -> _Cell:
+    monkeypatch.setattr(type(cell.plan.setups[-1].beside.evidence), "counts", lambda *_: heard)  # type: ignore[union-attr]
+    return cell
+
+
+def test_votes_stand_beside_the_floors_best_where_they_say_something_and_are_not_clearly_ahead(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    ahead = [0.6, 0.7, 0.6, 0.7]
+    tried = loud(playoff("frontier", labels=ahead), monkeypatch).follower()
+    cell = playoff("frontier", labels=ahead)
+    assert tried is not None
+    assert learner(cell.plan.points[tried]) == "labels+votes"
+    assert loud(playoff("frontier", votes=ahead), monkeypatch).follower() is None
+    assert loud(playoff("frontier"), monkeypatch, heard=False).follower() is None
+    assert playoff("structure").follower() is None
+
+
+def test_it_has_the_floors_own_point_and_no_search(monkeypatch: pytest.MonkeyPatch) -> None:
+    graph, params = small_graph(), small_params(points=2, seeds=2, search_seeds=1, epochs=4)
+    monkeypatch.setattr("graphldp.server.evidence.votes.Votes.counts", lambda *_: True)
+    monkeypatch.setattr(_Cell, "winner", lambda self, best: self._floor(self._scores(best), best))
     result = learned(graph, params, "frontier")
-    names = [json.loads(row["options"])["learner"] for row in result.rows]
-    (follower,) = {name for name in names if "+" in name}
-    cell = cell_of(graph, params, "structure")
-    floor = learned(graph, params, "structure").chosen["options"]["learner"]
-    assert follower == f"{floor}+votes"
-    assert result.learners == (*FLOOR, "votes", follower)
+    floor = learned(graph, params, "structure").chosen
+    own = floor["options"]["learner"]
+    rows = {row["point"]: row for row in result.rows if json.loads(row["options"])["learner"] == f"{own}+votes"}
+    (row,) = rows.values()
+    assert row["role"] == "playoff"
+    found = {
+        **json.loads(row["options"]),
+        **{name: row[name] for name in ("learning_rate", "weight_decay", "dropout", "steps")},
+    }
+    assert found == {
+        **floor["options"],
+        **{name: floor[name] for name in ("learning_rate", "weight_decay", "dropout", "steps")},
+        "learner": f"{own}+votes",
+    }
+    assert result.learners == (*FLOOR, "votes", f"{own}+votes")
     facts = plan_of(devices(graph, params, "frontier"), params).facts(result.learners)
-    assert list(facts["learners"]) == [*FLOOR, "votes", follower]
-    assert cell.learners == FLOOR
+    assert facts["learners"] == {**dict.fromkeys((*FLOOR, "votes"), 2), f"{own}+votes": 1}
+    assert cell_of(graph, params, "structure").learners == FLOOR
+
+
+@pytest.mark.parametrize(("scale", "shuffled"), [(0.9, False), (0.0, True)])
+def test_votes_count_where_the_gate_is_open(scale: float, shuffled: bool) -> None:
+    graph = small_graph(nodes=400, features=scale, words=12.0)
+    cell = cell_of(graph, small_params(points=1, seeds=1, search_seeds=1), "frontier")
+    place = next(place for place, point in enumerate(cell.plan.points) if learner(point) == "coin+votes")
+    assert cell._heard(place) != shuffled
+
+
+def test_a_log_posterior_is_given_as_it_is_by_itself_and_at_one_scale_beside_something_else() -> None:
+    cell = cell_of(small_graph(), small_params(points=2), "frontier")
+    first = {learner(point): setup for point, setup in zip(cell.plan.points, cell.plan.setups, strict=True)}
+    votes = cell.inputs(first["votes"], None, 0).dense()
+    assert np.array_equal(votes, cell.evidence(first["votes"], 0))
+    beside = cell.inputs(first["labels+votes"], None, 0).dense()[:, -3:]
+    assert np.square(beside, dtype=np.float64).mean() == pytest.approx(1, rel=1e-3)
+
+
+def test_evidence_of_two_widths_is_one_batch_of_the_same_runs() -> None:
+    graph, params = small_graph(), small_params(points=4, search_seeds=1, epochs=30)
+    cell = cell_of(graph, params, "votes")
+    kinds = [dict(point.options)["method.kind"] for point in cell.plan.points]
+    assert sorted(kinds) == ["all", "all", "fused", "fused"]
+    (batch,) = cell.batches(range(4), -1)
+    _, _, together = cell.train(batch, [-1], None)
+    for place, index in enumerate(batch):
+        _, _, alone = cell.train([index], [-1], None)
+        assert together.validation_loss[place] == pytest.approx(alone.validation_loss[0], rel=1e-6)
+        assert together.best_epoch[place] == alone.best_epoch[0]
 
 
 # who is chosen ----------------------------------------------------------------------------------------------------
@@ -215,7 +291,8 @@ def test_it_is_there_for_every_task_and_split(changes: dict[str, Any], floor: tu
     assert all(np.isfinite(row["validation_loss"]) for row in result.rows)
 
 
-def test_votes_beside_the_floor_in_graphs_that_were_not_seen() -> None:
+def test_votes_beside_the_floor_in_graphs_that_were_not_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_Cell, "winner", lambda self, best: self._floor(self._scores(best), best))
     result = learned(small_graph(), trained_for(split="inductive"), "frontier")
     assert result.learners[:3] == ("coin", "roles", "votes")
     assert result.learners[3] in ("coin+votes", "roles+votes")

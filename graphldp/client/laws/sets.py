@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, ClassVar
 
 import numpy as np
@@ -326,9 +327,15 @@ class SupportLaw:
     loss: float
 
 
+@lru_cache(maxsize=16)
+def _log_factorials(most: int) -> NDArray[np.float64]:
+    """Return log k! of k from 0 to `most`."""
+    return np.concatenate([[0.0], np.cumsum(np.log(np.arange(1, most + 1)))])
+
+
 def support_law(epsilon: float, domain: int, size: int, k: int, overlap: int) -> SupportLaw | None:
     """Return the law, or None where the event is certain or impossible."""
-    logs = np.concatenate([[0.0], np.cumsum(np.log(np.arange(1, domain + 1)))])
+    logs = _log_factorials(domain)
     j = np.arange(size + 1)
     fits = (j <= k) & (k - j <= domain - size)
     here, there = np.where(fits, j, 0), np.where(fits, k - j, 0)

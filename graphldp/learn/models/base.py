@@ -94,10 +94,12 @@ class Backbone(ABC):
 
     Class attributes:
         sums: whether its operators are sums over neighbours, of which a node that hears k of d counts each d/k times.
+        zeros: whether all its parameters start at 0, so that further inputs that are 0 change nothing.
     """
 
     name: ClassVar[str]
     sums: ClassVar[bool] = True
+    zeros: ClassVar[bool] = False
 
     @abstractmethod
     def parameters(self, dimensions: int, classes: int) -> dict[str, Parameter]:

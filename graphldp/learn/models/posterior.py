@@ -26,6 +26,7 @@ class Posterior(Backbone):
     """
 
     name: ClassVar[str]
+    zeros: ClassVar[bool] = True
 
     def parameters(self, dimensions: int, classes: int) -> dict[str, Parameter]:
         """Return the correction of the weight, and the bias; both start at 0."""

@@ -74,6 +74,7 @@ class Setting:
             graph,
             features=sp.csr_array(graph.features.shape, dtype=np.float32),
             labels=np.full(graph.nodes, -1, dtype=np.int32),
+            label_sets=None,
         )
         return cls(
             graph=public,
@@ -89,7 +90,7 @@ class Setting:
         )
 
     def __post_init__(self) -> None:
-        if self.graph.features.nnz or (self.graph.labels != -1).any():
+        if self.graph.features.nnz or (self.graph.labels != -1).any() or self.graph.label_sets is not None:
             raise DataError("evidence is given a graph without features and labels: use Setting.of")
         if self.labels.shape != (self.graph.nodes,):
             raise DataError(f"{self.graph.nodes} nodes need {self.graph.nodes} labels, got {self.labels.shape}")
@@ -115,6 +116,8 @@ class Evidence(ABC):
         transfers: whether a row means the same on another graph, so that a model which learned from it can be applied
             there. Coordinates do not, nor do labels around a node, which others' graphs have none of. Evidence that
             fits something does so by what is `seen` alone.
+        posterior: whether its first columns are a log posterior, so that its scale means something: a model that gets
+            nothing else gets it as it is.
     """
 
     name: ClassVar[str]
@@ -123,6 +126,7 @@ class Evidence(ABC):
     spreads: ClassVar[bool] = False
     links: ClassVar[bool] = False
     transfers: ClassVar[bool] = False
+    posterior: ClassVar[bool] = False
 
     @abstractmethod
     def build(self, setting: Setting) -> NDArray[np.float32]:
@@ -136,3 +140,15 @@ class Evidence(ABC):
         if not np.isfinite(out).all():
             raise DataError(f"evidence {self.name} must be finite: it holds a NaN or an infinity")
         return out
+
+    def whole(self) -> Evidence:
+        """Return the evidence that this one is columns of, which is computed once for both; itself if there is none."""
+        return self
+
+    def cut(self, matrix: NDArray[np.float32], classes: int) -> NDArray[np.float32]:
+        """Return this evidence's columns of the matrix of the `whole`."""
+        return matrix
+
+    def counts(self, matrix: NDArray[np.float32], classes: int) -> bool:
+        """Return whether what people say counts for anything in the matrix of the `whole`."""
+        return True

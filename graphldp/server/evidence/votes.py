@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -51,6 +51,7 @@ class Votes(Evidence):
 
     spreads: ClassVar[bool] = True
     transfers: ClassVar[bool] = True
+    posterior: ClassVar[bool] = True
 
     kind: str = "fused"
     gate: float = 4.0
@@ -60,6 +61,19 @@ class Votes(Evidence):
             raise OptionError(f"kind must be one of {', '.join(KINDS)}; got {self.kind!r}")
         if isinstance(self.gate, bool) or not isinstance(self.gate, int | float) or not self.gate >= 0:
             raise OptionError(f"gate must be a number of standard deviations of at least 0, got {self.gate!r}")
+
+    def whole(self) -> Votes:
+        """Return all of it: the log posterior stands first."""
+        return replace(self, kind="all")
+
+    def cut(self, matrix: NDArray[np.float32], classes: int) -> NDArray[np.float32]:
+        """Return the log posterior, or all."""
+        return matrix[:, :classes] if self.kind == "fused" else matrix
+
+    def counts(self, matrix: NDArray[np.float32], classes: int) -> bool:
+        """Return whether any vote does: people's own ones stand in the middle."""
+        place = matrix.shape[1] // classes // 2 * classes
+        return bool(matrix[:, place : place + classes].any())
 
     def build(self, setting: Setting) -> NDArray[np.float32]:
         """Return n x classes, or five times as many columns."""
