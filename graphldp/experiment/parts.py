@@ -64,6 +64,7 @@ if TYPE_CHECKING:
     from graphldp.experiment.told import Told
 
 __all__ = [
+    "NodePart",
     "Part",
     "apart_of",
     "calibration_over",
@@ -284,6 +285,10 @@ class NodePart(Part):
         if self.truth is None and self.labels is not None:
             return self._heard(classes, values, self.split.test)
         return self.scores(classes, values, self.split.test)
+
+    def validated(self, classes: NDArray[Any]) -> Scores:
+        """Return what predicted classes score on the validation part."""
+        return self._heard(classes, None, self.split.validation)
 
     def _heard(self, classes: NDArray[Any] | None, values: NDArray[Any] | None, nodes: NDArray[np.int64]) -> Scores:
         """Return what predictions score on some nodes, of labels by what the server has."""
