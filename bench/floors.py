@@ -105,7 +105,7 @@ def cost(graph: Any, params: Any, resources: Any, name: str, mechanism: str, eps
     heard = time.process_time()
     result = learn_cell(graph, plan, params, device="cpu", resources=resources, whole=False)
     done = time.process_time()
-    learner = dict(result.chosen["options"]).get("learner", "")
+    learner = result.chosen.get("options", {}).get("learner", "")
     return {
         "asking": round(heard - planned, 3),
         "learning": round(done - heard + planned - start, 3),
