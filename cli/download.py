@@ -220,7 +220,7 @@ def _cells(row: dict[str, Any]) -> list[str]:
         f"{row['n']:,}",
         f"{row['edges']:,}",
         f"{row['d']:,}",
-        f"{row['classes']:,}",
+        f"{row['label_set']} labels" if "label_set" in row else f"{row['classes']:,}",
         f"{100 * row['density']:.3g} %",
         row["hash"].removeprefix("sha256:")[:8],
         escape(row["origin"]),

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import os
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -116,8 +119,13 @@ def reproduce(
                 )
             )
     _say(orders, data, as_json=as_json)
+    lacking = [command for one in orders if (command := stage.missing_measurement(one.target, results))]
+    for command in dict.fromkeys(lacking):
+        console.note(f"measured first, by `{shlex.join(['ldp', *command])}`")
     if dry:
         return
+    for command in dict.fromkeys(lacking):
+        _run((*command, "--data", str(data)))
     moved: dict[str, list[str]] = {}
     made: list[tuple[Reproduction, list[Path]]] = []
     name = f"reproduce {orders[0].target.key}" if len(orders) == 1 else "reproduce"
@@ -145,6 +153,16 @@ def reproduce(
         console.out.print(f"{len(moved)} made again, every number within its committed interval")
 
 
+def _run(command: tuple[str, ...]) -> None:
+    """Run another command of ours, which measures what a target shows; what it prints is not this one's answer."""
+    from typer.main import get_command
+
+    from graphldp.cli.app import build
+
+    with open(os.devnull, "w", encoding="utf-8") as nowhere, contextlib.redirect_stdout(nowhere):
+        get_command(build(command[0])).main(list(command), prog_name="ldp", standalone_mode=False)
+
+
 def _list(every: list, *, as_json: bool) -> None:  # type: ignore[type-arg]
     from rich.table import Table
 
@@ -169,9 +187,14 @@ def _say(orders: list[Order], data: Path, *, as_json: bool) -> None:
 
     if as_json:
         return
+    without: dict[tuple[str, str], list[str]] = {}
+    for one in orders:
+        for left in one.missing.items():
+            without.setdefault(left, []).append(one.target.key)
+    for (name, reason), keys in without.items():
+        where = keys[0] if len(keys) == 1 else counted(len(keys), "target")
+        console.note(f"{where}: without {name}: {reason}")
     for one, own in zip(orders, estimates(orders, data), strict=True):
-        for name, reason in one.missing.items():
-            console.note(f"{one.target.key}: without {name}: {reason}")
         if one.todo and len(orders) > 1:
             console.note(f"{one.target.key}: {counted(one.cells, 'cell')}, {one.cells - one.todo} there; {own.text}")
     cells, todo = sum(one.cells for one in orders), sum(one.todo for one in orders)

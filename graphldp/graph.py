@@ -29,6 +29,10 @@ class Graph:
         edges: 2 x E, int32, each undirected edge once with edges[0] < edges[1], sorted; no self-loops.
         self_loops: int32, the nodes that the source gives a self-loop, sorted.
         labels: n, int32, the class of each node, -1 where it has none.
+        label_sets: n x k, bool: which of k yes/no labels hold for each node, where nodes have a set of labels and no
+            class; else None.
+        parts: n, int8: which nodes the data set's own files train on (0), select by (1) and test on (2); None where
+            they say nothing of it.
         classes: how many classes there are.
         low, high: the PUBLIC range of a feature value. It is declared, never computed from the features.
         provenance: where it came from (sources, commits, hashes, options), as JSON-able values.
@@ -49,6 +53,8 @@ class Graph:
     node_ids: tuple[str, ...] | None = None
     feature_names: tuple[str, ...] | None = None
     weights: NDArray[np.float32] | None = None
+    label_sets: NDArray[np.bool_] | None = None
+    parts: NDArray[np.int8] | None = None
 
     def __post_init__(self) -> None:
         n = self.nodes
@@ -73,6 +79,14 @@ class Graph:
             raise DataError(f"{self.name}: {n} nodes need {n} labels, got {self.labels.shape}")
         if self.labels.size and not (self.labels.min() >= -1 and self.labels.max() < self.classes):
             raise DataError(f"{self.name}: labels must be -1 (none) or a class in 0..{self.classes - 1}")
+        if self.label_sets is not None:
+            sets = self.label_sets
+            if sets.ndim != 2 or sets.shape[0] != n or not sets.shape[1] or sets.dtype != bool:
+                raise DataError(f"{self.name}: sets of labels are a {n} x k matrix of yes and no, got {sets.shape}")
+            if self.classes:
+                raise DataError(f"{self.name}: a node has a class or a set of labels, not both")
+        if self.parts is not None and (self.parts.shape != (n,) or not np.isin(self.parts, (0, 1, 2)).all()):
+            raise DataError(f"{self.name}: each of {n} nodes is in part 0, 1 or 2, or nothing is said of parts")
 
     @property
     def nodes(self) -> int:
@@ -92,6 +106,10 @@ class Graph:
             digest.update(np.ascontiguousarray(part).tobytes())
         if self.weights is not None:
             digest.update(np.ascontiguousarray(self.weights).tobytes())
+        if self.label_sets is not None:
+            digest.update(repr(self.label_sets.shape).encode() + np.packbits(self.label_sets).tobytes())
+        if self.parts is not None:
+            digest.update(b"parts" + self.parts.astype(np.int8).tobytes())
         for name in (*(self.node_ids or ()), *(self.feature_names or ())):
             digest.update(b"\0" + name.encode())
         return "sha256:" + digest.hexdigest()

@@ -53,6 +53,7 @@ class Stored:
         keys = ("name", "n", "edges", "self_loops", "d", "classes", "low", "high")
         return {
             **{key: meta[key] for key in keys},
+            **({"label_set": meta["label_set"]} if "label_set" in meta else {}),
             "density": meta["values"] / cells if cells else 0.0,
             "hash": graph_hash(self.path),
             "path": str(self.path),
@@ -367,7 +368,7 @@ def _make(
     if entry.kind in KINDS:
         assert isinstance(options, ValueRange)
         folder = data / "raw" / "loaders" / entry.name
-        graph = load(entry, folder, name=name, options=options)
+        graph = load(entry, folder, name=name, options=options, fetching=fetching, progress=progress)
         return graph, entry.source, [_hashed(path) for path in raw_files(folder)]
     if not entry.files:
         return parse(entry, {}, name=name, options=options), entry.source, []

@@ -264,7 +264,7 @@ def _beside(further: Further, own: Graph, files: BesideFiles) -> tuple[OwnBeside
     left_out = ""
     if files.links is not None and files.people is not None:
         facts["people"] = read_people(files.people)
-        read = read_links(files.links, facts["people"])
+        read = read_links(files.links, facts["people"], own.node_ids or ())
         facts["pairs"], left_out = read.pairs, read.words()
     if files.labels is not None and files.classes is not None:
         classes = read_classes(files.classes)

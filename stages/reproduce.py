@@ -12,6 +12,7 @@ import io
 import json
 import math
 import platform
+import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -60,6 +61,7 @@ __all__ = [
     "estimate",
     "estimates",
     "is_of",
+    "missing_measurement",
     "order",
     "outcome",
     "read_outcome",
@@ -594,21 +596,40 @@ def _measured(target: Target, results: Path, used: set[Any]) -> list[Line]:
     return lines + _curves(target, results)
 
 
+def missing_measurement(target: Target, results: Path) -> tuple[str, ...]:
+    """Return the words of the command that measures what a target without rows shows; empty where its file is there."""
+    file, (program, *words) = target.measured.get("file"), shlex.split(target.measured.get("command", "-"))
+    if target.trains or not file or program != "ldp" or (results / str(file)).is_file():
+        return ()
+    folder = words.index("--output") + 1
+    return (*words[:folder], str(results / Path(words[folder]).relative_to("results")), *words[folder + 1 :])
+
+
 def _curves(target: Target, results: Path) -> list[Line]:
-    """Return the lines of a figure that is measured without training: a row of the file each."""
+    """Return the lines of a figure that is measured without training.
+
+    A row of the file is one line, or one for each place `along` an axis, of which each has a column of its own. `rows`
+    and `where` say which rows of the file are shown.
+    """
     shown = target.measured.get("shows")
     if not shown:
         return []
-    lines, factor, column = [], float(shown.get("factor", 1)), str(shown["column"])
+    lines, factor, key = [], float(shown.get("factor", 1)), str(shown.get("key", "mechanism"))
+    columns = shown.get("along", {"": shown.get("column")})
     for row in rows_of(results / str(target.measured["file"])):
-        mean, error = (factor * float(row[name]) for name in (column, f"{column}_error"))
-        lines.append(
-            Line(
-                dataset=row["dataset"], row=row["mechanism"], place="", epsilon=float(row["epsilon"]),
-                metric=str(shown["metric"]), printed="", spread="", theirs=None, ours=Interval.of_error(mean, error),
-                floor=None, ceiling=None, to_printed=None, apart=None, mean_epsilon=None, remark=f"column {column}",
-            )
-        )  # fmt: skip
+        there = all(row[name] == value for name, value in shown.get("where", {}).items())
+        if not there or row[key] not in shown.get("rows", [row[key]]):
+            continue
+        for place, column in columns.items():
+            mean, error = (factor * float(row.get(name) or math.nan) for name in (column, f"{column}_error"))
+            lines.append(
+                Line(
+                    dataset=row["dataset"], row=row[key], place=str(place), epsilon=float(row["epsilon"]),
+                    metric=str(shown["metric"]), printed="", spread="", theirs=None,
+                    ours=Interval.of_error(mean, error), floor=None, ceiling=None, to_printed=None, apart=None,
+                    mean_epsilon=None, remark=f"column {column}", digits=int(shown.get("digits", 1)),
+                )
+            )  # fmt: skip
     return lines
 
 

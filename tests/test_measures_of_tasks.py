@@ -23,6 +23,7 @@ def test_the_headlines() -> None:
         "link-prediction": "auc",
         "regression": "mae",
         "multi-task": "accuracy",
+        "multi-label": "micro_f1",
     }
     assert found["link-prediction"].heading == "AUC in percent"
     assert found["regression"].heading == "MAE (less is better)"

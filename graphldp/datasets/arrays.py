@@ -23,12 +23,19 @@ def from_arrays(
     labels: NDArray[Any],
     value_range: tuple[float, float],
     provenance: Mapping[str, Any],
+    parts: NDArray[np.int8] | None = None,
 ) -> Graph:
     """Return the graph of dense features, a 2 x E edge list in any direction, and labels (-1 for none).
 
-    Values are clamped to the declared range. NaN labels, as some loaders mark a missing one, become -1.
+    Values are clamped to the declared range. NaN labels, as some loaders mark a missing one, become -1. Labels with two
+    columns or more are yes/no labels, of which a node has a set. `parts` is the source's own split, if it has one.
     """
     low, high = value_range
+    sets: NDArray[np.bool_] | None = None
+    if labels.ndim == 2 and labels.shape[1] > 1:
+        if not np.isin(labels, (0, 1)).all():
+            raise DataError(f"{name}: several labels for a node are each 0 or 1")
+        sets, labels = labels.astype(bool), np.full(len(labels), -1)
     flat = np.asarray(labels, dtype=np.float64).reshape(-1)
     if flat.size != features.shape[0]:
         raise DataError(f"{name}: {features.shape[0]} nodes need {features.shape[0]} labels, got {flat.size}")
@@ -44,4 +51,6 @@ def from_arrays(
         low=low,
         high=high,
         provenance=dict(provenance),
+        label_sets=sets,
+        parts=parts,
     )

@@ -76,15 +76,15 @@ class ValueRange(Options):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LabelledRange(ValueRange):
-    """For graphs with many yes/no labels per node: which of them is the class."""
+    """For graphs with many yes/no labels per node: all of them as a set, or one of them as the class."""
 
-    label: int = _help("which of the yes/no labels is the class", 0)
+    label: int = _help("which of the yes/no labels is the class; -1: none, and a node has the set of them", -1)
 
     def __post_init__(self) -> None:
         # Named, because a dataclass with slots is rebuilt and the short form of super() would not find it.
         ValueRange.__post_init__(self)
-        if not self.label >= 0:
-            raise OptionError(f"label must be at least 0, got {self.label}")
+        if not self.label >= -1:
+            raise OptionError(f"label must be at least 0, or -1 for a set of all labels, got {self.label}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -312,7 +312,10 @@ def check_settings(settings: Settings) -> None:
         if word not in words:
             raise unknown_name(name, word, words)
     if settings.further.private_labels and not measures_of(train.task).classes:
-        raise OptionError(f"task {train.task!r} learns no labels, so there are none to ask for; leave labels out")
+        raise OptionError(
+            f"task {train.task!r} learns no class of each person, which is what {settings.further.labels} asks for; "
+            "leave labels out"
+        )
     if settings.further.private_links and "links" in measures_of(train.task).learns:
         raise OptionError(
             f"task {train.task!r} learns from people's links as they are, so they cannot be private; leave links out"
@@ -334,8 +337,10 @@ def report_seeds(final: int, search: int) -> list[int]:
 
 
 def split_facts(params: Settings) -> dict[str, Any]:
-    """Return what decides whose labels are training labels."""
+    """Return what decides whose labels are training labels, or which links are training links."""
     train = params.train
+    if measures_of(train.task).parts == "edges":
+        return {"root": params.seed, "parts": "edges"}
     return {
         "root": params.seed,
         "train_fraction": train.train_fraction,

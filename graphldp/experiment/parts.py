@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 import numpy as np
 import scipy.sparse as sp
@@ -27,6 +27,7 @@ from graphldp.experiment.people import apart_of, split_of
 from graphldp.graph import WITHOUT_LABELS, Graph
 from graphldp.learn import (
     EdgeSplit,
+    LabelSets,
     MessageGraph,
     NodeInputs,
     Options,
@@ -37,10 +38,12 @@ from graphldp.learn import (
     Split,
     Task,
     Values,
+    commonest_set,
     edge_split,
     majority,
     score_classes,
     score_links,
+    score_sets,
     score_values,
     task,
 )
@@ -62,6 +65,7 @@ from graphldp.splits import Apart, among
 
 if TYPE_CHECKING:
     from graphldp.experiment.told import Told
+    from graphldp.learn.tasks import Targets
 
 __all__ = [
     "NodePart",
@@ -86,6 +90,7 @@ __all__ = [
 FEW_TESTED = 20  # below it, one node is more than five percent of the accuracy
 
 Scores = dict[str, float]
+Answers: TypeAlias = Mapping[str, NDArray[Any] | None]  # for every node, by the names of what tasks predict
 _GIVERS = "person of the training and validation part"  # whose number to learn is known as it is
 
 
@@ -199,7 +204,9 @@ class Part(ABC):
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class NodePart(Part):
-    """A part of a task of nodes: `labels` are the server's where classes are predicted, `numbers` where numbers are.
+    """A part of a task of nodes.
+
+    `labels` are the server's where classes are predicted, `sets` and `numbers` everybody's where these are.
 
     With `apart` the people of each part are a graph of their own, and a model is applied to the others' as it is.
     `truth` are the people's own labels, which a test is measured by; they are the server's where labels are public.
@@ -214,6 +221,7 @@ class NodePart(Part):
     truth: NDArray[np.int32] | None
     channel: Channel | None
     numbers: NDArray[np.float64] | None
+    sets: NDArray[np.bool_] | None = None
     apart: Apart | None = None
 
     @classmethod
@@ -229,6 +237,7 @@ class NodePart(Part):
             truth=graph.labels if entry.classes and WITHOUT_LABELS not in graph.provenance else None,
             channel=channel_of(told),
             numbers=None if entry.target is None else entry.target.of(graph),
+            sets=graph.label_sets if entry.sets else None,
             apart=apart,
         )
 
@@ -269,47 +278,51 @@ class NodePart(Part):
         """Return what all runs of the seed share: of labels and numbers what may be seen."""
         split = self.split
         labels = np.empty(0, np.int64) if self.labels is None else split.visible(self.labels)
-        targets = None if self.numbers is None else Values.visible(split, self.numbers, standardize=True)
+        targets: Targets | None = None
+        if self.numbers is not None:
+            targets = Values.visible(split, self.numbers, standardize=True)
+        elif self.sets is not None:
+            targets = LabelSets.visible(split, self.sets)
         graph = 0 if self.apart is None else place
         return Replica(inputs=place, graph=graph, split=split, labels=labels, targets=targets, seed=seed)
 
     def guess(self) -> tuple[Scores, Scores]:
-        """Return the scores of the commonest class, and of the mean, of the training nodes."""
-        every = np.zeros(self.graph.nodes)
-        mean = every if self.numbers is None else every + self.numbers[self.split.train].mean()
-        commonest = None if self.labels is None else majority(self.labels, self.split)
-        return self._heard(commonest, mean, self.split.validation), self.tested(commonest, mean)
+        """Return the scores of the commonest class, of the mean, and of the best set for all, of the training nodes."""
+        every, train = np.zeros(self.graph.nodes), self.split.train
+        answers: Answers = {
+            "classes": None if self.labels is None else majority(self.labels, self.split),
+            "values": every if self.numbers is None else every + self.numbers[train].mean(),
+            "sets": None if self.sets is None else commonest_set(self.sets, self.split),
+        }
+        return self._heard(answers, self.split.validation), self.tested(answers)
 
-    def tested(self, classes: NDArray[Any] | None, values: NDArray[Any] | None) -> Scores:
+    def tested(self, answers: Answers) -> Scores:
         """Return what predictions score on the test part, of labels by people's own where these are known."""
         if self.truth is None and self.labels is not None:
-            return self._heard(classes, values, self.split.test)
-        return self.scores(classes, values, self.split.test)
+            return self._heard(answers, self.split.test)
+        return self.scores(answers, self.split.test)
 
     def validated(self, classes: NDArray[Any]) -> Scores:
         """Return what predicted classes score on the validation part."""
-        return self._heard(classes, None, self.split.validation)
+        return self._heard({"classes": classes}, self.split.validation)
 
-    def _heard(self, classes: NDArray[Any] | None, values: NDArray[Any] | None, nodes: NDArray[np.int64]) -> Scores:
+    def _heard(self, answers: Answers, nodes: NDArray[np.int64]) -> Scores:
         """Return what predictions score on some nodes, of labels by what the server has."""
-        found = self.scores(classes, values, nodes, self.labels)
+        found, classes = self.scores(answers, nodes, self.labels), answers.get("classes")
         if self.channel is not None and self.labels is not None and classes is not None:
             found["accuracy"] = float(true_accuracy(found["accuracy"], self.channel))
             found["macro_f1"] = true_macro_f1(self.labels[nodes], classes[nodes], self.channel)
         return found
 
-    def scores(
-        self,
-        classes: NDArray[Any] | None,
-        values: NDArray[Any] | None,
-        nodes: NDArray[np.int64],
-        labels: NDArray[np.int32] | None = None,
-    ) -> Scores:
+    def scores(self, answers: Answers, nodes: NDArray[np.int64], labels: NDArray[np.int32] | None = None) -> Scores:
         """Return what predictions for every node score on some of them, by these labels, else by people's own."""
         found: dict[str, NDArray[np.float64]] = {}
         labels = self.truth if labels is None else labels
+        classes, values, sets = (answers.get(name) for name in ("classes", "values", "sets"))
         if labels is not None and classes is not None:
             found |= score_classes(classes, labels, nodes)
+        if self.sets is not None and sets is not None:
+            found |= score_sets(sets, self.sets, nodes)
         if self.numbers is not None and values is not None:
             found |= score_values(values, self.numbers, nodes)
         return {name: float(value[0]) for name, value in found.items()}
@@ -440,8 +453,9 @@ def weighted_problem_of(
 
 
 def _classes(parts: Sequence[Part]) -> int:
-    """Return how many classes the trainer counts: 1 of a graph without labels, whose links and numbers are learned."""
-    return max(1, parts[0].graph.classes)
+    """Return how many classes, or labels of a set, the trainer counts: 1 where links and numbers alone are learned."""
+    sets = parts[0].graph.label_sets
+    return max(1, parts[0].graph.classes) if sets is None else sets.shape[1]
 
 
 def final_scores(
@@ -455,10 +469,7 @@ def final_scores(
     out = []
     for r, part in enumerate(parts):
         assert isinstance(part, NodePart)
-        classes, values = (
-            outcome.outputs[name][r] if name in outcome.outputs else None for name in ("classes", "values")
-        )
-        out.append(part.tested(classes, values))
+        out.append(part.tested({name: found[r] for name, found in outcome.outputs.items()}))
     return out
 
 

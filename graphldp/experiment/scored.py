@@ -3,9 +3,10 @@
     theta_i = gamma importance_i + (1 - gamma) (min + max - sensitivity_i), normalised
 
 The appendix has the formula and no more of the scores than that they exist. Here both come from a first round that
-spends its own share of the budget, so that the ledger has what finding them out has cost: importance is how far a
-feature sets the training classes apart (FDA and the like, brought to a maximum of 1), sensitivity how much a person's
-neighbours tell of it (`graphldp.server.sensitivity`). Each seed has its own split, and so its own scores.
+spends its own share of the budget, so that the ledger has what finding them out has cost. Importance is how far a
+feature sets the training classes apart (FDA and the like, brought to a maximum of 1); of sets of labels it is the mean
+over the labels. Sensitivity is how much a person's neighbours tell of it (`graphldp.server.sensitivity`). Each seed has
+its own split, and so its own scores.
 """
 
 from __future__ import annotations
@@ -51,7 +52,7 @@ class Scored(Asking):
         scored_with: the mechanism of the first round.
     """
 
-    by_class: ClassVar[bool] = True
+    directed_by: ClassVar[tuple[str, ...]] = ("labels", "sets")
     thresholds: ClassVar[bool] = False
 
     first: float = 0.3

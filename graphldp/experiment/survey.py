@@ -50,7 +50,7 @@ class Survey(Asking):
     """
 
     calibrates: ClassVar[bool] = False
-    by_class: ClassVar[bool] = True
+    directed_by: ClassVar[tuple[str, ...]] = ("labels",)
 
     teachers: float = 0.5
     first: float = 0.4

@@ -40,7 +40,7 @@ class TaskEntry:
     Attributes:
         task: its name.
         title: as headings write it.
-        learns: what is learned: labels, numbers or links.
+        learns: what is learned: labels (a class of each node), sets (of labels of each node), numbers or links.
         measures: the headline first.
         parts: what a split consists of: nodes or edges.
         targets: what is learned, in the plural.
@@ -54,7 +54,7 @@ class TaskEntry:
 
     task: str
     title: str
-    learns: tuple[Literal["labels", "numbers", "links"], ...]
+    learns: tuple[Literal["labels", "sets", "numbers", "links"], ...]
     measures: tuple[Measure, ...]
     parts: Literal["nodes", "edges"] = "nodes"
     targets: str
@@ -74,6 +74,11 @@ class TaskEntry:
     def classes(self) -> bool:
         """Whether classes of nodes are learned."""
         return "labels" in self.learns
+
+    @property
+    def sets(self) -> bool:
+        """Whether sets of labels of nodes are learned."""
+        return "sets" in self.learns
 
     @property
     def given(self) -> str:

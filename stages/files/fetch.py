@@ -7,6 +7,7 @@ takes its name only when its content has the pinned hash.
 from __future__ import annotations
 
 import contextlib
+import functools
 import hashlib
 import http.client
 import os
@@ -29,7 +30,7 @@ from graphldp.datasets.registry import PinnedFile, Wheel
 from graphldp.errors import DownloadError
 from graphldp.progress import Progress
 
-__all__ = ["FetchOptions", "Fetched", "blob_id", "fetch", "fetch_wheel", "is_verified"]
+__all__ = ["FetchOptions", "Fetched", "blob_id", "fetch", "fetch_unpinned", "fetch_wheel", "is_verified"]
 
 GITHUB = "https://raw.githubusercontent.com"
 _CHUNK = 1 << 16
@@ -128,6 +129,39 @@ def fetch(
     raise DownloadError(
         f"cannot get {file.path} of {file.repository}: {'; '.join(reasons)}. Check the network, or set LDP_MIRROR to a "
         f"folder or URL that holds {file.address}, and run the command again (finished files are kept)"
+    )
+
+
+def fetch_unpinned(
+    file: PinnedFile,
+    address: str,
+    path: Path,
+    *,
+    options: FetchOptions | None = None,
+    progress: Progress | None = None,
+) -> None:
+    """Bring a file whose content nobody has pinned to `path`: from its place in the mirror, else from its address.
+
+    Nothing can be said of its content; whoever reads it keeps its hash.
+    """
+    options, reasons = options or FetchOptions(), []
+    partial = path.with_name(path.name + ".partial")
+    for source in filter(None, (options.mirror, address)):
+        partial.unlink(missing_ok=True)
+        try:
+            if urllib.parse.urlsplit(source).scheme in ("http", "https"):
+                whole = source if source == address else f"{source.rstrip('/')}/{urllib.parse.quote(file.address)}"
+                _with_patience(functools.partial(_download, whole, file, partial, options.timeout, progress), options)
+            else:
+                _copy(source, file, partial, progress)
+        except _Refused as refusal:
+            reasons.append(f"{_shown(source)}: {refusal}")
+        else:
+            partial.replace(path)
+            return
+    raise DownloadError(
+        f"cannot get {file.name}: {'; '.join(reasons)}. Check the network, or set LDP_MIRROR to a folder or URL that "
+        f"holds {file.address}"
     )
 
 

@@ -2,8 +2,9 @@
 
     features.parquet   one row per node: `index` list<int32>, `value` list<float32>
     edges.parquet      `source`, `target`: each undirected edge once, source < target, sorted; no self-loops
-    labels.parquet     one row per node: `label` int32 (null: none), `self_loop` bool, and `node` string where the
-                       source has its own names of the nodes
+    labels.parquet     one row per node: `label` int32 (null: none), `self_loop` bool, `node` string where the source
+                       has its own names of the nodes, `label_set` list<int32> where a node has a set of labels, and
+                       `part` int8 (0 train, 1 validation, 2 test) where the source has a split of its own
     graph.json         name, n, d, counts, classes, the public value range, provenance, the files' sha256
 
 The same graph gives the same bytes, wherever its files came from.
@@ -13,8 +14,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -22,12 +21,14 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import scipy.sparse as sp
+from numpy.typing import NDArray
 
 from graphldp.datasets.own import WITHOUT
 from graphldp.datasets.registry import names
 from graphldp.errors import ArtifactError, DataError, unknown_name
 from graphldp.graph import Graph
-from graphldp.stages.files.artifacts import file_hash, partial_name, read_table, require, write_json, write_table
+from graphldp.stages.files.artifacts import file_hash, read_table, require, write_json, write_table
+from graphldp.stages.files.leftovers import bring_back, own_name, partial_name, remove
 from graphldp.stages.files.paths import sources_path, stored_graphs
 
 __all__ = ["FILES", "graph_hash", "read_graph", "read_graph_meta", "write_graph"]
@@ -75,6 +76,8 @@ def write_graph(graph: Graph, directory: Path) -> None:
             "feature_names": None if graph.feature_names is None else list(graph.feature_names),
             "files": {name: file_hash(partial / name) for name in FILES},
         }
+        if graph.label_sets is not None:
+            meta["label_set"] = int(graph.label_sets.shape[1])
         write_json(partial / _META, meta)
 
 
@@ -117,6 +120,8 @@ def read_graph(directory: Path | str, *, features: bool = True) -> Graph:
             provenance=meta["provenance"],
             node_ids=tuple(labels["node"].to_pylist()) if "node" in labels.column_names else None,
             feature_names=None if names is None else tuple(names),
+            label_sets=_sets(labels, int(meta["label_set"])) if "label_set" in labels.column_names else None,
+            parts=labels["part"].to_numpy() if "part" in labels.column_names else None,
         )
     except (DataError, KeyError) as error:
         raise ArtifactError(
@@ -188,7 +193,24 @@ def _labels_table(graph: Graph) -> pa.Table:
     }
     if graph.node_ids is not None:
         columns["node"] = pa.array(graph.node_ids, type=pa.string())
+    if graph.label_sets is not None:
+        rows, chosen = np.nonzero(graph.label_sets)
+        starts = np.searchsorted(rows, np.arange(graph.nodes + 1)).astype(np.int32)
+        columns["label_set"] = pa.ListArray.from_arrays(pa.array(starts), pa.array(chosen.astype(np.int32)))
+    if graph.parts is not None:
+        columns["part"] = pa.array(graph.parts.astype(np.int8))
     return pa.table(columns)
+
+
+def _sets(table: pa.Table, labels: int) -> NDArray[np.bool_]:
+    """Return which of so many labels each node has."""
+    column = table["label_set"].combine_chunks()
+    chosen, starts = column.flatten().to_numpy(), column.offsets.to_numpy()
+    if chosen.size and not (chosen.min() >= 0 and chosen.max() < labels):
+        raise DataError(f"labels.parquet names a label outside 0..{labels - 1}")
+    out = np.zeros((table.num_rows, labels), dtype=bool)
+    out[np.repeat(np.arange(table.num_rows), np.diff(starts)), chosen] = True
+    return out
 
 
 def _csr(table: pa.Table, shape: tuple[int, int]) -> sp.csr_array:
@@ -207,10 +229,11 @@ def _csr(table: pa.Table, shape: tuple[int, int]) -> sp.csr_array:
 def _atomic_directory(directory: Path) -> Iterator[Path]:
     """Yield an empty folder beside `directory`; it takes the name on success and goes away on failure or Ctrl-C."""
     directory.parent.mkdir(parents=True, exist_ok=True)
+    bring_back(directory.parent)
     partial = partial_name(directory)
-    shutil.rmtree(partial, ignore_errors=True)
+    remove(partial)
     partial.mkdir()
-    old = directory.with_name(f".{directory.name}.{os.getpid()}.old")
+    old = own_name(directory, "old")
     try:
         yield partial
         if directory.exists():
@@ -222,5 +245,5 @@ def _atomic_directory(directory: Path) -> Iterator[Path]:
                 old.replace(directory)
             raise
     finally:
-        shutil.rmtree(partial, ignore_errors=True)
-        shutil.rmtree(old, ignore_errors=True)
+        remove(partial)
+        remove(old)

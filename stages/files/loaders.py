@@ -1,6 +1,7 @@
-"""Graphs that the loaders of PyG and ogb fetch: turned into ours, without their caches of pickled tensors.
+"""Graphs whose files are not pinned, most of them as the loaders of PyG and ogb fetch them, without pickled caches.
 
-Their files are not pinned; what was read is recorded by its sha256.
+What was read is recorded by its sha256. PPI's archive comes from the mirror or from its public address, and is read by
+our own parser.
 """
 
 from __future__ import annotations
@@ -9,30 +10,55 @@ import contextlib
 import shutil
 import sys
 import warnings
+import zipfile
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from numpy.typing import NDArray
 
 from graphldp.datasets.arrays import from_arrays
 from graphldp.datasets.options import LabelledRange, ValueRange
-from graphldp.datasets.registry import DatasetSpec
-from graphldp.errors import DownloadError, MissingExtraError, OptionError
+from graphldp.datasets.ppi import FILES as PPI_FILES
+from graphldp.datasets.ppi import parse_ppi
+from graphldp.datasets.registry import DatasetSpec, PinnedFile
+from graphldp.errors import DataError, DownloadError, MissingExtraError, OptionError
 from graphldp.graph import Graph
+from graphldp.progress import Progress
+from graphldp.stages.files.fetch import FetchOptions, fetch_unpinned
 
 __all__ = ["KINDS", "load", "raw_files"]
 
 Arrays = tuple[NDArray[Any], NDArray[Any], NDArray[Any]]  # features, edges, labels
 
 
-def load(spec: DatasetSpec, folder: Path, *, name: str, options: ValueRange) -> Graph:
+# Its bytes were never at hand here, so that there is no hash to compare with.
+_PPI = PinnedFile(repository="loaders", commit="ppi", path="ppi.zip", blob="")
+_PPI_ADDRESS = "https://data.dgl.ai/dataset/ppi.zip"
+
+
+def load(
+    spec: DatasetSpec,
+    folder: Path,
+    *,
+    name: str,
+    options: ValueRange,
+    fetching: FetchOptions | None = None,
+    progress: Progress | None = None,
+) -> Graph:
     """Return a graph through its library's own loader, which keeps its raw files in `folder`.
 
     A folder that is there already is used as it is, so raw files can also be put there by hand.
     """
-    reader = KINDS[spec.kind]
+    if spec.kind == "ppi":
+        with _whole(folder) as place:
+            files = _ppi_files(place, fetching, progress)
+        assert isinstance(options, LabelledRange)
+        try:
+            return parse_ppi(files, name=name, options=options, provenance=spec.provenance(options))
+        except DataError as error:
+            raise DataError(f"{spec.name}: {error}; delete {folder} to fetch its files again") from error
+    reader = LOADERS[spec.kind]
     with _whole(folder) as place, contextlib.redirect_stdout(sys.stderr), warnings.catch_warnings():
         # What the loader's authors should change is nothing that its users can.
         warnings.simplefilter("ignore", DeprecationWarning)
@@ -106,22 +132,26 @@ def _reddit(folder: Path, options: ValueRange) -> Arrays:
         return _arrays(Reddit(str(folder))[0])
 
 
-def _ppi(folder: Path, options: ValueRange) -> Arrays:
-    """Return the 24 graphs of the three splits as one, with one of the 121 functions as the class."""
-    from torch_geometric.datasets import PPI
-
-    assert isinstance(options, LabelledRange)
-    with _unprocessed(folder):
-        parts = [_arrays(data) for split in ("train", "val", "test") for data in PPI(str(folder), split=split)]
-    functions = parts[0][2].shape[1]
-    if not options.label < functions:
-        raise OptionError(f"label must be in 0..{functions - 1}, got {options.label}")
-    starts = np.cumsum([0] + [len(features) for features, _, _ in parts])
-    return (
-        np.concatenate([features for features, _, _ in parts]),
-        np.concatenate([edges + start for (_, edges, _), start in zip(parts, starts[:-1], strict=True)], axis=1),
-        np.concatenate([labels[:, options.label] for _, _, labels in parts]),
-    )
+def _ppi_files(folder: Path, fetching: FetchOptions | None, progress: Progress | None) -> dict[str, bytes]:
+    """Return PPI's files; the archive is fetched and unpacked where they are not there."""
+    raw = folder / "raw"
+    if not raw.is_dir():
+        archive = folder / _PPI.name
+        fetch_unpinned(_PPI, _PPI_ADDRESS, archive, options=fetching, progress=progress)
+        try:
+            with zipfile.ZipFile(archive) as opened:
+                found = {Path(one).name: one for one in opened.namelist()}
+                contents = {file: opened.read(found[file]) for file in PPI_FILES}
+        except (zipfile.BadZipFile, KeyError) as error:
+            raise DownloadError(f"{_PPI.name} does not hold PPI's files ({error})") from error
+        raw.mkdir()
+        for file, content in contents.items():
+            (raw / file).write_bytes(content)
+        archive.unlink()
+    missing = [file for file in PPI_FILES if not (raw / file).is_file()]
+    if missing:
+        raise DownloadError(f"{raw} lacks {missing[0]}; put PPI's files there, or delete the folder to fetch them")
+    return {file: (raw / file).read_bytes() for file in PPI_FILES}
 
 
 def _arxiv(folder: Path, options: ValueRange) -> Arrays:
@@ -141,9 +171,9 @@ def _arxiv(folder: Path, options: ValueRange) -> Arrays:
     return graph["node_feat"], graph["edge_index"], labels
 
 
-KINDS: Mapping[str, Callable[[Path, ValueRange], Arrays]] = {
+LOADERS: Mapping[str, Callable[[Path, ValueRange], Arrays]] = {
     "flickr": _flickr,
     "reddit": _reddit,
-    "ppi": _ppi,
     "ogbn-arxiv": _arxiv,
 }
+KINDS = (*LOADERS, "ppi")

@@ -292,13 +292,14 @@ class OwnLinks:
 
     Attributes:
         pairs: 2 x E, whose list a link is on and whom it names, as numbers among everybody who takes part.
-        loops, strangers, twice: rows that were left out: of a person with herself, with somebody who does not take
-            part, and of a link that stands there already, in either order.
+        loops, strangers, others, twice: rows that were left out: of a person with herself, with somebody who does not
+            take part, between people who do not report here, and of a link that stands there already, in either order.
     """
 
     pairs: NDArray[np.int64]
     loops: int
     strangers: int
+    others: int
     twice: int
 
     def words(self) -> str:
@@ -306,24 +307,27 @@ class OwnLinks:
         left = (
             (self.loops, "of a person with herself"),
             (self.strangers, "with somebody who does not take part"),
+            (self.others, "between people who do not report here"),
             (self.twice, "that stood there already, in either order"),
         )
         said = ", ".join(f"{count} {what}" for count, what in left if count)
         return f"links left out: {said}" if said else ""
 
 
-def read_links(path: Path, people: tuple[str, ...]) -> OwnLinks:
-    """Return the links that a table of `source` and `target` names, each in either order, once."""
+def read_links(path: Path, people: tuple[str, ...], own: tuple[str, ...]) -> OwnLinks:
+    """Return the links of the people `own` that a table of `source` and `target` names, each in either order, once."""
     table = _exactly(path, _read(path, "links"), _EDGES)
     number = {name: place for place, name in enumerate(people)}
     ends = [[number.get(str(name), -1) for name in table[column].to_pylist()] for column in _EDGES]
     pairs = np.array(ends, dtype=np.int64).reshape(2, -1)
     known = (pairs >= 0).all(axis=0)
     loop = known & (pairs[0] == pairs[1])
-    kept = pairs[:, known & ~loop]
+    ours = np.isin(pairs, [number[name] for name in own if name in number]).any(axis=0)
+    kept = pairs[:, known & ~loop & ours]
     single = np.unique(np.sort(kept, axis=0), axis=1)
     twice = kept.shape[1] - single.shape[1]
-    return OwnLinks(pairs=single, loops=int(loop.sum()), strangers=int((~known).sum()), twice=twice)
+    others = int((known & ~loop & ~ours).sum())
+    return OwnLinks(pairs=single, loops=int(loop.sum()), strangers=int((~known).sum()), others=others, twice=twice)
 
 
 def read_labels(path: Path, ids: tuple[str, ...], classes: tuple[str, ...]) -> NDArray[np.int32]:

@@ -12,7 +12,7 @@ from graphldp.evaluation import FEW
 from graphldp.methods import Role
 from graphldp.stages.pages.tables import Row, Section, number
 
-__all__ = ["Finding", "find", "title"]
+__all__ = ["Finding", "find"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,13 +62,8 @@ def find(section: Section) -> Finding:
     return Finding(headline=_headline(section, counts, best), sentences=tuple(sentences), best=best, **counts)
 
 
-def title(dataset: str) -> str:
-    """Return a dataset's name as a sentence writes it."""
-    return dataset[:1].upper() + dataset[1:]
-
-
 def _headline(section: Section, counts: dict[str, int], best: Row | None) -> str:
-    where = f"On {title(section.title)}"
+    where = f"On {section.title}"
     total = len(section.results)
     if best is None:
         return f"{where} no private method was measured."

@@ -105,7 +105,8 @@ def _text(value: Any) -> str:
 
 def _row(target: Target, results: Path) -> str:
     what = f"{target.place}: {target.title}".replace("|", "/")
-    command = f"`ldp reproduce {target.key}`" if target.trains else f"`{target.measured.get('command', '')}`"
+    made = target.trains or target.measured.get("file")
+    command = f"`ldp reproduce {target.key}`" if made else f"`{target.measured.get('command', '')}`"
     found = _found(target, results)
     if not found and target.measured.get("page"):
         page = Path(os.path.relpath(str(target.measured["page"]), "docs/papers")).as_posix()

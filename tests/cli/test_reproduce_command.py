@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -44,6 +45,10 @@ def test_dry_says_what_is_missing_and_computes_nothing(ldp, tmp_path: Path) -> N
     assert "togl:table17: without lastfm: not downloaded; `ldp download lastfm`" in answer.err
     assert "1 to make again, 0 cells, 0 of them there" in answer.err
     assert not (tmp_path / "data").exists()
+    answer = ldp("reproduce", "togl", "--papers", PAPERS, "--data", tmp_path / "data", "--dry")
+    lines = [line for line in answer.err.splitlines() if "without lastfm" in line]
+    assert len(lines) == 1  # what several targets lack is said once
+    assert "targets: without lastfm: not downloaded" in lines[0]
 
 
 def test_a_folder_that_is_not_there_is_one_line(ldp, tmp_path: Path) -> None:
@@ -78,3 +83,26 @@ def test_a_protocol_that_is_none_is_one_line(ldp, monkeypatch: pytest.MonkeyPatc
     answer = ldp("run", "--dataset", "cora", "--epsilon", 1, "--protocol", "nobody")
     assert answer.code == 2
     assert "unknown protocol 'nobody'. Valid: heterorr, ldpge, ppgnn, togl, upgnet" in answer.err
+
+
+def test_what_a_figure_shows_is_measured_first(ldp, tmp_path: Path) -> None:
+    papers, data, results = tmp_path / "papers", tmp_path / "data", tmp_path / "results"
+    shutil.copytree(PAPERS, papers)
+    text = (papers / "heterorr.yaml").read_text(encoding="utf-8")
+    assert text.count("ldp links --dataset cora --epsilon 1,8") == 1
+    text = text.replace("ldp links --dataset cora --epsilon 1,8", "ldp links --dataset synthetic --epsilon 1")
+    (papers / "heterorr.yaml").write_text(text, encoding="utf-8")
+    small = ("--set", "nodes=60", "--set", "degree=6")
+    assert ldp("download", "synthetic", *small, "--data", data).code == 0
+    command = ("reproduce", "heterorr:figure11", "--papers", papers, "--data", data, "--results", results)
+    dry = ldp(*command, "--dry")
+    assert "measured first, by `ldp links --dataset synthetic" in dry.err
+    assert not results.exists()
+    answer = ldp(*command, "--json")
+    assert answer.code == 0, answer.err
+    (made,) = json.loads(answer.out)
+    table = results / "reproduce/heterorr-figure11/quick/table.csv"
+    assert str(table) in made["files"]
+    assert table.read_text(encoding="utf-8").count("synthetic,") == 6 * 4
+    assert (results / "links-private/links.md").is_file()
+    assert "measured first" not in ldp(*command).err

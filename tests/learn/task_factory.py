@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import scipy.sparse as sp
@@ -12,7 +12,7 @@ from learn_factory import PlainGCN, adjacency_of, filtered_dense, make_run, shif
 from numpy.typing import NDArray
 from torch.nn import functional
 
-from graphldp.learn import EdgeSplit, MessageGraph, Options, Problem, Run, Values, edge_split, model, task
+from graphldp.learn import EdgeSplit, LabelSets, MessageGraph, Options, Problem, Run, Values, edge_split, model, task
 from graphldp.learn.engine import Trainer
 from graphldp.learn.noise import DropoutNoise, initial_parameters
 from graphldp.learn.tasks.base import Task
@@ -48,6 +48,15 @@ def node_runs(count: int = 4, seed: int = 0) -> tuple[Problem, list[Run], NDArra
             )
         )
     return problem, runs, labels, values
+
+
+def set_runs(count: int = 4) -> tuple[Problem, list[Run], NDArray[np.bool_]]:
+    """Return runs with sets of labels, which are more or less common, and everybody's sets."""
+    problem, runs, _, _ = node_runs(count)
+    rng = np.random.default_rng(9)
+    sets = rng.random((problem.nodes, problem.classes)) < np.linspace(0.2, 0.8, problem.classes)
+    none = np.empty(0, np.int64)
+    return problem, [replace(run, labels=none, targets=LabelSets.visible(run.split, sets)) for run in runs], sets
 
 
 def link_runs(
@@ -108,6 +117,14 @@ def value_losses(kind: str) -> PlainLosses:
     return losses
 
 
+def set_losses(out: torch.Tensor, run: Run, head: dict[str, torch.Tensor]) -> Losses:
+    assert isinstance(run.targets, LabelSets)
+    sets = torch.from_numpy(run.targets.values).to(out.dtype)
+    parts = [torch.from_numpy(part) for part in (run.split.train, run.split.validation)]
+    one, other = (functional.binary_cross_entropy_with_logits(out[part], sets[part]) for part in parts)
+    return one, other
+
+
 def both_losses(out: torch.Tensor, run: Run, head: dict[str, torch.Tensor]) -> Losses:
     one, two = class_losses(out[:, :-1], run, head), value_losses("squared")(out[:, -1:], run, head)
     return one[0] + 0.5 * two[0], one[1] + 0.5 * two[1]
@@ -145,6 +162,7 @@ NODE_TASKS = {
     "squared": (task("regression"), value_losses("squared")),
     "absolute": (task("regression", loss="absolute"), value_losses("absolute")),
     "both": (task("multi-task", weight=0.5), both_losses),
+    "sets": (task("multi-label"), set_losses),
 }
 LINK_TASKS = {
     "cross-entropy": (task("link-prediction", width=5), link_losses("cross-entropy")),
@@ -154,6 +172,8 @@ TASKS = NODE_TASKS | LINK_TASKS
 
 
 def case(name: str) -> tuple[Problem, list[Run]]:
+    if name == "sets":
+        return set_runs()[:2]
     return link_runs()[:2] if name in LINK_TASKS else node_runs()[:2]
 
 

@@ -6,7 +6,7 @@ import json
 import numpy as np
 import pytest
 from learn_factory import small_problem, varied_runs
-from task_factory import LINK_TASKS, NODE_TASKS, link_runs, node_runs, options_of
+from task_factory import LINK_TASKS, NODE_TASKS, link_runs, node_runs, options_of, set_runs
 
 from graphldp.errors import ArtifactError, DataError, OptionError
 from graphldp.learn import (
@@ -93,6 +93,8 @@ def test_a_model_of_each_node_task_predicts_what_was_trained(name: str) -> None:
         dataclasses.replace(run, targets=Values.visible(run.split, 100 + 7 * values, standardize=run.seed % 2 == 1))
         for run in runs
     ]
+    if name == "sets":
+        problem, runs, _ = set_runs()
     options = options_of(NODE_TASKS[name][0], epochs=12)
     outcome = fit(problem, runs, options, device="cpu")
     for r, run in enumerate(runs):
@@ -102,11 +104,14 @@ def test_a_model_of_each_node_task_predicts_what_was_trained(name: str) -> None:
         found = predictions(back, problem.inputs[run.inputs], *graph, device="cpu")
         assert (found.probabilities is not None) == ("classes" in outcome.outputs)
         assert (found.values is not None) == ("values" in outcome.outputs)
+        assert (found.sets is not None) == ("sets" in outcome.outputs)
         assert found.pairs is None
+        if found.sets is not None:
+            np.testing.assert_array_equal(found.sets > 0.5, outcome.outputs["sets"][r])
         if found.probabilities is not None:
             np.testing.assert_array_equal(found.probabilities.argmax(axis=1), outcome.predictions[r])
         else:
-            with pytest.raises(OptionError, match="a model of regression predicts no classes"):
+            with pytest.raises(OptionError, match=f"a model of {options.task.name} predicts no classes"):
                 predict(back, problem.inputs[run.inputs], *graph)
         if found.values is not None:
             np.testing.assert_allclose(found.values, outcome.outputs["values"][r], rtol=1e-4)

@@ -13,6 +13,7 @@ from task_factory import options_of
 from graphldp.errors import DataError
 from graphldp.graph import Graph
 from graphldp.learn import (
+    LabelSets,
     MessageGraph,
     Outcome,
     Problem,
@@ -69,11 +70,15 @@ def learned(name: str, graph: Graph, split: Split | None = None) -> tuple[Outcom
     split = split or random_split(np.arange(NODES), np.random.default_rng(2))
     numbers = np.sqrt(np.arange(NODES))
     problem = Problem(shift=shift(graph), adjacency=graph.adjacency(), inputs=tuple(inputs), classes=graph.classes)
+    targets: Any = Values.visible(split, numbers, standardize=True)
+    if measures_of(name).sets:  # each class is a label, the first one everybody's
+        sets = np.eye(graph.classes, dtype=bool)[graph.labels] | (np.arange(graph.classes) == 0)
+        targets = LabelSets.visible(split, sets)
     runs = [
         Run(
             split=split,
             labels=split.visible(graph.labels),
-            targets=Values.visible(split, numbers, standardize=True),
+            targets=targets,
             seed=seed,
             **common,
         )

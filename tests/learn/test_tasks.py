@@ -9,12 +9,13 @@ import pytest
 import torch
 from learn_factory import make_run, small_problem
 from sklearn import metrics
-from task_factory import LINK_TASKS, TASKS, PlainRun, case, node_runs, options_of, plain_task_fit
+from task_factory import LINK_TASKS, TASKS, PlainRun, case, node_runs, options_of, plain_task_fit, set_runs
 from test_engine import StopAt, same
 
 from graphldp.errors import DataError, OptionError
 from graphldp.learn import (
     Interrupted,
+    LabelSets,
     Options,
     Outcome,
     State,
@@ -22,6 +23,7 @@ from graphldp.learn import (
     fit,
     parallel,
     score_classes,
+    score_sets,
     score_values,
     task,
     task_names,
@@ -36,6 +38,8 @@ from graphldp.learn.tasks.metrics import (
     r_squared,
     roc_auc,
     root_mean_squared_error,
+    set_macro_f1,
+    set_micro_f1,
 )
 
 CLOSE = {"rtol": 2e-3, "atol": 2e-4}
@@ -91,7 +95,7 @@ def test_each_run_equals_the_plain_way(name: str) -> None:
     options = options_of(what, epochs=25, patience=None)
     outcome = fit(problem, runs, options, device="cpu")
     assert outcome.metrics.keys() == what.metrics().keys()
-    assert outcome.outputs.keys() == what.predictions().keys()
+    assert outcome.outputs.keys() == what.predictions(problem.classes).keys()
     for r, run in enumerate(runs):
         plain = plain_task_fit(problem, run, options, losses)
         assert outcome.best_epoch[r] == plain.best_epoch
@@ -103,6 +107,8 @@ def test_each_run_equals_the_plain_way(name: str) -> None:
         if "classes" in outcome.outputs:
             logits = plain.outputs[:, : problem.classes]
             np.testing.assert_array_equal(outcome.outputs["classes"][r], logits.argmax(dim=1))
+        if "sets" in outcome.outputs:
+            np.testing.assert_array_equal(outcome.outputs["sets"][r], (plain.outputs > 0).numpy())
 
 
 @pytest.mark.parametrize("name", TASKS)
@@ -112,7 +118,7 @@ def test_batched_single_and_waves_are_equal(name: str) -> None:
     together = fit(problem, runs, options, device="cpu")
     for r, run in enumerate(runs):
         alike(together, r, fit(problem, [run], options, device="cpu"), 0)
-    memory = 120_000 if name in LINK_TASKS else 50_000
+    memory = {"sets": 60_000, **dict.fromkeys(LINK_TASKS, 120_000)}.get(name, 50_000)
     waves = fit(problem, runs, dataclasses.replace(options, max_memory=memory), device="cpu")
     assert len(waves.record["waves"]) >= 2
     for r in range(len(runs)):
@@ -190,6 +196,28 @@ def test_validation_metrics_equal_sklearn() -> None:
         assert {name: value[r] for name, value in outcome.metrics.items()} == pytest.approx(expected, rel=1e-5)
 
 
+def test_scores_of_sets_equal_sklearn() -> None:
+    problem, runs, sets = set_runs()
+    outcome = fit(problem, runs, options_of(task("multi-label"), epochs=15), device="cpu")
+    for part in ("validation", "test"):
+        for r, run in enumerate(runs):
+            nodes, guess = getattr(run.split, part), outcome.outputs["sets"][r]
+            there = sets[nodes].any(axis=0) | guess[nodes].any(axis=0)  # sklearn counts labels that nobody has as 0
+            expected = {
+                f"{way}_f1": metrics.f1_score(sets[nodes][:, there], guess[nodes][:, there], average=way)
+                for way in ("micro", "macro")
+            }
+            found = score_sets(guess, sets, nodes)
+            measured = outcome.metrics if part == "validation" else found
+            assert {name: value[r if part == "validation" else 0] for name, value in measured.items()} == (
+                pytest.approx(expected)
+            )
+            assert found["micro_f1"].shape == (1,)
+    assert outcome.metrics["micro_f1"].min() > 0.3
+    with pytest.raises(DataError, match="no nodes to score"):
+        score_sets(outcome.outputs["sets"], sets, np.empty(0, int))
+
+
 def test_test_scores_equal_sklearn() -> None:
     problem, runs, labels, values = node_runs(count=3)
     nodes = runs[0].split.test
@@ -229,6 +257,9 @@ def test_metrics_equal_sklearn(seed: int) -> None:
 
 def test_metrics_at_their_edges() -> None:
     assert roc_auc([1.0], [1.0]) == 0.5
+    none, one = np.zeros((2, 2), bool), np.array([[True, False], [True, False]])
+    assert (set_micro_f1(none, none), set_macro_f1(none, none)) == (0.0, 0.0)
+    assert (set_micro_f1(one, one), set_macro_f1(one, one)) == (1.0, 1.0)  # a label that nobody has counts for nothing
     assert average_precision([2.0], [1.0]) == 1.0
     assert average_precision([1.0, 1.0], [1.0, 1.0]) == 0.5
     assert macro_f1(np.array([0, 0]), np.array([0, 0])) == 1.0
@@ -260,6 +291,11 @@ def test_a_run_that_fails_at_once_has_no_metrics() -> None:
         ("multi-task", {"targets": None}, r"regression needs targets=Values"),
         ("multi-task", {"labels": np.zeros(40, int)}, r"must be hidden \(-1\)"),
         ("node-classification", {"labels": np.empty(0, int)}, r"40 nodes need 40 labels, got \(0,\)"),
+        ("multi-label", {}, r"multi-label needs targets=LabelSets.visible\(split, sets\)"),
+        ("multi-label", {"targets": LabelSets(np.full((40, 2), -1, np.int8))}, "labels need a column each"),
+        ("multi-label", {"targets": LabelSets(np.full((40, 3), -1, np.int8))}, "needs all of its yes/no labels"),
+        ("multi-label", {"targets": LabelSets(np.zeros((40, 3), np.int8))}, r"must be hidden \(-1\)"),
+        ("multi-label", {"targets": LabelSets(np.zeros((3, 3), np.int8))}, r"40 nodes need 40 sets of labels"),
     ],
 )
 def test_wrong_targets_are_refused(name: str, change: dict[str, object], message: str) -> None:
@@ -287,7 +323,7 @@ def test_wrong_names_and_options_are_refused(name: str, options: dict[str, objec
 
 
 def test_the_registry() -> None:
-    assert task_names() == ("link-prediction", "multi-task", "node-classification", "regression")
+    assert task_names() == ("link-prediction", "multi-label", "multi-task", "node-classification", "regression")
     assert Options().task == task("node-classification")
     with pytest.raises(ValueError, match="'regression' is registered twice"):
         register_task("regression")(NodeClassification)

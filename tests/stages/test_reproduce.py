@@ -484,3 +484,36 @@ def test_committed_tables_are_what_their_csv_files_say() -> None:
                         shown = [f"{abs(float(row[column])):.{digits + more}f}" for more in (0, 1)]
                         assert any(one in numbers for one in shown), (path, line)
                 assert row["printed"] in numbers, (path, line)
+
+
+# a figure that another command measures ------------------------------------------------------------------------------
+
+
+def test_a_figure_along_an_axis_has_a_line_for_each_place(tmp_path: Path) -> None:
+    (target,) = find("heterorr:figure11", PAPERS)
+    shown = target.measured["shows"]
+    (tmp_path / "links-private").mkdir()
+    shutil.copy(ROOT / "results/links-private/links.csv", tmp_path / "links-private/links.csv")
+    lines = stage._curves(target, tmp_path)
+    with (tmp_path / "links-private/links.csv").open(encoding="utf-8") as handle:
+        there = {row["row"]: row for row in csv.DictReader(handle) if row["epsilon"] == "1"}
+    assert [line.row for line in lines] == [row for row in there if row in shown["rows"] for _ in range(4)]
+    for line in lines:
+        assert line.ours is not None
+        assert line.ours.mean == float(there[line.row][f"walk_{line.place.removeprefix('steps ')}"])
+        assert (line.epsilon, line.metric) == (1.0, "walk_distance")
+
+
+def test_a_figure_whose_file_is_not_there_names_the_command_that_measures_it(tmp_path: Path) -> None:
+    (target,) = find("heterorr:figure11", PAPERS)
+    words = stage.missing_measurement(target, tmp_path)
+    assert words[:3] == ("links", "--dataset", "cora")
+    assert words[-2:] == ("--output", str(tmp_path / "links-private"))
+    (tmp_path / "links-private").mkdir()
+    (tmp_path / "links-private/links.csv").write_text("", encoding="utf-8")
+    assert stage.missing_measurement(target, tmp_path) == ()
+    for address in (
+        "togl:table17",
+        "heterorr:figure10",
+    ):  # of rows that are trained; of a page that no command measures
+        assert stage.missing_measurement(find(address, PAPERS)[0], tmp_path) == ()

@@ -7,7 +7,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-__all__ = ["average_precision", "macro_f1", "mean_absolute_error", "r_squared", "roc_auc", "root_mean_squared_error"]
+__all__ = [
+    "average_precision",
+    "macro_f1",
+    "mean_absolute_error",
+    "r_squared",
+    "roc_auc",
+    "root_mean_squared_error",
+    "set_macro_f1",
+    "set_micro_f1",
+]
 
 
 def macro_f1(truth: NDArray[np.integer[Any]], guess: NDArray[np.integer[Any]]) -> float:
@@ -17,6 +26,19 @@ def macro_f1(truth: NDArray[np.integer[Any]], guess: NDArray[np.integer[Any]]) -
     taken = np.bincount(truth, minlength=classes) + np.bincount(guess, minlength=classes)
     there = taken > 0
     return float((2.0 * right[there] / taken[there]).mean())
+
+
+def set_micro_f1(truth: NDArray[np.bool_], guess: NDArray[np.bool_]) -> float:
+    """Return the F1 of all yes/no labels together, [nodes, labels]; 0 where there is none to find and none was said."""
+    taken = int(truth.sum()) + int(guess.sum())
+    return 2.0 * int((truth & guess).sum()) / taken if taken else 0.0
+
+
+def set_macro_f1(truth: NDArray[np.bool_], guess: NDArray[np.bool_]) -> float:
+    """Return the mean F1 over the yes/no labels that occur in the truth or in the guess; 0 where none does."""
+    taken = truth.sum(axis=0) + guess.sum(axis=0)
+    there = taken > 0
+    return float((2.0 * (truth & guess).sum(axis=0)[there] / taken[there]).mean()) if there.any() else 0.0
 
 
 def roc_auc(positive: ArrayLike, negative: ArrayLike) -> float:

@@ -89,9 +89,9 @@ class MultiTask(Task):
         """Return the metrics of both."""
         return NodeClassification().metrics() | Regression().metrics()
 
-    def predictions(self) -> dict[str, DTypeLike]:
+    def predictions(self, classes: int) -> dict[str, DTypeLike]:
         """Return the class and the number of each node."""
-        return NodeClassification().predictions() | Regression().predictions()
+        return NodeClassification().predictions(classes) | Regression().predictions(classes)
 
     def check(self, problem: Problem, runs: Sequence[Run]) -> None:
         """Refuse what one of both refuses."""

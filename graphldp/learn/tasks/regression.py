@@ -165,7 +165,7 @@ class Regression(Task):
         """Return MAE, RMSE and R2."""
         return {"mae": float("nan"), "rmse": float("nan"), "r2": float("nan")}
 
-    def predictions(self) -> dict[str, DTypeLike]:
+    def predictions(self, classes: int) -> dict[str, DTypeLike]:
         """Return the number of each node."""
         return {"values": np.float32}
 

@@ -74,6 +74,7 @@ class Setting:
             graph,
             features=sp.csr_array(graph.features.shape, dtype=np.float32),
             labels=np.full(graph.nodes, -1, dtype=np.int32),
+            label_sets=None,
         )
         return cls(
             graph=public,
@@ -89,7 +90,7 @@ class Setting:
         )
 
     def __post_init__(self) -> None:
-        if self.graph.features.nnz or (self.graph.labels != -1).any():
+        if self.graph.features.nnz or (self.graph.labels != -1).any() or self.graph.label_sets is not None:
             raise DataError("evidence is given a graph without features and labels: use Setting.of")
         if self.labels.shape != (self.graph.nodes,):
             raise DataError(f"{self.graph.nodes} nodes need {self.graph.nodes} labels, got {self.labels.shape}")

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import gzip
+import hashlib
 import io
 import json
 import sys
 import types
+import zipfile
 from pathlib import Path
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from graphldp.errors import DownloadError, MissingExtraError, OptionError
+from graphldp.errors import DataError, DownloadError, MissingExtraError, OptionError
 from graphldp.stages.download import obtain, unexpected
+from graphldp.stages.files import loaders
+from graphldp.stages.files.fetch import FetchOptions
 from graphldp.stages.files.graphs import read_graph, read_graph_meta
 
 
@@ -33,14 +37,33 @@ def reddit(raw: Path) -> None:
     sp.save_npz(raw / "reddit_graph.npz", sp.coo_matrix(np.array([[0, 1], [1, 0]])))
 
 
-def ppi(raw: Path) -> None:
-    for number, split in enumerate(("train", "valid", "test")):
-        links = [{"source": 0, "target": 1}, {"source": 1, "target": 0}, {"source": 2, "target": 3}]
+def ppi_files() -> dict[str, bytes]:
+    """The files of a small PPI: in each part four proteins in two graphs, a link between these, and one told twice."""
+    files = {}
+    for number, part in enumerate(("train", "valid", "test")):
+        ends = [(0, 1), (1, 0), (2, 3), (1, 2), (3, 3)]
+        links = [{"source": one, "target": other} for one, other in ends]
         graph = {"directed": False, "multigraph": False, "graph": {}, "nodes": [{"id": i} for i in range(4)]}
-        (raw / f"{split}_graph.json").write_text(json.dumps(graph | {"links": links}))
-        np.save(raw / f"{split}_feats.npy", np.full((4, 2), number - 0.5))
-        np.save(raw / f"{split}_labels.npy", np.array([[0, 1], [1, 1], [0, 0], [number, 0]]))
-        np.save(raw / f"{split}_graph_id.npy", np.array([7, 7, 8, 8]))
+        files[f"{part}_graph.json"] = json.dumps(graph | {"links": links}).encode()
+        arrays = {
+            "feats": np.full((4, 2), 4.0 * number - 0.5),
+            "labels": np.array([[0, 1, 0], [1, 1, 0], [0, 0, 0], [number % 2, 0, 1]]),
+            "graph_id": np.array([7, 7, 8, 8]),
+        }
+        for name, values in arrays.items():
+            out = io.BytesIO()
+            np.save(out, values)
+            files[f"{part}_{name}.npy"] = out.getvalue()
+    return files
+
+
+def ppi_mirror(folder: Path, files: dict[str, bytes]) -> FetchOptions:
+    place = folder / "loaders" / "ppi"
+    place.mkdir(parents=True)
+    with zipfile.ZipFile(place / "ppi.zip", "w") as archive:
+        for name, content in files.items():
+            archive.writestr(name, content)
+    return FetchOptions(mirror=str(folder))
 
 
 def test_flickr_through_pyg(tmp_path: Path) -> None:
@@ -70,17 +93,91 @@ def test_reddit_through_pyg(tmp_path: Path) -> None:
     assert graph.labels.tolist() == [1, 0]
 
 
-def test_ppi_through_pyg_joins_its_graphs_and_takes_one_function(tmp_path: Path) -> None:
-    (tmp_path / "raw/loaders/ppi/raw").mkdir(parents=True)
-    ppi(tmp_path / "raw/loaders/ppi/raw")
-    graph = read_graph(obtain("ppi", tmp_path, settings={"label": 0}).path)
+def test_ppi_from_a_mirror_joins_its_graphs_and_keeps_sets_and_parts(tmp_path: Path) -> None:
+    files = ppi_files()
+    fetching = ppi_mirror(tmp_path / "mirror", files)
+    got = obtain("ppi", tmp_path, fetching=fetching)
+    graph = read_graph(got.path)
     assert graph.edges.T.tolist() == [[0, 1], [2, 3], [4, 5], [6, 7], [8, 9], [10, 11]]
-    assert graph.labels.tolist() == [0, 1, 0, 0, 0, 1, 0, 1, 0, 1, 0, 2]
-    assert graph.features[:, [0]].toarray().ravel().tolist() == [-0.5] * 4 + [0.5] * 4 + [1.5] * 4
-    second = read_graph(obtain("ppi", tmp_path, settings={"label": 1}, name="ppi-1").path)
-    assert second.labels.tolist() == [1, 1, 0, 0] * 3
-    with pytest.raises(OptionError, match=r"label must be in 0\.\.1, got 2"):
-        obtain("ppi", tmp_path, settings={"label": 2}, name="ppi-2")
+    assert graph.self_loops.tolist() == [3, 7, 11]
+    assert graph.features[:, [0]].toarray().ravel().tolist() == [-0.5] * 4 + [3.5] * 4 + [5.0] * 4  # 7.5 is clamped
+    assert graph.label_sets is not None
+    assert graph.parts is not None
+    assert graph.label_sets.astype(int).tolist() == [
+        row for number in range(3) for row in ([0, 1, 0], [1, 1, 0], [0, 0, 0], [number % 2, 0, 1])
+    ]
+    assert graph.parts.tolist() == [0] * 4 + [1] * 4 + [2] * 4
+    assert (graph.classes, set(graph.labels.tolist())) == (0, {-1})
+    assert read_graph_meta(got.path)["label_set"] == 3
+    # Nothing is pinned: the record has the hash of what was read, and the archive is gone.
+    assert {Path(one["file"]).name: one["sha256"] for one in got.sources} == {
+        name: hashlib.sha256(content).hexdigest() for name, content in files.items()
+    }
+    assert not list((tmp_path / "raw").rglob("*.zip"))
+    again = obtain("ppi", tmp_path, force=True, fetching=FetchOptions(mirror=None, github="unused"))
+    assert read_graph(again.path).content_hash() == graph.content_hash()  # from the files that are there
+
+
+def test_ppi_with_one_of_its_labels_as_the_class(tmp_path: Path) -> None:
+    fetching = ppi_mirror(tmp_path / "mirror", ppi_files())
+    for label, expected in ((0, [0, 1, 0, 0, 0, 1, 0, 1, 0, 1, 0, 0]), (1, [1, 1, 0, 0] * 3)):
+        got = obtain("ppi", tmp_path, settings={"label": label}, name=f"ppi-{label}", fetching=fetching)
+        graph = read_graph(got.path)
+        assert graph.labels.tolist() == expected
+        assert graph.label_sets is None
+    with pytest.raises(OptionError, match=r"label must be in 0\.\.2, or -1 for a set of all, got 3"):
+        obtain("ppi", tmp_path, settings={"label": 3}, name="ppi-3", fetching=fetching)
+
+
+def broken(name: str, content: bytes | None) -> dict[str, bytes]:
+    files = ppi_files()
+    return {key: value for key, value in files.items() if key != name} | ({name: content} if content else {})
+
+
+def array(values: object) -> bytes:
+    out = io.BytesIO()
+    np.save(out, np.array(values))
+    return out.getvalue()
+
+
+NODES = [{"id": i} for i in range(4)]
+BROKEN_PPI = {
+    "no file": (broken("test_feats.npy", None), "ppi.zip does not hold PPI's files ('test_feats.npy')"),
+    "no JSON": (broken("train_graph.json", b"{"), "train: a file is no PPI file"),
+    "no links": (broken("train_graph.json", json.dumps({"nodes": NODES}).encode()), "train: 'links' is missing"),
+    "a link to nobody": (
+        broken("train_graph.json", json.dumps({"nodes": NODES, "links": [{"source": 0, "target": 4}]}).encode()),
+        "train: a link names a node outside 0..3",
+    ),
+    "a node twice": (
+        broken("valid_graph.json", json.dumps({"nodes": [*NODES[:3], NODES[0]], "links": []}).encode()),
+        "the nodes of valid_graph.json must be 0..3, each once",
+    ),
+    "labels of others": (broken("valid_labels.npy", array([[0, 1, 0]])), "valid: 4 nodes need as many rows"),
+    "labels above 1": (broken("valid_labels.npy", array([[0, 1, 2]] * 4)), "labels must each be 0 or 1"),
+    "another width": (broken("valid_labels.npy", array([[0, 1]] * 4)), "differ in how many features or labels"),
+    "an archive that is none": ({}, "ppi.zip does not hold PPI's files"),
+}
+
+
+@pytest.mark.parametrize("case", BROKEN_PPI)
+def test_ppi_files_that_are_wrong_are_one_line(case: str, tmp_path: Path) -> None:
+    files, message = BROKEN_PPI[case]
+    fetching = ppi_mirror(tmp_path / "mirror", files)
+    if not files:
+        (tmp_path / "mirror/loaders/ppi/ppi.zip").write_bytes(b"no archive")
+    with pytest.raises((DataError, DownloadError)) as caught:
+        obtain("ppi", tmp_path, fetching=fetching)
+    assert message in str(caught.value)
+    assert "\n" not in str(caught.value)
+    assert not (tmp_path / "graphs").exists()
+
+
+def test_ppi_without_a_source_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(loaders, "_PPI_ADDRESS", "http://127.0.0.1:9/ppi.zip")
+    with pytest.raises(DownloadError, match=r"cannot get ppi\.zip: .*: not there; .*LDP_MIRROR .*loaders/ppi/ppi\.zip"):
+        obtain("ppi", tmp_path, fetching=FetchOptions(mirror=str(tmp_path / "empty"), sleep=lambda _: None))
+    assert [path for path in tmp_path.rglob("*") if path.is_file()] == []
 
 
 def arxiv_stand_in(monkeypatch: pytest.MonkeyPatch) -> None:
