@@ -284,6 +284,12 @@ def test_odd_rows_are_left_out_and_said_on_the_own_screen(
     assert (here / "one.parquet").exists() == (not said.startswith("error"))
 
 
+def test_rows_about_nobody_who_reports_are_named(told: Callable[..., str], beside: Graph) -> None:
+    others = int((beside.edges >= 17).all(axis=0).sum())
+    assert others > 1
+    assert f"links left out: {others} between people who do not report here" in told("one", slice(0, 17))
+
+
 def test_links_in_both_directions_count_once(here: Path, told: Callable[..., str], beside: Graph) -> None:
     file = here / "friends.csv"
     one, two = beside.edges[:, 0]

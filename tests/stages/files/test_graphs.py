@@ -2,6 +2,10 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import os
+import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +19,8 @@ from graphldp.errors import ArtifactError
 from graphldp.graph import Graph
 from graphldp.stages.files import graphs as module
 from graphldp.stages.files.graphs import FILES, graph_hash, read_graph, read_graph_meta, write_graph
+from graphldp.stages.files.leftovers import own_name
+from graphldp.stages.files.paths import graph_dir, stored_graphs
 
 
 def small(**changes: object) -> Graph:
@@ -211,3 +217,22 @@ def test_an_interrupted_write_leaves_what_was_there(
     write_graph(small(name="new"), directory)
     assert read_graph(directory).name == "new"
     assert [path.name for path in directory.parent.iterdir()] == ["g"]
+
+
+def test_a_graph_that_a_killed_process_had_set_aside_gets_its_name_back(tmp_path: Path) -> None:
+    gone = subprocess.run([sys.executable, "-c", "import os; print(os.getpid())"], capture_output=True, text=True)
+    folder = graph_dir(tmp_path, "mine")
+    write_graph(small(name="mine"), folder)
+    hashed = graph_hash(folder)
+    aside = own_name(folder, "old")
+    dead = aside.with_name(aside.name.replace(f".{os.getpid()}.", f".{gone.stdout.strip()}."))
+    folder.replace(dead)  # killed between the two names: there is no other copy
+    assert stored_graphs(tmp_path) == ("mine",)
+    assert graph_hash(graph_dir(tmp_path, "mine")) == hashed
+    assert not dead.exists()
+    shutil.copytree(folder, dead)  # killed behind them: the new one stands, and what was set aside goes with the next
+    write_graph(small(name="mine"), folder)
+    shutil.copytree(folder, aside.with_name(aside.name.replace(f".{os.getpid()}.", f".{os.getppid()}.")))
+    assert sorted(path.name for path in folder.parent.iterdir() if path != folder) == [
+        aside.name.replace(f".{os.getpid()}.", f".{os.getppid()}.")  # of a process that still runs
+    ]

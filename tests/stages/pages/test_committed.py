@@ -88,10 +88,15 @@ def test_an_interval_that_was_rounded_to_zero_tells_nothing_apart() -> None:
     ("file", "old", "new", "said"),
     [
         ("main.md", "percentile bootstrap", "Student", "is no table of earlier code"),
-        ("main.md", "every trained row had the same search", "rows", "does not say how the rows of cora were made"),
+        (
+            "main.md",
+            "every trained row had the same search",
+            "rows",
+            "how the rows of cora, link prediction were made",
+        ),
         ("main.csv", "auc,", "auk,", "has not the columns of any task's table"),
         ("main.csv", "structure,structure", "floor,structure", "has row 'floor' where the words beside it have"),
-        ("main.csv", "84.92,", "83.92,", "has AUC 83.92 of 'structure', and its words 84.9"),
+        ("main.csv", "84.92,", "83.92,", "has auc 83.92 of 'structure', and its words 84.9"),
     ],
 )
 def test_a_record_that_does_not_fit_its_words_is_refused(file: str, old: str, new: str, said: str, copy: Path) -> None:
