@@ -18,6 +18,7 @@ from graphldp.errors import DataError
 from graphldp.experiment.estimates import centred, evidence_inputs, plain_inputs, side_by_side, unit_scale, widened
 from graphldp.experiment.options import Settings
 from graphldp.experiment.parts import (
+    NodePart,
     Part,
     final_scores,
     part_of,
@@ -52,6 +53,7 @@ from graphldp.randomness import generator, seed_of
 from graphldp.server import Calibration, Estimate, shift
 from graphldp.server.evidence import Evidence, Setting
 from graphldp.server.links import MAX_MEMORY
+from graphldp.server.propagation import class_shares
 
 __all__ = ["Work", "learn_cell", "learn_majority", "search_cell", "work_of"]
 
@@ -327,7 +329,8 @@ class _Cell:
     def inputs(self, setup: Setup, calibration: Calibration | None, seed: int, *, beside: bool = False) -> NodeInputs:
         """Return what a model is given for a seed; with `calibration`, filtered by it; `beside` something else or not.
 
-        A log posterior by itself is given as it is: its scale says how sure it is.
+        A log posterior by itself is given as it is: its scale says how sure it is. Evidence about people in a graph
+        that was not seen is none, for nothing there says how common a class is.
         """
         part = self.part(seed)
         if setup.beside is not None:
@@ -337,7 +340,8 @@ class _Cell:
             return side_by_side(parts, over=None if setup.recipe.propagates else part.graph.adjacency())
         if setup.evidence is not None:
             over = None if setup.recipe.propagates else part.graph.adjacency()
-            unit = self.unit and (beside or not setup.evidence.posterior)
+            posterior = setup.evidence.posterior and part.seen is None
+            unit = self.unit and (beside or not posterior)
             return evidence_inputs(self.evidence(setup, seed), unit, over=over, seen=part.seen)
         estimate, scale = self.estimate(setup, seed), 1.0
         if self.unit:
@@ -419,8 +423,8 @@ class _Cell:
     def try_all(self) -> None:
         """Search, and where there are several learners compare them; what a checkpoint has is not done again.
 
-        Where none that asks people is clearly ahead of the floor, though they have something to say, the floor's best
-        learns once more at the point that it has, with what they say beside what it knows.
+        Where what people say counts, and the floor's best knows clearly more than stands in that already, it learns
+        once more at the point that it has, with what they say beside what it knows.
         """
         first, work = [one for one in self.plan.learners if not one.follows], self.planned()
         self.search(first, 0.0, work.search / work.total)
@@ -436,21 +440,40 @@ class _Cell:
     def follower(self) -> int | None:
         """Return the point of the learner that stands beside the floor's best, where it is worth a try."""
         best = [index for index in self.contenders() if index in self.met()]
-        floor = best[self._floor(self._scores(best), best)]
-        own = self._of(floor)
+        scores = self._scores(best)
+        place = self._floor(scores, best)
+        own = self._of(best[place])
         found = next((one for one in self.plan.learners if one.follows == own.name), None)
-        if found is None or best[self.winner(best)] != floor:
+        if found is None:
             return None
-        index = found.start + floor - own.start
-        return index if self._heard(index) else None
-
-    def _heard(self, index: int) -> bool:
-        """Return whether what people say beside a point's own inputs counts for anything on a final seed."""
+        index = found.start + best[place] - own.start
         beside = self.plan.setups[index].beside
-        if beside is None or beside.evidence is None:
+        assert beside is not None
+        known = self._unasked(beside)
+        more = known is None or _leader(np.stack([known, scores[place]]), 0, [1]) == 1
+        return index if more and self._heard(beside) else None
+
+    def _heard(self, beside: Setup) -> bool:
+        """Return whether what people say counts for anything on a final seed."""
+        if beside.evidence is None:
             return True
         classes, counts = self.graph.classes, beside.evidence.counts
         return any(counts(self._whole_evidence(beside, seed), classes) for seed in range(self.params.seeds))
+
+    def _unasked(self, beside: Setup) -> NDArray[np.float64] | None:
+        """Return what stands in evidence without people's answers reaches on the final seeds' validation parts."""
+        headline, out = measures_of(self.params.train.task).headline, []
+        for seed in range(self.params.seeds):
+            part = self.part(seed)
+            if beside.evidence is None or not isinstance(part, NodePart) or part.labels is None:
+                return None
+            shares = class_shares(part.labels, part.labelled, self.graph.classes)
+            found = beside.evidence.unasked(self._whole_evidence(beside, seed), shares)
+            scores = {} if found is None else part.validated(found.argmax(axis=1))
+            if headline.name not in scores:
+                return None
+            out.append(headline.sign * scores[headline.name])
+        return np.array(out)
 
     def planned(self, ahead: Collection[str] = ()) -> Work:
         """Return how much there is to do, without what the memo has; the learners of these names will be in it.

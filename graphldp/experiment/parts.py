@@ -68,6 +68,7 @@ if TYPE_CHECKING:
     from graphldp.learn.tasks import Targets
 
 __all__ = [
+    "NodePart",
     "Part",
     "apart_of",
     "calibration_over",
@@ -300,6 +301,10 @@ class NodePart(Part):
         if self.truth is None and self.labels is not None:
             return self._heard(answers, self.split.test)
         return self.scores(answers, self.split.test)
+
+    def validated(self, classes: NDArray[Any]) -> Scores:
+        """Return what predicted classes score on the validation part."""
+        return self._heard({"classes": classes}, self.split.validation)
 
     def _heard(self, answers: Answers, nodes: NDArray[np.int64]) -> Scores:
         """Return what predictions score on some nodes, of labels by what the server has."""

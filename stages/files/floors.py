@@ -1,7 +1,8 @@
 """The floor's learners on disk: what they have made of a graph is computed once, whatever command asks for it.
 
-Each file is one learner's search, or its playoff, by all that decides it: graph, split, search, training, learner and
-code. With the files or without them every artifact has the same bytes, so that the folder may be deleted at any time.
+Each file is one learner's search, its playoff or its final runs, by all that decides it: graph, split, search,
+training, learner and code. With the files or without them every artifact has the same bytes, so that the folder may be
+deleted at any time.
 """
 
 from __future__ import annotations

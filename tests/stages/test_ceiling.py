@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from graphldp import methods
 from graphldp.experiment.cell import _Cell, learn_cell
+from graphldp.experiment.parts import NodePart
 from graphldp.experiment.plan import Devices, plan_of
 from graphldp.experiment.resources import InMemory, Resources
 from graphldp.experiment.result import CellResult
@@ -118,28 +119,52 @@ def playoff(name: str, **accuracies: list[float]) -> _Cell:
     return cell
 
 
-def loud(cell: _Cell, monkeypatch: pytest.MonkeyPatch, heard: bool = True) -> _Cell:
-    monkeypatch.setattr(type(cell.plan.setups[-1].beside.evidence), "counts", lambda *_: heard)  # type: ignore[union-attr]
-    return cell
-
-
-def test_votes_stand_beside_the_floors_best_where_they_say_something_and_are_not_clearly_ahead(
+def test_votes_stand_beside_the_floors_best_where_they_count_and_it_knows_more_than_is_in_them(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    ahead = [0.6, 0.7, 0.6, 0.7]
-    tried = loud(playoff("frontier", labels=ahead), monkeypatch).follower()
-    cell = playoff("frontier", labels=ahead)
-    assert tried is not None
-    assert learner(cell.plan.points[tried]) == "labels+votes"
-    assert loud(playoff("frontier", votes=ahead), monkeypatch).follower() is None
-    assert loud(playoff("frontier"), monkeypatch, heard=False).follower() is None
+    plain, ahead = [0.5, 0.6, 0.5, 0.6], [0.6, 0.7, 0.6, 0.7]
+
+    def follower(known: list[float] | None, heard: bool = True, **accuracies: list[float]) -> str:
+        monkeypatch.setattr("graphldp.server.evidence.votes.Votes.counts", lambda *_: heard)
+        monkeypatch.setattr(_Cell, "_unasked", lambda *_: None if known is None else np.array(known))
+        cell = playoff("frontier", **accuracies)
+        place = cell.follower()
+        return "" if place is None else learner(cell.plan.points[place])
+
+    assert follower(plain, labels=ahead) == follower(plain, labels=ahead, votes=ahead) == "labels+votes"
+    assert follower(plain) == ""
+    assert follower(plain, coin=[0.5, 0.6, 0.5, 0.7]) == ""  # ahead by one standard error and no more
+    assert follower(None) == "coin+votes"
+    assert follower(plain, heard=False, labels=ahead) == ""
     assert playoff("structure").follower() is None
+
+
+def test_what_votes_know_without_anybodys_answer_is_label_propagation() -> None:
+    graph = small_graph(nodes=300, structure=0.9)
+    cell = cell_of(graph, small_params(points=1, seeds=2, search_seeds=1), "frontier")
+    beside = cell.plan.setups[-1].beside
+    assert beside is not None
+    known = cell._unasked(beside)
+    assert known is not None
+    for seed, accuracy in enumerate(known):
+        part = cell.part(seed)
+        assert isinstance(part, NodePart)
+        nodes = part.split.validation
+        rows = cell._whole_evidence(beside, seed)[:, 3:6] + np.log(np.bincount(graph.labels[part.split.train]) + 1)
+        assert accuracy == (rows.argmax(axis=1) == graph.labels)[nodes].mean()
+    assert (known > 0.6).all()
+
+
+def test_where_neighbours_differ_votes_are_learned_from_beside_the_floor() -> None:
+    graph = small_graph(nodes=300, structure=-0.9, features=0.9, degree=10.0, words=12.0)
+    result = learned(graph, small_params(points=1, seeds=4, search_seeds=1, epochs=60), "frontier")
+    assert result.learners[-1].endswith("+votes")
 
 
 def test_it_has_the_floors_own_point_and_no_search(monkeypatch: pytest.MonkeyPatch) -> None:
     graph, params = small_graph(), small_params(points=2, seeds=2, search_seeds=1, epochs=4)
     monkeypatch.setattr("graphldp.server.evidence.votes.Votes.counts", lambda *_: True)
-    monkeypatch.setattr(_Cell, "winner", lambda self, best: self._floor(self._scores(best), best))
+    monkeypatch.setattr(_Cell, "_unasked", lambda *_: None)
     result = learned(graph, params, "frontier")
     floor = learned(graph, params, "structure").chosen
     own = floor["options"]["learner"]
@@ -165,8 +190,9 @@ def test_it_has_the_floors_own_point_and_no_search(monkeypatch: pytest.MonkeyPat
 def test_votes_count_where_the_gate_is_open(scale: float, shuffled: bool) -> None:
     graph = small_graph(nodes=400, features=scale, words=12.0)
     cell = cell_of(graph, small_params(points=1, seeds=1, search_seeds=1), "frontier")
-    place = next(place for place, point in enumerate(cell.plan.points) if learner(point) == "coin+votes")
-    assert cell._heard(place) != shuffled
+    beside = cell.plan.setups[-1].beside
+    assert beside is not None
+    assert cell._heard(beside) != shuffled
 
 
 def test_a_log_posterior_is_given_as_it_is_by_itself_and_at_one_scale_beside_something_else() -> None:
@@ -291,8 +317,7 @@ def test_it_is_there_for_every_task_and_split(changes: dict[str, Any], floor: tu
     assert all(np.isfinite(row["validation_loss"]) for row in result.rows)
 
 
-def test_votes_beside_the_floor_in_graphs_that_were_not_seen(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_Cell, "winner", lambda self, best: self._floor(self._scores(best), best))
+def test_votes_beside_the_floor_in_graphs_that_were_not_seen() -> None:
     result = learned(small_graph(), trained_for(split="inductive"), "frontier")
     assert result.learners[:3] == ("coin", "roles", "votes")
     assert result.learners[3] in ("coin+votes", "roles+votes")

@@ -152,3 +152,10 @@ class Evidence(ABC):
     def counts(self, matrix: NDArray[np.float32], classes: int) -> bool:
         """Return whether what people say counts for anything in the matrix of the `whole`."""
         return True
+
+    def unasked(self, matrix: NDArray[np.float32], shares: NDArray[np.float64]) -> NDArray[np.float64] | None:
+        """Return what the matrix of the `whole` says of classes without anybody's answer, as scores; None if nothing.
+
+        `shares` are the classes' shares among training labels.
+        """
+        return None

@@ -75,6 +75,13 @@ class Votes(Evidence):
         place = matrix.shape[1] // classes // 2 * classes
         return bool(matrix[:, place : place + classes].any())
 
+    def unasked(self, matrix: NDArray[np.float32], shares: NDArray[np.float64]) -> NDArray[np.float64] | None:
+        """Return the log posterior by label propagation; None where no labels are around people."""
+        classes = len(shares)
+        if matrix.shape[1] != 5 * classes:
+            return None
+        return np.asarray(matrix[:, classes : 2 * classes] + np.log(shares), dtype=np.float64)
+
     def build(self, setting: Setting) -> NDArray[np.float32]:
         """Return n x classes, or five times as many columns."""
         survey = check_survey(setting.estimate)
