@@ -59,6 +59,7 @@ from graphldp.server.links import BITS, link_estimators
 from graphldp.server.links_homophily import homophilous_links
 from graphldp.server.links_learned import choose_links
 from graphldp.splits import Apart, among
+from graphldp.tasks import Loss
 
 if TYPE_CHECKING:
     from graphldp.experiment.told import Told
@@ -91,7 +92,10 @@ _GIVERS = "person of the training and validation part"  # whose number to learn 
 def task_of(train: TrainParams, channel: Channel | None = None) -> Task:
     """Return the task that the parameters ask for, with its options; `channel` is what labels have gone through."""
     entry = measures_of(train.task)
-    found = task(entry.learner or entry.task, **{key: getattr(train, name) for key, name in entry.options.items()})
+    options = {key: getattr(train, name) for key, name in entry.options.items()}
+    if entry.target is not None:
+        options["loss"] = entry.target.loss.name
+    found = task(entry.learner or entry.task, **options)
     return found if channel is None else found.under(channel)
 
 
@@ -232,6 +236,13 @@ class NodePart(Part):
         )
 
     @property
+    def loss(self) -> Loss:
+        """How the numbers are learned, where numbers are."""
+        target = measures_of(self.task).target
+        assert target is not None
+        return target.loss
+
+    @property
     def sizes(self) -> tuple[int, int, int]:
         """How many nodes are trained on, selected by and tested on."""
         return len(self.split.train), len(self.split.validation), len(self.split.test)
@@ -268,14 +279,17 @@ class NodePart(Part):
         """Return what all runs of the seed share: of labels and numbers what may be seen."""
         split = self.split
         labels = np.empty(0, np.int64) if self.labels is None else split.visible(self.labels)
-        targets = None if self.numbers is None else Values.visible(split, self.numbers, standardize=True)
+        targets = None
+        if self.numbers is not None:
+            targets = Values.visible(split, self.numbers, standardize=self.loss.standardized)
         graph = 0 if self.apart is None else place
         return Replica(inputs=place, graph=graph, split=split, labels=labels, targets=targets, seed=seed)
 
     def guess(self) -> tuple[Scores, Scores]:
         """Return the scores of the commonest class, and of the mean, of the training nodes."""
-        every = np.zeros(self.graph.nodes)
-        mean = every if self.numbers is None else every + self.numbers[self.split.train].mean()
+        mean = None
+        if self.numbers is not None:
+            mean = np.zeros_like(self.numbers) + self.numbers[self.split.train].mean(axis=0)
         commonest = None if self.labels is None else majority(self.labels, self.split)
         return self._heard(commonest, mean, self.split.validation), self.tested(commonest, mean)
 
@@ -306,7 +320,7 @@ class NodePart(Part):
         if labels is not None and classes is not None:
             found |= score_classes(classes, labels, nodes)
         if self.numbers is not None and values is not None:
-            found |= score_values(values, self.numbers, nodes)
+            found |= score_values(values, self.numbers, nodes, self.loss)
         return {name: float(value[0]) for name, value in found.items()}
 
 

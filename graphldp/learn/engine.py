@@ -131,7 +131,7 @@ class Trainer:
 
     def _kept_bytes(self) -> int:
         """Return the bytes of a run that stay while others are trained: its best parameters and what it predicts."""
-        predicted = sum(np.dtype(kind).itemsize for kind in self.task.predictions().values())
+        predicted = sum(np.dtype(kind).itemsize for kind in self.task.predictions(self.problem.classes).values())
         return 4 * self._numbers() + predicted * self.problem.nodes
 
     def _numbers(self) -> int:
@@ -196,7 +196,10 @@ class Trainer:
             metrics={name: np.full(count, value) for name, value in self.task.metrics().items()},
             failed=np.zeros(count, bool),
             done=np.zeros(count, bool),
-            outputs={name: np.zeros((count, nodes), kind) for name, kind in self.task.predictions().items()},
+            outputs={
+                name: np.zeros((count, nodes), kind)
+                for name, kind in self.task.predictions(self.problem.classes).items()
+            },
         )
 
     def _groups(self, wave: int) -> list[Group]:

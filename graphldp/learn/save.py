@@ -24,8 +24,10 @@ from graphldp.learn.problem import NodeInputs, Outcome, Problem, Run
 from graphldp.learn.tasks import Task, task
 from graphldp.learn.tasks.classification import NodeClassification
 from graphldp.learn.tasks.links import LinkPrediction
-from graphldp.learn.tasks.regression import Values
+from graphldp.learn.tasks.multi import MultiTask
+from graphldp.learn.tasks.regression import Regression, Values, predicted_numbers
 from graphldp.ledger import Ledger
+from graphldp.tasks import loss_of
 
 __all__ = ["Predicted", "TrainedModel", "pack", "predict", "predictions", "trained", "unpack"]
 
@@ -148,7 +150,7 @@ class Predicted:
 
     Attributes:
         probabilities: of the classes, nodes x classes.
-        values: the predicted numbers, in the target's own unit.
+        values: the predicted numbers, in the target's own unit: one a node, or nodes x classes.
         pairs: what scores pairs of nodes.
     """
 
@@ -190,13 +192,12 @@ def predictions(
         bias = trained_model.parameters.get("task_bias", np.zeros(1, np.float32))
         weight = trained_model.parameters["task_weight"]
         return Predicted(pairs=PairScorer(outputs=outputs.cpu().numpy(), weight=weight, bias=float(bias[0])))
-    names = what.predictions()
     probabilities = values = None
-    if "classes" in names:
+    if "classes" in what.predictions(trained_model.classes):
         logits = outputs[:, : trained_model.classes].double()
         probabilities = np.asarray(torch.softmax(logits, dim=1).cpu().numpy(), dtype=np.float32)
-    if "values" in names:
-        learned = outputs[:, -1].double().cpu().numpy()
+    if isinstance(what, MultiTask | Regression):
+        learned = predicted_numbers(loss_of(what.loss), outputs)
         values = np.asarray(trained_model.mean + trained_model.scale * learned, dtype=np.float32)
     return Predicted(probabilities=probabilities, values=values)
 

@@ -91,7 +91,7 @@ def test_each_run_equals_the_plain_way(name: str) -> None:
     options = options_of(what, epochs=25, patience=None)
     outcome = fit(problem, runs, options, device="cpu")
     assert outcome.metrics.keys() == what.metrics().keys()
-    assert outcome.outputs.keys() == what.predictions().keys()
+    assert outcome.outputs.keys() == what.predictions(problem.classes).keys()
     for r, run in enumerate(runs):
         plain = plain_task_fit(problem, run, options, losses)
         assert outcome.best_epoch[r] == plain.best_epoch

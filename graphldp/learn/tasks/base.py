@@ -97,8 +97,8 @@ class Task(ABC):
         """Return the task where labels have gone through a channel, of one that learns labels."""
         raise OptionError(f"task {self.name!r} learns no labels that could be noisy")
 
-    def predictions(self) -> dict[str, DTypeLike]:
-        """Return the names and types of what is predicted for each node."""
+    def predictions(self, classes: int) -> dict[str, DTypeLike]:
+        """Return the names and types of what is predicted for each node; `classes` are the problem's."""
         return {}
 
     def key(self, run: Run) -> Hashable:

@@ -129,7 +129,7 @@ class NodeClassification(Task):
         """Return accuracy and macro-F1."""
         return {"accuracy": 0.0, "macro_f1": float("nan")}
 
-    def predictions(self) -> dict[str, DTypeLike]:
+    def predictions(self, classes: int) -> dict[str, DTypeLike]:
         """Return the class of each node."""
         return {"classes": np.int32}
 

@@ -7,7 +7,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-__all__ = ["average_precision", "macro_f1", "mean_absolute_error", "r_squared", "roc_auc", "root_mean_squared_error"]
+__all__ = [
+    "average_precision",
+    "macro_f1",
+    "mean_absolute_error",
+    "number_scores",
+    "r_squared",
+    "roc_auc",
+    "root_mean_squared_error",
+]
 
 
 def macro_f1(truth: NDArray[np.integer[Any]], guess: NDArray[np.integer[Any]]) -> float:
@@ -58,3 +66,12 @@ def r_squared(truth: NDArray[np.floating[Any]], guess: NDArray[np.floating[Any]]
     if total == 0:
         return 1.0 if missed == 0 else 0.0
     return 1.0 - missed / total
+
+
+def number_scores(truth: NDArray[np.floating[Any]], guess: NDArray[np.floating[Any]]) -> dict[str, float]:
+    """Return MAE, RMSE and R2."""
+    return {
+        "mae": mean_absolute_error(truth, guess),
+        "rmse": root_mean_squared_error(truth, guess),
+        "r2": r_squared(truth, guess),
+    }
