@@ -39,13 +39,13 @@ def run(
     from graphldp import methods
     from graphldp.evaluation import Confidence
     from graphldp.experiment.running import run_rows
-    from graphldp.experiment.told import told_of
+    from graphldp.experiment.server_view import server_view_of
     from graphldp.stages.files.graphs import read_graph
     from graphldp.stages.files.paths import graph_dir
 
-    with joined(cell.processes, cell.device) as team:
+    with joined(cell.processes, cell.device) as processes:
         chosen, mechanism, options, changes = cell.asked(seeds)
-        resources = machine(cell.max_memory, team, cell.data)
+        resources = machine(cell.max_memory, processes, cell.data)
         if resources.leads:
             fetch(cell.dataset, cell.data)
         resources.meet()
@@ -63,7 +63,7 @@ def run(
         if resources.leads:
             _show(found, chosen, as_json=cell.as_json)
             # A method that finds links anew learns from another graph than that of the reports alone.
-            estimated = "" if recipe.relinks else told_of(graph, chosen, recipe).found()
+            estimated = "" if recipe.relinks else server_view_of(graph, chosen, recipe).found()
             if estimated:
                 console.note(estimated)
 

@@ -38,9 +38,9 @@ def search(
     """
     from graphldp.stages import search as stage
 
-    with joined(cell.processes, cell.device) as team:
+    with joined(cell.processes, cell.device) as processes:
         chosen, mechanism, options, changes = cell.asked(seeds)
-        resources = machine(cell.max_memory, team, cell.data)
+        resources = machine(cell.max_memory, processes, cell.data)
         if resources.leads:
             fetch(cell.dataset, cell.data)
         resources.meet()

@@ -14,7 +14,7 @@ from graphldp import __version__, methods
 from graphldp.errors import OptionError
 from graphldp.experiment.estimates import calibration_of
 from graphldp.experiment.options import Further
-from graphldp.experiment.told import Told
+from graphldp.experiment.server_view import ServerView
 from graphldp.ledger import epsilon_text
 from graphldp.progress import Progress
 from graphldp.server import Estimate, Filtered
@@ -69,8 +69,9 @@ def denoise(
     check_asked(source.path, source.meta, recipe)
     check_graph(source.path, source.meta, graph, data, f"make it again with `{with_draws(source.make, source.meta)}`")
     asked, tried = conversation_in(source.meta, graph, recipe), recipe.steps(tuple(steps))
-    told = Told(graph=graph, further=further, root=0, listen=source.told, linked=not recipe.alone)
-    filters = [calibration_of(recipe, k, asked.device, told.sample, whole=not told.private_links) for k in tried]
+    listen = source.further_questions
+    view = ServerView(graph=graph, further=further, root=0, listen=listen, linked=not recipe.alone)
+    filters = [calibration_of(recipe, k, asked.device, view.sample, whole=not view.private_links) for k in tried]
     meta: dict[str, Any] = {
         "kind": "calibrated",
         "method": method,

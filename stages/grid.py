@@ -87,7 +87,7 @@ class Artifacts:
 
     def of(self, graph: Graph, recipe: methods.Method, cell: Cell, params: Params) -> Source:
         """Return the artifact that a cell learns from; one that other code or parameters made is refused."""
-        from graphldp.stages.files.cell_sources import Answered, Stored
+        from graphldp.stages.files.cell_sources import Answered, StoredEstimates
 
         kind = "denoise" if recipe.calibrates else "perturb"
         path = calibrated_of(self.data, cell) if recipe.calibrates else answers_of(self.data, cell)
@@ -97,7 +97,9 @@ class Artifacts:
             raise ArtifactError(f"{path} is not what this grid and this code make; make it again with `{make}`")
         if recipe.calibrates:
             beside = AnswersFile(answers_of(self.data, cell), make) if cell.further.asked else None
-            return Stored(graph=graph, file=CalibratedFile(path, make), params=params, made=True, answers=beside)
+            return StoredEstimates(
+                graph=graph, file=CalibratedFile(path, make), params=params, made=True, answers=beside
+            )
         return Answered(graph=graph, file=AnswersFile(path, make), params=params, made=True)
 
 

@@ -13,11 +13,11 @@ from graphldp.client.laws.sets import SetValued
 from graphldp.datasets.own import OwnFeatures, at_ends
 from graphldp.errors import ArtifactError, OptionError
 from graphldp.experiment.addresses import addressed, source_of
+from graphldp.experiment.collection import UNDECLARED, OwnAnswers, OwnBeside, own_beside
 from graphldp.experiment.conversation import Once, check_classes, conversation_of
 from graphldp.experiment.devices import device_for
 from graphldp.experiment.options import Further, Settings
-from graphldp.experiment.own import UNDECLARED, OwnAnswers, OwnBeside, own_beside
-from graphldp.experiment.told import Told, told_of
+from graphldp.experiment.server_view import ServerView, server_view_of
 from graphldp.graph import Graph
 from graphldp.progress import Progress
 from graphldp.stages.files.answers import write_answers
@@ -67,9 +67,9 @@ def perturb_graph(
     asked = _once(graph, mechanism, epsilon, settings, options or {}, extras or Extras())
     path = output or answers_path(data, dataset, mechanism, asked.device.epsilon, further)
     _keep_real(path)
-    told = told_of(graph, settings)
-    _foretell(told, say)
-    return write_answers(path, told.beside(asked), graph_hash(folder), seeds, progress=progress)
+    server_view = server_view_of(graph, settings)
+    _foretell(server_view, say)
+    return write_answers(path, server_view.beside(asked), graph_hash(folder), seeds, progress=progress)
 
 
 def perturb_method(
@@ -113,14 +113,14 @@ def perturb_method(
     facts |= {"changes": dict(changes)} if changes else {}
     path = output or answers_path(data, dataset, recipe.cell_name(mechanism), epsilon, settings.further)
     _keep_real(path)
-    told = told_of(graph, settings)
-    _foretell(told, say)
-    return write_answers(path, told.beside(asked), graph_hash(folder), seeds, facts, progress)
+    server_view = server_view_of(graph, settings)
+    _foretell(server_view, say)
+    return write_answers(path, server_view.beside(asked), graph_hash(folder), seeds, facts, progress)
 
 
-def _foretell(told: Told, say: Say | None) -> None:
-    refuse_curator(told.further)
-    forecast = told.forecast()
+def _foretell(server_view: ServerView, say: Say | None) -> None:
+    refuse_curator(server_view.further)
+    forecast = server_view.forecast()
     if say is not None and forecast:
         say(forecast)
 

@@ -18,7 +18,7 @@ from graphldp.experiment.options import report_seeds
 from graphldp.experiment.plan import Devices, plan_of
 from graphldp.experiment.resources import Resources
 from graphldp.experiment.result import fingerprint
-from graphldp.experiment.space import check_axes
+from graphldp.experiment.search_space import check_axes
 from graphldp.ledger import epsilon_text
 from graphldp.measures import measures_of
 from graphldp.points import AXES

@@ -37,9 +37,9 @@ from graphldp.ledger import epsilon_text
 from graphldp.progress import Progress
 from graphldp.randomness import generator
 from graphldp.server import (
+    AttributeScores,
     Estimate,
     Filtered,
-    Scores,
     attribute_accuracy,
     degree_correlation,
     kprop,
@@ -188,11 +188,11 @@ class _File:
     def first(self, seed: int) -> Reports:
         return self.file.questions(seed)[0].answers
 
-    def scores(self, reports: Reports, seed: int) -> Scores:
+    def scores(self, reports: Reports, seed: int) -> AttributeScores:
         by, steps = self.rounds.score_by, self.rounds.score_steps
         return score_reports(self.graph, reports, by=by, steps=steps, split=split_of(self.graph, self.params, seed))
 
-    def directed(self, first: Reports, scores: Scores, seed: int) -> Reports:
+    def directed(self, first: Reports, scores: AttributeScores, seed: int) -> Reports:
         reports = self.file.questions(seed)[1].answers
         asked = directed_from_meta(reports.meta).ranking
         if asked != scores.top(len(asked)):
@@ -337,7 +337,7 @@ class _World:
     public: Mapping[int, Floats]
     degree: Floats
     varying: NDArray[np.int64]
-    cache: dict[tuple[str, int, int], Scores]
+    cache: dict[tuple[str, int, int], AttributeScores]
 
     @classmethod
     def of(cls, graph: Graph, seeds: Sequence[int], params: Params) -> _World:
@@ -357,7 +357,7 @@ class _World:
             cache={},
         )
 
-    def clean_scores(self, by: str, steps: int, seed: int) -> Scores:
+    def clean_scores(self, by: str, steps: int, seed: int) -> AttributeScores:
         """Return what the scorer makes of the true features, with a seed's training labels."""
         key = (by, steps, seed)
         if key not in self.cache:

@@ -13,7 +13,7 @@ from graphldp.experiment.conversation import check_classes
 from graphldp.experiment.options import Further
 from graphldp.experiment.plan import plan_of
 from graphldp.experiment.resources import Resources
-from graphldp.experiment.told import as_answered
+from graphldp.experiment.server_view import as_answered
 from graphldp.graph import WITHOUT_LABELS
 from graphldp.ledger import epsilon_text
 from graphldp.progress import Progress
@@ -30,7 +30,7 @@ from graphldp.stages.files.answers import make_command as ask_command
 from graphldp.stages.files.artifacts import expect, file_hash, is_real, write_json
 from graphldp.stages.files.belong import asked_for, check_graph
 from graphldp.stages.files.cards import floor_of
-from graphldp.stages.files.cell_sources import Answered, Stored
+from graphldp.stages.files.cell_sources import Answered, StoredEstimates
 from graphldp.stages.files.cells import Cells
 from graphldp.stages.files.graphs import graph_hash, read_graph
 from graphldp.stages.files.models import save_model
@@ -97,16 +97,17 @@ def train(
         check_selection(source.path, source.meta["selection"], params)
     estimated: dict[str, str] = {}
     if WITHOUT_LABELS in graph.provenance and params.further.private_labels:
-        told = source if isinstance(source, AnswersFile) else beside
-        assert told is not None
-        graph, estimated = as_answered(graph, told.told(0)), {"test": "estimated from the labels that were sent"}
-    stored: Stored | Answered
+        sent = source if isinstance(source, AnswersFile) else beside
+        assert sent is not None
+        graph = as_answered(graph, sent.further_questions(0))
+        estimated = {"test": "estimated from the labels that were sent"}
+    stored: StoredEstimates | Answered
     if isinstance(source, AnswersFile):
         stored = Answered(graph=graph, file=source, params=params)
     else:
         # The artifact says which filters were meant; the search chooses among them.
         params = replace(params, search=replace(params.search, steps=tuple(source.meta["steps"])))
-        stored = Stored(graph=graph, file=source, params=params, answers=beside)
+        stored = StoredEstimates(graph=graph, file=source, params=params, answers=beside)
     plan = plan_of(stored, params)
     if models is not None and recipe.learners:
         raise OptionError(

@@ -45,7 +45,7 @@ from graphldp.learn import (
     task,
 )
 from graphldp.learn.tasks.private import (
-    Channel,
+    LabelChannel,
     true_accuracy,
     true_macro_f1,
 )
@@ -62,7 +62,7 @@ from graphldp.splits import Apart, among
 from graphldp.tasks import Loss
 
 if TYPE_CHECKING:
-    from graphldp.experiment.told import Told
+    from graphldp.experiment.server_view import ServerView
 
 __all__ = [
     "Part",
@@ -89,7 +89,7 @@ Scores = dict[str, float]
 _GIVERS = "person of the training and validation part"  # whose number to learn is known as it is
 
 
-def task_of(train: TrainParams, channel: Channel | None = None) -> Task:
+def task_of(train: TrainParams, channel: LabelChannel | None = None) -> Task:
     """Return the task that the parameters ask for, with its options; `channel` is what labels have gone through."""
     entry = measures_of(train.task)
     options = {key: getattr(train, name) for key, name in entry.options.items()}
@@ -162,7 +162,7 @@ class Part(ABC):
 
     @classmethod
     @abstractmethod
-    def of_seed(cls, graph: Graph, params: Settings, seed: int, told: Told | None) -> Part:
+    def of_seed(cls, graph: Graph, params: Settings, seed: int, server_view: ServerView | None) -> Part:
         """Return a seed's part."""
 
     @property
@@ -215,14 +215,14 @@ class NodePart(Part):
     split: Split
     labels: NDArray[np.int32] | None
     truth: NDArray[np.int32] | None
-    channel: Channel | None
+    channel: LabelChannel | None
     numbers: NDArray[np.float64] | None
     apart: Apart | None = None
 
     @classmethod
-    def of_seed(cls, graph: Graph, params: Settings, seed: int, told: Told | None) -> NodePart:
+    def of_seed(cls, graph: Graph, params: Settings, seed: int, server_view: ServerView | None) -> NodePart:
         """Return a seed's part: labels are those that the server has, the test opens people's own."""
-        entry, known = measures_of(params.train.task), graph if told is None else told.known(seed)
+        entry, known = measures_of(params.train.task), graph if server_view is None else server_view.known(seed)
         split, apart = split_of(graph, params, seed), apart_of(graph, params, seed)
         return cls(
             task=entry.task,
@@ -230,7 +230,7 @@ class NodePart(Part):
             split=split,
             labels=known.labels if entry.classes else None,
             truth=graph.labels if entry.classes and WITHOUT_LABELS not in graph.provenance else None,
-            channel=channel_of(told),
+            channel=channel_of(server_view),
             numbers=None if entry.target is None else entry.target.of(graph),
             apart=apart,
         )
@@ -333,7 +333,7 @@ class LinkPart(Part):
     edges: EdgeSplit
 
     @classmethod
-    def of_seed(cls, graph: Graph, params: Settings, seed: int, told: Told | None) -> LinkPart:
+    def of_seed(cls, graph: Graph, params: Settings, seed: int, server_view: ServerView | None) -> LinkPart:
         """Return a seed's part."""
         edges = edge_split(graph.edges, graph.nodes, generator(params.seed, "edges", graph.name, seed))
         return cls(task=params.train.task, graph=edges.graph(graph), edges=edges)
@@ -357,14 +357,14 @@ class LinkPart(Part):
         return {"auc": 0.5, "average_precision": 0.5}, {"auc": 0.5, "average_precision": 0.5}
 
 
-def part_of(graph: Graph, params: Settings, seed: int, told: Told | None = None) -> Part:
+def part_of(graph: Graph, params: Settings, seed: int, server_view: ServerView | None = None) -> Part:
     """Return a seed's part: the same for every method of a table.
 
     `told` is what the server has in the place of the people's own graph, where they are asked for anything of it.
     """
     parts = measures_of(params.train.task).parts
     kind = next(one for one in (NodePart, LinkPart) if one.parts == parts)
-    return kind.of_seed(graph, params, seed, told)
+    return kind.of_seed(graph, params, seed, server_view)
 
 
 def check_relinks(recipe: Method, mechanism: str) -> None:
@@ -397,10 +397,10 @@ def relinked(
     return replace(part, graph=part.graph.linked(*found.edges()))
 
 
-def channel_of(told: Told | None, **options: Any) -> Channel | None:
+def channel_of(server_view: ServerView | None, **options: Any) -> LabelChannel | None:
     """Return what the server's labels have gone through, and how that is reckoned with; None where they are true."""
-    chances = None if told is None else told.chances
-    return None if chances is None else Channel(keep=chances[0], stray=chances[1], **options)
+    chances = None if server_view is None else server_view.chances
+    return None if chances is None else LabelChannel(keep=chances[0], stray=chances[1], **options)
 
 
 def calibration_over(calibration: Calibration, made_for: float, graph: Graph) -> Calibration:

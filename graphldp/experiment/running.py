@@ -20,12 +20,12 @@ from graphldp.experiment.cell import learn_cell, learn_majority, work_of
 from graphldp.experiment.conversation import conversation_of
 from graphldp.experiment.options import Further, SearchParams, Settings, TrainParams, check_settings
 from graphldp.experiment.parts import given_away
-from graphldp.experiment.plan import Devices, Plan, plan_of
+from graphldp.experiment.plan import CellPlan, Devices, plan_of
 from graphldp.experiment.resources import InMemory, Resources
 from graphldp.experiment.result import CellResult
 from graphldp.experiment.scores import Measured, measured
-from graphldp.experiment.space import Row, check_axes, check_grids
-from graphldp.experiment.told import Told, told_of
+from graphldp.experiment.search_space import SearchedRow, check_axes, check_grids
+from graphldp.experiment.server_view import ServerView, server_view_of
 from graphldp.graph import Graph
 from graphldp.jsonable import plain
 from graphldp.learn import Predicted, TrainedModel, predictions, trained
@@ -134,8 +134,8 @@ class RunResult:
         assert cell.problem is not None
         assert cell.outcome is not None
         assert cell.setup is not None
-        told = told_of(self.graph, self.settings, cell.setup.recipe)
-        ledger = spent_by(cell, self.graph.content_hash(), self.settings, told)
+        server_view = server_view_of(self.graph, self.settings, cell.setup.recipe)
+        ledger = spent_by(cell, self.graph.content_hash(), self.settings, server_view)
         return trained(cell.problem, cell.runs[place], cell.outcome, place, cell.setup.backbone, spent=ledger)
 
     def predict(self) -> Predicted:
@@ -270,7 +270,7 @@ def settings_of(
     trains = {one.name for one in dataclasses.fields(TrainParams)}
     asks = {one.name for one in dataclasses.fields(Further)}
     searches = {one.name for one in dataclasses.fields(SearchParams)} - {"seeds", "options"}
-    row = Row(recipe=recipe, mechanism=mechanism)
+    row = SearchedRow(recipe=recipe, mechanism=mechanism)
     parts: dict[str, dict[str, Any]] = {"mechanism": {}, "method": {}, "train": {}, "search": {}, "further": {}}
     for key, value in options.items():
         if key in asks:
@@ -334,7 +334,7 @@ def run_rows(
     own = next(cell for cell in cells if cell.recipe is recipe)
     talk = conversation_of(graph, recipe, own.mechanism, own.epsilon, settings, own.options)
     recipe.calibration(recipe.steps(settings.search.steps)[0], talk.device, 1.0)
-    forecast = own.told.forecast()
+    forecast = own.server_view.forecast()
     if say is not None and forecast:
         say(forecast)
     # First what was asked for: what is wrong with it is not the floor's fault.
@@ -345,7 +345,7 @@ def run_rows(
         names = [cell.recipe.cell_name(cell.mechanism) for cell in cells]
         check_grids({name: plan.points[: plan.learners[0].stop] for name, plan in zip(names, plans, strict=True)})
     resources = resources or Resources(memo=InMemory())  # floor, ceiling and what falls back on it share learners
-    results: list[tuple[Devices | None, Plan | None, CellResult]] = []
+    results: list[tuple[Devices | None, CellPlan | None, CellResult]] = []
     if references:
         results.append((None, None, learn_majority(graph, settings)))
     work, ahead = [], set[str]()
@@ -364,7 +364,7 @@ def run_rows(
 def _rows(
     graph: Graph,
     settings: Settings,
-    results: Sequence[tuple[Devices | None, Plan | None, CellResult]],
+    results: Sequence[tuple[Devices | None, CellPlan | None, CellResult]],
     confidence: Confidence,
 ) -> tuple[RowResult, ...]:
     measures = measures_of(settings.train.task)
@@ -389,18 +389,20 @@ def _rows(
                 scores=own,
                 measured=measured(own, lower, upper, measures, confidence),
                 search={} if plan is None else {**asdict(settings.search), **plan.facts(result.learners)},
-                spent=spent_by(result, content, settings, told_of(graph, settings, methods.method(recipe.name))).once(),
+                spent=spent_by(
+                    result, content, settings, server_view_of(graph, settings, methods.method(recipe.name))
+                ).once(),
                 cell=result,
             )
         )
     return tuple(out)
 
 
-def spent_by(result: CellResult, content: str, settings: Settings, told: Told) -> Ledger:
+def spent_by(result: CellResult, content: str, settings: Settings, server_view: ServerView) -> Ledger:
     """Return what people have spent on all runs of a cell: their answers, and numbers that they gave away."""
     given = given_away(settings.train, content)
     if result.setup is None:
-        return Ledger(spends=(*told.ledger(content, settings.draws).spends, *given.spends))
+        return Ledger(spends=(*server_view.ledger(content, settings.draws).spends, *given.spends))
     answers = ledger_from_meta([result.setup.meta(content, settings.draws)])
     return Ledger(spends=(*answers.spends, *given.spends))
 
@@ -410,7 +412,7 @@ def _scores(result: CellResult, measures: Sequence[str]) -> dict[str, NDArray[np
     return {one: np.array([row[f"test_{one}"] for row in final], dtype=np.float64) for one in measures}
 
 
-def _plan(cell: Devices, settings: Settings, asked: str) -> Plan:
+def _plan(cell: Devices, settings: Settings, asked: str) -> CellPlan:
     """Return a cell's plan; where it cannot be, and was not asked for by name, say how to leave it out."""
     try:
         return plan_of(cell, settings)

@@ -19,7 +19,7 @@ from graphldp.errors import ArtifactError, DataError, OptionError
 from graphldp.learn.batch import GraphMatrices, RunBatch, without_dropout
 from graphldp.learn.device import resolve_device
 from graphldp.learn.models import Backbone, model
-from graphldp.learn.pairing import PairScorer
+from graphldp.learn.pair_scorer import PairScorer
 from graphldp.learn.problem import NodeInputs, Outcome, Problem, Run
 from graphldp.learn.tasks import Task, task
 from graphldp.learn.tasks.classification import NodeClassification

@@ -26,14 +26,14 @@ from graphldp.registry import check_options
 from graphldp.server.filtered import BLOCK_MEMORY, Filtered
 from graphldp.server.logistic import fit_sparse_logistic
 
-__all__ = ["Scores", "TrainingClasses", "score_attributes", "scorer_names"]
+__all__ = ["AttributeScores", "TrainingClasses", "score_attributes", "scorer_names"]
 
 Floats: TypeAlias = NDArray[np.float64]
 _TIES = "ties"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Scores:
+class AttributeScores:
     """One number per attribute: the higher, the more it matters.
 
     Attributes:
@@ -239,7 +239,7 @@ def score_attributes(
     *,
     max_memory: float = BLOCK_MEMORY,
     **options: Any,
-) -> Scores:
+) -> AttributeScores:
     """Return the score of every attribute.
 
     Args:
@@ -257,4 +257,4 @@ def score_attributes(
     own = [p.name for p in inspect.signature(scorer).parameters.values() if p.kind is inspect.Parameter.KEYWORD_ONLY]
     check_options(f"attribute score {method}", options, own)
     values, details = scorer(filtered, TrainingClasses.of(labels, train), max_memory, **options)
-    return Scores(method=method, values=values, ties=details.pop(_TIES, None), details=details)
+    return AttributeScores(method=method, values=values, ties=details.pop(_TIES, None), details=details)

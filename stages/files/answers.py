@@ -294,7 +294,7 @@ class AnswersFile(SeedFile):
             return (Question(name="features", people=people, features=features, answers=answers),)
         return tuple(one for one in self._all(seed) if not one.further)
 
-    def told(self, seed: int) -> tuple[Question, ...]:
+    def further_questions(self, seed: int) -> tuple[Question, ...]:
         """Return what was asked beside features for one seed, and what people answered."""
         if self.meta["kind"] == REPORTS:
             return ()

@@ -26,7 +26,7 @@ from graphldp.points import AXES
 from graphldp.stages.grids.yamls import INSTEAD, OTHERWISE, axis_values, build, read_yaml, typed
 
 if TYPE_CHECKING:
-    from graphldp.experiment.space import Row
+    from graphldp.experiment.search_space import SearchedRow
 
 __all__ = [
     "EXPERIMENTS",
@@ -501,11 +501,11 @@ def check(params: Params) -> None:
     for row in every:
         _check_space(params, row)
     if params.search.options:
-        from graphldp.experiment.space import check_axes
+        from graphldp.experiment.search_space import check_axes
 
         check_axes(params.search, [_searched(params, row) for row in every])
     if params.search.strategy == "grid":
-        from graphldp.experiment.space import check_grids
+        from graphldp.experiment.search_space import check_grids
 
         check_grids({row.name: _searched(params, row).grid(_search_of(params, row)) for row in every})
 
@@ -523,12 +523,12 @@ def check_numbers(params: Params) -> None:
         raise OptionError(f"evaluate.confidence must be in (0, 1), got {evaluate.confidence}")
 
 
-def _searched(params: Params, row: RowParams) -> Row:
+def _searched(params: Params, row: RowParams) -> SearchedRow:
     """Return what there is to search in a row."""
-    from graphldp.experiment.space import Row
+    from graphldp.experiment.search_space import SearchedRow
 
     recipe = methods.method(row.method).but(row.changes)
-    return Row(recipe=recipe, mechanism=row.mechanism, model=params.train.model, drop=bool(params.labels))
+    return SearchedRow(recipe=recipe, mechanism=row.mechanism, model=params.train.model, drop=bool(params.labels))
 
 
 def _search_of(params: Params, row: RowParams) -> SearchParams:

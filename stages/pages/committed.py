@@ -29,7 +29,7 @@ from graphldp.stages.pages.class_information import backgrounds_of
 from graphldp.stages.pages.figures import budget_figure
 from graphldp.stages.pages.maps import drawn, map_figure, maps
 from graphldp.stages.pages.report import report_page
-from graphldp.stages.pages.tables import Claim, Result, Row, Section, axis_columns, columns, read_csv, short
+from graphldp.stages.pages.tables import ClaimMark, Result, Section, TableRow, axis_columns, columns, read_csv, short
 from graphldp.tasks import TaskEntry
 
 __all__ = ["earlier", "read_committed", "write_pages"]
@@ -53,7 +53,7 @@ class _Bootstrap(Confidence):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Row(Row):
+class _Row(TableRow):
     """A row as its record has it: what was spent stands there in words."""
 
     said: str
@@ -273,7 +273,7 @@ def _row(
         gain=_interval(row, "gain", runs),
         gap=_interval(row, "gap", runs),
         papers=_paper(row, head, printed, record),
-        claim=Claim(keeps=keeps == "keeps", text=broken),
+        claim=ClaimMark(keeps=keeps == "keeps", text=broken),
         axes=tuple((axis, row[axis]) for axis in axes if row[axis]),
         degenerate="; ".join(one for one in remarks if not one.startswith(_SAME)),
         same_as=same,

@@ -22,7 +22,7 @@ from graphldp.evaluation import MANY, Interval
 from graphldp.measures import measures_of, tasks
 from graphldp.stages.files.artifacts import write_json, write_text
 from graphldp.stages.grids.params import value_text
-from graphldp.stages.grids.targets import PROFILES, Printed, Profile, Target
+from graphldp.stages.grids.targets import PROFILES, PaperTarget, Printed, Profile
 from graphldp.stages.pages.reproduced_figure import figure_svg
 from graphldp.stages.pages.tables import number, span
 
@@ -107,7 +107,7 @@ class Line:
 class Reproduction:
     """All lines of a target, how they were made, and how long that took."""
 
-    target: Target
+    target: PaperTarget
     profile: Profile
     lines: tuple[Line, ...]
     made: Mapping[str, Any]
@@ -277,7 +277,7 @@ def decimal(text: str) -> float | None:
         return None
 
 
-def folder_of(target: Target, profile: str, results: Path) -> Path:
+def folder_of(target: PaperTarget, profile: str, results: Path) -> Path:
     """Return where what a target has become stands."""
     return results / "reproduce" / target.slug / profile
 
@@ -297,7 +297,7 @@ def write(found: Reproduction, results: Path) -> list[Path]:
     return [*(folder / name for name in texts), folder / "time.json"]
 
 
-def read(target: Target, profile: str, results: Path) -> Reproduction:
+def read(target: PaperTarget, profile: str, results: Path) -> Reproduction:
     """Return what stands in a target's folder, completed by what the papers' files say today."""
     folder = folder_of(target, profile, results)
     if not (folder / "table.csv").is_file() or not (folder / "time.json").is_file():
@@ -308,7 +308,7 @@ def read(target: Target, profile: str, results: Path) -> Reproduction:
     return Reproduction(target=target, profile=PROFILES[profile], lines=tuple(lines), made=facts)
 
 
-def restate(every: Sequence[Target], results: Path) -> list[Path]:
+def restate(every: Sequence[PaperTarget], results: Path) -> list[Path]:
     """Write all texts and figures again from the CSV files that stand there; return the folders."""
     folders = []
     for target in every:
@@ -354,7 +354,7 @@ def _ran(lines: Sequence[Line]) -> list[str]:
     return list(dict.fromkeys(line.dataset for line in lines if line.theirs is not None or line.ours is not None))
 
 
-def bring(every: Sequence[Target], other: Path, results: Path) -> list[Path]:
+def bring(every: Sequence[PaperTarget], other: Path, results: Path) -> list[Path]:
     """Take over what another folder of results has: its data sets in place of ours, ours where it has none.
 
     What is measured without training stands beside its own files, and is made of these.
@@ -368,7 +368,7 @@ def bring(every: Sequence[Target], other: Path, results: Path) -> list[Path]:
     return folders
 
 
-def completed(lines: Sequence[Line], target: Target) -> list[Line]:
+def completed(lines: Sequence[Line], target: PaperTarget) -> list[Line]:
     """Return the lines with what follows from others, in the papers' order of data sets.
 
     A number that a paper prints several times for one run stands beside that run each time; a mean of gains has the
@@ -388,7 +388,7 @@ def _without_same(remark: str) -> str:
     return "; ".join(part for part in remark.split("; ") if part and not part.startswith(f"{_SAME} "))
 
 
-def _follows(line: Line, lines: Sequence[Line], target: Target) -> Line:
+def _follows(line: Line, lines: Sequence[Line], target: PaperTarget) -> Line:
     """Return the line of a printed number that has no run of its own, with what it can be told from."""
     one = next((p for p in target.printed if p.row == line.number and _is_line(p, line)), None)
     if one is None:

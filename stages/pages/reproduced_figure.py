@@ -13,7 +13,7 @@ from html import escape
 from typing import TYPE_CHECKING
 
 from graphldp.evaluation import Interval
-from graphldp.stages.grids.targets import Target
+from graphldp.stages.grids.targets import PaperTarget
 from graphldp.stages.pages.figures import FIGURE_CSS, nice_ticks
 from graphldp.stages.pages.tables import number, span
 
@@ -53,7 +53,7 @@ class _Point:
         return f"{self.series}, {self.x}: {span(self.found, sign=self.gain)}"
 
 
-def figure_svg(target: Target, lines: Sequence[Line]) -> str:
+def figure_svg(target: PaperTarget, lines: Sequence[Line]) -> str:
     """Return a figure's drawing; empty for a table, a bridge, and where nothing has been run."""
     ran = [line for line in lines if line.theirs is not None or line.ours is not None]
     if target.printed or target.steps or not ran:

@@ -17,7 +17,7 @@ from graphldp.errors import OptionError
 from graphldp.experiment.conversation import conversation_of
 from graphldp.experiment.options import CURATORS, Further, Settings
 from graphldp.experiment.scored import ScoredRounds
-from graphldp.experiment.told import told_of
+from graphldp.experiment.server_view import server_view_of
 from graphldp.ledger import ledger_from_meta
 from graphldp.methods import method
 from graphldp.server import rectify
@@ -37,21 +37,21 @@ def test_the_curators_of_rows_are_those_of_the_library() -> None:
 def test_a_curator_makes_the_servers_graph_and_his_promise_is_of_its_own_kind(name: str) -> None:
     graph = small_graph()
     settings = Settings(further=Further(links=name, epsilon_links=6.0))
-    told = told_of(graph, settings)
-    known = told.known(0)
+    server_view = server_view_of(graph, settings)
+    known = server_view.known(0)
     assert known.nodes == graph.nodes
-    assert told.questions(0) == ()  # nobody sends anything
-    assert not np.array_equal(known.edges, told.known(1).edges)
-    np.testing.assert_array_equal(known.edges, told_of(small_graph(), settings).known(0).edges)  # addressed
-    (spend,) = told.ledger("content", [0]).spends
+    assert server_view.questions(0) == ()  # nobody sends anything
+    assert not np.array_equal(known.edges, server_view.known(1).edges)
+    np.testing.assert_array_equal(known.edges, server_view_of(small_graph(), settings).known(0).edges)  # addressed
+    (spend,) = server_view.ledger("content", [0]).spends
     assert (spend.per, spend.epsilon, spend.what) == ("edge, from a trusted curator", 6.0, "links")
-    assert "a curator sees all links" in told.forecast()
+    assert "a curator sees all links" in server_view.forecast()
 
 
 def test_public_links_stay_and_private_ones_are_drawn_anew() -> None:
     graph = small_graph()
     few, every = (
-        told_of(
+        server_view_of(
             graph, Settings(further=dataclasses.replace(EDGERR, link_options=(("rho", rho), ("steps", 200))))
         ).known(0)
         for rho in (0.1, 1.0)

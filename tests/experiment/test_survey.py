@@ -22,7 +22,7 @@ from graphldp.experiment.devices import device_for
 from graphldp.experiment.parts import split_of
 from graphldp.experiment.plan import Devices, plan_of
 from graphldp.experiment.resources import Resources
-from graphldp.experiment.space import Row
+from graphldp.experiment.search_space import SearchedRow
 from graphldp.experiment.survey import Survey, Surveys
 from graphldp.graph import Graph
 from graphldp.jsonable import plain
@@ -486,7 +486,7 @@ def test_what_frontier_asks_is_what_its_votes_learner_asks(tmp_path: Path) -> No
 def test_what_is_not_asked_is_not_changed_in_a_choice_and_not_searched() -> None:
     with pytest.raises(OptionError, match="to change gate, run one of them"):
         methods.method("frontier").but({"teachers": 0.3, "gate": 3.0})
-    row = Row(recipe=methods.method("frontier"), mechanism="privset")
+    row = SearchedRow(recipe=methods.method("frontier"), mechanism="privset")
     assert not row.has("method.teachers", {})
     assert not row.has("method.filter", {})
 

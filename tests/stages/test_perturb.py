@@ -296,7 +296,7 @@ def test_one_record_moves_her_own_report_and_nothing_else(
     mechanism: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A rare feature, one that is not declared, a missing and an excessive value: all within one person's record."""
-    monkeypatch.setattr("graphldp.experiment.own.SecureSource", Patched)
+    monkeypatch.setattr("graphldp.experiment.collection.SecureSource", Patched)
     monkeypatch.setattr("graphldp.experiment.devices.os.urandom", lambda count: bytes(count))
     (tmp_path / "names.txt").write_text("\n".join(VOCABULARY))
     records = {"without": (), "with": (("p04", "hiv", 1.0),), "odd": (("p04", "unheard-of", 9.0), ("p04", "hiv", 0.3))}

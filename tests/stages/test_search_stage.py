@@ -13,7 +13,7 @@ from graphldp import methods
 from graphldp.errors import OptionError
 from graphldp.experiment import cell as learning
 from graphldp.experiment.options import SearchParams
-from graphldp.experiment.space import Row
+from graphldp.experiment.search_space import SearchedRow
 from graphldp.stages import search as trials
 from graphldp.stages.files.artifacts import read_meta, read_table
 from graphldp.stages.grids.params import Params
@@ -153,7 +153,7 @@ def test_papers_that_name_a_grid() -> None:
 def test_a_papers_grid_is_searched_where_it_is_asked_for(name: str) -> None:
     recipe = methods.method(name)
     mechanism = "ppm-safe" if name == "ppgnn" else recipe.mechanism
-    row = Row(recipe=recipe, mechanism=mechanism)
+    row = SearchedRow(recipe=recipe, mechanism=mechanism)
     search = SearchParams(points=8, space="paper")
     axes, left_out = row.axes(search)
     assert not left_out, "each of a paper's axes is an option that the method has"
@@ -168,12 +168,12 @@ def test_a_papers_grid_is_searched_where_it_is_asked_for(name: str) -> None:
 
 
 def test_rows_without_a_papers_grid_search_the_shared_space() -> None:
-    row = Row(recipe=methods.method("structure"), mechanism="null")
+    row = SearchedRow(recipe=methods.method("structure"), mechanism="null")
     assert row.plan(SearchParams(space="paper"), 0) == row.plan(SearchParams(), 0)
 
 
 def test_stored_depths_win_over_a_papers() -> None:
-    row = Row(recipe=methods.method("upgnet-hn"), mechanism="mb", depths=(3,))
+    row = SearchedRow(recipe=methods.method("upgnet-hn"), mechanism="mb", depths=(3,))
     assert {point.steps for point in row.plan(SearchParams(points=8, space="paper"), 0)} == {3}
 
 

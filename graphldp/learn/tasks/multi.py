@@ -20,7 +20,7 @@ from graphldp.tasks import loss_of
 
 if TYPE_CHECKING:
     from graphldp.learn.problem import Problem, Run
-    from graphldp.learn.tasks.private import Channel
+    from graphldp.learn.tasks.private import LabelChannel
 
 __all__ = ["MultiTask"]
 
@@ -81,7 +81,7 @@ class MultiTask(Task):
         """Return the number of classes and one more."""
         return classes + 1
 
-    def under(self, channel: Channel) -> Task:
+    def under(self, channel: LabelChannel) -> Task:
         """Return the task for labels that went through a channel."""
         from graphldp.learn.tasks.private import PrivateMultiTask
 
