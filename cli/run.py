@@ -38,6 +38,7 @@ def run(
     """
     from graphldp import methods
     from graphldp.evaluation import Confidence
+    from graphldp.experiment.plan import Devices
     from graphldp.experiment.running import run_rows
     from graphldp.experiment.server_view import server_view_of
     from graphldp.stages.files.graphs import read_graph
@@ -54,9 +55,12 @@ def run(
             raise OptionError(f"method {cell.method!r} asks nobody for anything and spends nothing: say --epsilon 0")
         graph = read_graph(graph_dir(cell.data, cell.dataset))
         with console.progress(f"run {cell.dataset} {cell.method}", None, "epochs") as bar:
+            own = Devices(
+                graph=graph, recipe=recipe, mechanism=recipe.choose(mechanism), epsilon=epsilon, options=options,
+                params=chosen,
+            )  # fmt: skip
             found = run_rows(
-                graph, recipe, recipe.choose(mechanism), epsilon, chosen, device=cell.device,
-                resources=resources, options=options, references=references, progress=bar,
+                own, device=cell.device, resources=resources, references=references, progress=bar,
                 confidence=Confidence(level=chosen.evaluate.confidence),
                 say=console.note if resources.leads else None,
             )  # fmt: skip

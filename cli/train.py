@@ -56,7 +56,7 @@ def train(
     from graphldp.experiment.options import SearchParams
     from graphldp.experiment.search_space import SearchedRow, check_axes
     from graphldp.stages import train as stage
-    from graphldp.stages.grids.params import with_axes
+    from graphldp.stages.grids.params import Cell, with_axes
 
     if grid is not None:
         from graphldp.stages.grid import train_grid
@@ -88,10 +88,13 @@ def train(
             check_axes(with_axes(SearchParams(), cell.axes), [row])
         resources = machine(cell.max_memory, processes, cell.data)
         with console.progress(f"train {cell.dataset} {cell.method}", None, "epochs") as bar:
+            one = Cell(
+                dataset=cell.dataset, method=cell.method, mechanism=cell.mechanism or "", epsilon=epsilon,
+                name=name or "",
+            )  # fmt: skip
             path = stage.train(
-                cell.dataset, cell.method, cell.mechanism, epsilon, data=cell.data, params=chosen, name=name,
-                device=cell.device, resources=resources, calibrated=calibrated, answers=answers, output=output,
-                models=save_model, progress=bar,
+                one, data=cell.data, params=chosen, device=cell.device, resources=resources, calibrated=calibrated,
+                answers=answers, output=output, models=save_model, progress=bar,
             )  # fmt: skip
         if resources.leads:
             _show(path, save_model, cell.data, as_json=cell.as_json)

@@ -20,9 +20,9 @@ from graphldp.adversary import (
     Entries,
     Fact,
     InformedSets,
+    LearnedView,
     Rate,
     Reader,
-    ServerView,
     Tally,
     advantage_bound,
     facts_of,
@@ -309,7 +309,7 @@ def _rows(
         tallies, reader = Tallies(graph.nodes), reader_of(target.device, graph.features)
         for seed in splits:
             reports = target.reports(seed)
-            view = ServerView.of(graph, rectify(reports), calibration, [fact.attribute for fact in facts])
+            view = LearnedView.of(graph, rectify(reports), calibration, [fact.attribute for fact in facts])
             _attack_once(graph, target.device, reader, reports, facts, known[seed], view, tallies)
             done += 1
             if progress:
@@ -350,7 +350,7 @@ def _attack_once(
     reports: Reports,
     facts: Sequence[Fact],
     known: _Known,
-    view: ServerView,
+    view: LearnedView,
     tallies: Tallies,
 ) -> None:
     entries = Entries.of(device, reports)

@@ -20,8 +20,8 @@ from graphldp import methods
 from graphldp.adversary import (
     Entries,
     Fact,
+    LearnedView,
     Rate,
-    ServerView,
     advantage_bound,
     facts_of,
     public_view,
@@ -407,7 +407,7 @@ class _Repetition:
         true = _utility(graph, rectify(world.clean), rounds.score_steps, split, chosen)
         facts = facts_of(graph.features, chosen.tolist())
         tallies = {name: Tallies(graph.nodes) for name in _GROUPS}
-        view = ServerView.of(graph, estimate, kprop(rounds.score_steps), [fact.attribute for fact in facts])
+        view = LearnedView.of(graph, estimate, kprop(rounds.score_steps), [fact.attribute for fact in facts])
         said = ((source.device, first), (directed, second))
         laws = _attacked(world, seed, said, view, facts, names, tallies)
         every = degree_correlation(estimate.deviations(), world.degree, range(graph.dimensions))
@@ -444,7 +444,7 @@ def _attacked(
     world: _World,
     seed: int,
     said: Sequence[tuple[VectorMechanism | DirectedMechanism, Reports]],
-    view: ServerView,
+    view: LearnedView,
     facts: Sequence[Fact],
     names: Sequence[str],
     tallies: Mapping[str, Tallies],

@@ -10,7 +10,6 @@ from graphldp import methods
 from graphldp.errors import ArtifactError, OptionError
 from graphldp.experiment.cell import learn_majority
 from graphldp.experiment.conversation import check_classes
-from graphldp.experiment.options import Further
 from graphldp.experiment.plan import plan_of
 from graphldp.experiment.resources import Resources
 from graphldp.experiment.server_view import as_answered
@@ -37,7 +36,7 @@ from graphldp.stages.files.models import save_model
 from graphldp.stages.files.paths import calibrated_path, graph_dir, runs_path
 from graphldp.stages.files.reports import CalibratedFile
 from graphldp.stages.files.runs import found_meta, placed, runs_meta, write_runs
-from graphldp.stages.grids.params import Params
+from graphldp.stages.grids.params import Cell, Params
 
 __all__ = ["make_command", "train"]
 
@@ -48,14 +47,10 @@ def make_command(dataset: str, method: str, mechanism: str, epsilon: float) -> s
 
 
 def train(
-    dataset: str,
-    method: str,
-    mechanism: str | None,
-    epsilon: float,
+    cell: Cell,
     *,
     data: Path,
     params: Params,
-    name: str | None = None,
     device: str = "auto",
     resources: Resources | None = None,
     calibrated: Path | None = None,
@@ -66,11 +61,12 @@ def train(
 ) -> Path:
     """Train one cell and write its runs; with `models`, keep its best final model there as well.
 
+    What was asked of people with which options, the artifact says, and not the cell.
     `calibrated`, or `answers` of a method that learns from these as they are, is the artifact where it is not in its
     usual place.
     """
-    recipe = methods.method(method)
-    mechanism = recipe.choose(mechanism)
+    dataset, method, epsilon, name = cell.dataset, cell.method, cell.epsilon, cell.name
+    recipe, mechanism = methods.method(method), cell.whole().mechanism
     resources = resources or Resources()
     folder = graph_dir(data, dataset)
     graph = read_graph(folder, features=False)
@@ -87,7 +83,8 @@ def train(
         return write_runs(target, learn_majority(graph, params), meta)
     name = name or recipe.cell_name(mechanism)
     check_classes(recipe, params.train)
-    source, beside = _source(recipe, dataset, mechanism, epsilon, data, calibrated, answers, name, params.further)
+    asked = replace(cell, mechanism=mechanism, name=name, further=params.further)
+    source, beside = _source(asked, data, calibrated, answers)
     asking = ask_command(dataset, recipe, mechanism, epsilon, params.further)
     remedy = f"make them again with `{with_draws(asking, source.meta, params)}`"
     remedy += f", then `{source.make}`" if recipe.calibrates else ""
@@ -167,20 +164,14 @@ def _check_seeds(source: CalibratedFile | AnswersFile, params: Params, remedy: s
 
 
 def _source(
-    recipe: methods.Method,
-    dataset: str,
-    mechanism: str,
-    epsilon: float,
-    data: Path,
-    calibrated: Path | None,
-    answers: Path | None,
-    name: str,
-    further: Further,
+    cell: Cell, data: Path, calibrated: Path | None, answers: Path | None
 ) -> tuple[CalibratedFile | AnswersFile, AnswersFile | None]:
     """Return the artifact that the method learns from, once it is of what was asked for.
 
     Where people were asked for more than features, the answers that it was made of are the second one.
     """
+    recipe, further = methods.method(cell.method), cell.further
+    dataset, mechanism, epsilon, name = cell.dataset, cell.mechanism, cell.epsilon, cell.name
     if not recipe.calibrates:
         if calibrated is not None:
             raise OptionError(

@@ -59,7 +59,7 @@ from graphldp.server.links import BITS, link_estimators
 from graphldp.server.links_homophily import homophilous_links
 from graphldp.server.links_learned import choose_links
 from graphldp.splits import Apart, among
-from graphldp.tasks import Loss
+from graphldp.tasks import TrainingLoss
 
 if TYPE_CHECKING:
     from graphldp.experiment.server_view import ServerView
@@ -236,7 +236,7 @@ class NodePart(Part):
         )
 
     @property
-    def loss(self) -> Loss:
+    def loss(self) -> TrainingLoss:
         """How the numbers are learned, where numbers are."""
         target = measures_of(self.task).target
         assert target is not None

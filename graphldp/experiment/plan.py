@@ -8,7 +8,7 @@ from __future__ import annotations
 import itertools
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import cache
 from typing import Any, Protocol
 
@@ -390,7 +390,7 @@ class Devices:
     recipe: Method
     mechanism: str
     epsilon: float
-    options: Mapping[str, Any]
+    options: Mapping[str, Any] = field(default_factory=dict)
     params: Settings
     heard: ServerView | None = None
 

@@ -249,14 +249,12 @@ def run(
     recipe = methods.method(method)
     mechanism = recipe.choose(mechanism)
     own, changes, settings = settings_of(recipe, mechanism, options, seed=seed, seeds=seeds, search_seeds=search_seeds)
+    asked = Devices(
+        graph=known, recipe=recipe.but(changes), mechanism=mechanism, epsilon=epsilon, options=own, params=settings
+    )
     return run_rows(
-        known,
-        recipe.but(changes),
-        mechanism,
-        epsilon,
-        settings,
+        asked,
         device=device,
-        options=own,
         references=references,
         confidence=Confidence(level=confidence),
         progress=progress,
@@ -298,27 +296,23 @@ def settings_of(
 
 
 def run_rows(
-    graph: Graph,
-    recipe: methods.Method,
-    mechanism: str,
-    epsilon: float,
-    settings: Settings,
+    own: Devices,
     *,
     device: str = "auto",
     resources: Resources | None = None,
-    options: Mapping[str, Any] | None = None,
     references: bool = True,
     confidence: Confidence | None = None,
     progress: Progress | None = None,
     say: Callable[[str], None] | None = None,
 ) -> RunResult:
-    """Run a recipe as it is, with settings that are whole; `options` are the mechanism's.
+    """Run what people answer who are asked in memory, and, with `references`, the rows that every table has.
 
     `say` is told how many links will be reported, once what was asked for can be had and before anybody is asked.
     """
+    graph, recipe, settings = own.graph, own.recipe, own.params
     if not recipe.model:
         raise OptionError(f"method {recipe.name!r} is a row of every table by itself; choose another to run")
-    wanted = [(recipe, mechanism, epsilon, dict(options or {}))]
+    wanted = [(recipe, own.mechanism, own.epsilon, dict(own.options))]
     if references:
         others = [one for one in methods.references() if one.model and one.name != recipe.name]
         wanted += [(one, one.mechanism, one.budget or 0.0, {}) for one in others]
@@ -327,8 +321,8 @@ def run_rows(
     asked = [settings.but_public() if one.role is Role.CEILING else settings for one, *_ in wanted]
     # Whatever is wrong with a cell shows before the first one is trained.
     cells = [
-        Devices(graph=graph, recipe=one, mechanism=name, epsilon=float(budget), options=extra, params=own)
-        for (one, name, budget, extra), own in zip(wanted, asked, strict=True)
+        Devices(graph=graph, recipe=one, mechanism=name, epsilon=float(budget), options=extra, params=params)
+        for (one, name, budget, extra), params in zip(wanted, asked, strict=True)
     ]
     check_axes(settings.search, [cell.row for cell in cells])
     own = next(cell for cell in cells if cell.recipe is recipe)

@@ -19,7 +19,7 @@ from graphldp.learn.tasks.links import LinkPrediction, PairScores
 from graphldp.learn.tasks.metrics import average_precision, macro_f1, roc_auc
 from graphldp.learn.tasks.regression import scores_of
 from graphldp.splits import score
-from graphldp.tasks import SQUARED, Loss
+from graphldp.tasks import SQUARED, TrainingLoss
 
 __all__ = ["link_scores", "score_classes", "score_links", "score_values"]
 
@@ -35,7 +35,7 @@ def score_classes(
 
 
 def score_values(
-    predictions: ArrayLike, values: ArrayLike, nodes: NDArray[np.integer[Any]], loss: Loss = SQUARED
+    predictions: ArrayLike, values: ArrayLike, nodes: NDArray[np.integer[Any]], loss: TrainingLoss = SQUARED
 ) -> Metrics:
     """Return the loss's measures on `nodes`, one number per row of `predictions` [runs, n], or [n] of one run.
 

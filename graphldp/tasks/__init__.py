@@ -4,12 +4,12 @@ import importlib
 import pkgutil
 
 from graphldp.errors import OptionError
-from graphldp.tasks.base import ABSOLUTE, SQUARED, Loss, Target, TaskEntry
+from graphldp.tasks.base import ABSOLUTE, SQUARED, Target, TaskEntry, TrainingLoss
 
-__all__ = ["ABSOLUTE", "ENTRIES", "LOSSES", "SQUARED", "Loss", "Target", "TaskEntry", "add", "loss_of"]
+__all__ = ["ABSOLUTE", "ENTRIES", "LOSSES", "SQUARED", "Target", "TaskEntry", "TrainingLoss", "add", "loss_of"]
 
 ENTRIES: dict[str, TaskEntry] = {}
-LOSSES: dict[str, Loss] = {one.name: one for one in (SQUARED, ABSOLUTE)}
+LOSSES: dict[str, TrainingLoss] = {one.name: one for one in (SQUARED, ABSOLUTE)}
 
 
 def add(entry: TaskEntry) -> None:
@@ -23,7 +23,7 @@ def add(entry: TaskEntry) -> None:
     ENTRIES[entry.task] = entry
 
 
-def loss_of(name: str) -> Loss:
+def loss_of(name: str) -> TrainingLoss:
     """Return a loss of numbers by its name."""
     if name not in LOSSES:
         raise OptionError(f"loss must be one of {', '.join(LOSSES)}, got {name!r}")

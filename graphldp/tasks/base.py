@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from graphldp.graph import Graph
     from graphldp.measures import Measure
 
-__all__ = ["ABSOLUTE", "SQUARED", "Loss", "Target", "TaskEntry"]
+__all__ = ["ABSOLUTE", "SQUARED", "Target", "TaskEntry", "TrainingLoss"]
 
 
 def _outputs(outputs: Tensor) -> Tensor:
@@ -31,7 +31,7 @@ def _number_scores(truth: NDArray[Any], guess: NDArray[Any]) -> dict[str, float]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Loss:
+class TrainingLoss:
     """How numbers of nodes are learned, and how good predictions of them are.
 
     Attributes:
@@ -53,8 +53,8 @@ class Loss:
     several: bool = False
 
 
-SQUARED = Loss(name="squared", of=lambda outputs, targets: (outputs - targets).square())
-ABSOLUTE = Loss(name="absolute", of=lambda outputs, targets: (outputs - targets).abs())
+SQUARED = TrainingLoss(name="squared", of=lambda outputs, targets: (outputs - targets).square())
+ABSOLUTE = TrainingLoss(name="absolute", of=lambda outputs, targets: (outputs - targets).abs())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,7 +72,7 @@ class Target:
     name: str
     of: Callable[[Graph], NDArray[Any]]
     private: bool = True
-    loss: Loss = SQUARED
+    loss: TrainingLoss = SQUARED
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -108,9 +108,14 @@ def _references() -> list[RowParams]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cell:
-    """One entry of the table: a data set, an arm and a budget; in an experiment also a place on its axes.
+    """One entry of the table: a data set, a row and a budget; in an experiment also a place on its axes.
 
     Attributes:
+        dataset: the graph, by its name.
+        epsilon: the budget.
+        method: by its registered name; empty where people report once, for whatever method.
+        mechanism: by its registered name; the method's own if left out.
+        name: the row's; method and mechanism if left out.
         options: the mechanism's further options.
         changes: what is changed in the method, as `Method.but` takes it.
         places: what is different in the parameters, by dotted name (`train.train_fraction`).
@@ -121,10 +126,10 @@ class Cell:
     """
 
     dataset: str
-    name: str
-    method: str
-    mechanism: str
     epsilon: float
+    method: str = ""
+    mechanism: str = ""
+    name: str = ""
     options: Mapping[str, Any] = field(default_factory=dict)
     changes: Mapping[str, Any] = field(default_factory=dict)
     places: Mapping[str, Any] = field(default_factory=dict)
@@ -132,6 +137,17 @@ class Cell:
     setting: Axes = ()
     data: Mapping[str, Any] = field(default_factory=dict)
     further: Further = field(default_factory=Further)
+
+    @property
+    def recipe(self) -> methods.Method:
+        """Its method, with what is changed in it."""
+        return methods.method(self.method).but(self.changes)
+
+    def whole(self) -> Cell:
+        """Return the cell with what was left out."""
+        recipe = self.recipe
+        mechanism = recipe.choose(self.mechanism or None)
+        return dataclasses.replace(self, mechanism=mechanism, name=self.name or recipe.cell_name(mechanism))
 
     @property
     def graph(self) -> str:

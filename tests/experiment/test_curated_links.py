@@ -23,6 +23,7 @@ from graphldp.methods import method
 from graphldp.server import rectify
 from graphldp.server.sensitivity import feature_sensitivity
 from graphldp.stages.files.answers import AnswersFile
+from graphldp.stages.grids.params import Cell
 from graphldp.stages.perturb import perturb_method
 from graphldp.trusted import CURATORS as MADE
 
@@ -80,7 +81,9 @@ def test_what_a_curator_has_not_is_one_line(options: dict[str, Any], said: str) 
 def test_nobody_reports_where_a_curator_has_the_links(tmp_path: Path) -> None:
     store(tmp_path)
     with pytest.raises(OptionError, match="nobody reports any"):
-        perturb_method(NAME, "lpgnn", None, 1.0, data=tmp_path, settings=small_params(further=EDGERR))
+        perturb_method(
+            Cell(dataset=NAME, method="lpgnn", epsilon=1.0), data=tmp_path, settings=small_params(further=EDGERR)
+        )
     with pytest.raises(OptionError, match="by what people report of them"):
         graphldp.run(
             small_graph(), "hogs", epsilon=1.0, links="lapgraph", epsilon_links=1.0, seeds=2, points=1, epochs=2
@@ -150,7 +153,7 @@ def test_heterorr_is_a_row_in_memory_and_as_an_artifact(tmp_path: Path) -> None:
     assert "features 2.4 + features 5.6 = 8.0" in found.spent.text()
     assert "from a trusted curator: links 1.0" in found.spent.text()
     store(tmp_path)
-    path = perturb_method(NAME, "heterorr", None, 8.0, data=tmp_path, settings=small_params())
+    path = perturb_method(Cell(dataset=NAME, method="heterorr", epsilon=8.0), data=tmp_path, settings=small_params())
     first, second = AnswersFile(path, "x").questions(0)
     assert (first.answers.meta["mechanism"], second.answers.meta["mechanism"]) == ("mb", "featurerr")
     for options, said in (({"gamma": 2.0}, "gamma"), ({"first": 0}, "first"), ({"score_by": "luck"}, "score_by")):

@@ -24,7 +24,7 @@ from graphldp.methods import method
 from graphldp.stages.denoise import denoise
 from graphldp.stages.files.answers import AnswersFile
 from graphldp.stages.files.artifacts import read_meta, read_table
-from graphldp.stages.grids.params import Params, load
+from graphldp.stages.grids.params import Cell, Params, load
 from graphldp.stages.perturb import perturb_graph, perturb_method
 from graphldp.stages.predict import predict_reports
 from graphldp.stages.train import train
@@ -114,14 +114,14 @@ def data(tmp_path: Path) -> Path:
 @pytest.mark.slow
 def test_files_and_memory_give_the_same_and_one_artifact_has_everything(data: Path) -> None:
     params = private(seeds=2, search_seeds=1, points=2)
-    path = perturb_method(NAME, "lpgnn", None, 3.0, data=data, settings=params)
+    path = perturb_method(Cell(dataset=NAME, method="lpgnn", epsilon=3.0), data=data, settings=params)
     assert path.name == "epsilon_labels=2,eps=3.parquet"
     file = AnswersFile(path, "make")
     assert [one.name for one in (*file.questions(0), *file.further_questions(0))] == ["features", "labels"]
     ledger = Ledger.from_json(file.meta["ledger"]).once()
     assert ledger.text() == "total epsilon per user: features 3.0 + labels 2.0 = 5.0"
-    denoise(NAME, "lpgnn", None, 3.0, data=data, steps=(0, 2), further=KRR)
-    made = train(NAME, "lpgnn", None, 3.0, data=data, params=params)
+    denoise(Cell(dataset=NAME, method="lpgnn", epsilon=3.0, further=KRR), data=data, steps=(0, 2))
+    made = train(Cell(dataset=NAME, method="lpgnn", epsilon=3.0), data=data, params=params)
     rows = read_table(made, "x").to_pylist()
     found = {row.name: row for row in run(NAME, "lpgnn", None, 3.0, data=data, params=params)}
     assert reached(rows) == found["lpgnn"].accuracy.tolist()
@@ -148,9 +148,9 @@ def test_the_ceiling_has_true_labels(data: Path) -> None:
 def test_a_model_of_noisy_labels_is_kept_and_predicts_classes(task: str, data: Path, tmp_path: Path) -> None:
     params = private(seeds=2, search_seeds=1, points=2)
     params = dataclasses.replace(params, train=dataclasses.replace(params.train, task=task))
-    path = perturb_method(NAME, "lpgnn", None, 3.0, data=data, settings=params)
-    denoise(NAME, "lpgnn", None, 3.0, data=data, steps=(0, 2), further=KRR)
-    train(NAME, "lpgnn", None, 3.0, data=data, params=params, models=tmp_path / "kept")
+    path = perturb_method(Cell(dataset=NAME, method="lpgnn", epsilon=3.0), data=data, settings=params)
+    denoise(Cell(dataset=NAME, method="lpgnn", epsilon=3.0, further=KRR), data=data, steps=(0, 2))
+    train(Cell(dataset=NAME, method="lpgnn", epsilon=3.0), data=data, params=params, models=tmp_path / "kept")
     out = predict_reports(tmp_path / "kept", path, data=data, output=tmp_path / "predicted.parquet")
     assert len(read_table(out, "x")) == 90
     found = graphldp.run(
@@ -170,14 +170,14 @@ def test_a_model_of_noisy_labels_is_kept_and_predicts_classes(task: str, data: P
 
 def test_what_was_told_otherwise_is_refused(data: Path) -> None:
     params = private(seeds=2, search_seeds=1, points=2)
-    path = perturb_graph(NAME, "mb", 3.0, data=data, seeds=params.draws)
+    path = perturb_graph(Cell(dataset=NAME, mechanism="mb", epsilon=3.0), data=data, seeds=params.draws)
     with pytest.raises(ArtifactError, match="holds nothing beside features, and labels krr"):
-        denoise(NAME, "lpgnn", None, 3.0, data=data, steps=(0,), reports=path, further=KRR)
-    perturb_graph(NAME, "mb", 3.0, data=data, seeds=params.draws, further=KRR)
-    denoise(NAME, "lpgnn", None, 3.0, data=data, steps=(0, 2), further=KRR)
-    perturb_graph(NAME, "mb", 3.0, data=data, seeds=params.draws, further=KRR, root=1)
+        denoise(Cell(dataset=NAME, method="lpgnn", epsilon=3.0, further=KRR), data=data, steps=(0,), reports=path)
+    perturb_graph(Cell(dataset=NAME, mechanism="mb", epsilon=3.0, further=KRR), data=data, seeds=params.draws)
+    denoise(Cell(dataset=NAME, method="lpgnn", epsilon=3.0, further=KRR), data=data, steps=(0, 2))
+    perturb_graph(Cell(dataset=NAME, mechanism="mb", epsilon=3.0, further=KRR), data=data, seeds=params.draws, root=1)
     with pytest.raises(ArtifactError, match="was not made of"):
-        train(NAME, "lpgnn", None, 3.0, data=data, params=params)
+        train(Cell(dataset=NAME, method="lpgnn", epsilon=3.0), data=data, params=params)
 
 
 @pytest.mark.parametrize(

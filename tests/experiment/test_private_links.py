@@ -23,7 +23,7 @@ from graphldp.methods import method
 from graphldp.stages.denoise import denoise
 from graphldp.stages.files.answers import AnswersFile
 from graphldp.stages.files.artifacts import read_table
-from graphldp.stages.grids.params import Params, load
+from graphldp.stages.grids.params import Cell, Params, load
 from graphldp.stages.perturb import perturb_method
 from graphldp.stages.train import train
 
@@ -108,7 +108,7 @@ def test_reports_survive_the_rectangle_and_the_file(name: str, report: str, tmp_
     again = as_links(as_reports(links))
     for part in ("indptr", "indices", "degree", "value"):
         np.testing.assert_array_equal(getattr(links, part), getattr(again, part))
-    path = perturb_method(NAME, "lpgnn", None, 1.0, data=tmp_path, settings=params)
+    path = perturb_method(Cell(dataset=NAME, method="lpgnn", epsilon=1.0), data=tmp_path, settings=params)
     (kept,) = AnswersFile(path, "make").further_questions(0)
     stored = as_links(kept.answers)
     for part in ("indptr", "indices", "degree", "value"):
@@ -130,9 +130,9 @@ def data(tmp_path: Path) -> Path:
 @pytest.mark.parametrize("name", ["lpgnn", "upgnet-hn", "mlp", "hogs", "rgnn", SLOW])
 def test_files_and_memory_give_the_same(name: str, data: Path) -> None:
     params = private(BOTH)
-    perturb_method(NAME, name, None, 3.0, data=data, settings=params)
-    denoise(NAME, name, None, 3.0, data=data, steps=(0, 2), further=BOTH)
-    made = train(NAME, name, None, 3.0, data=data, params=params)
+    perturb_method(Cell(dataset=NAME, method=name, epsilon=3.0), data=data, settings=params)
+    denoise(Cell(dataset=NAME, method=name, epsilon=3.0, further=BOTH), data=data, steps=(0, 2))
+    made = train(Cell(dataset=NAME, method=name, epsilon=3.0), data=data, params=params)
     reached = [row["test_accuracy"] for row in read_table(made, "x").to_pylist() if row["role"] == "final"]
     (row,) = run(NAME, name, None, 3.0, data=data, params=params, references=False)
     assert reached == row.accuracy.tolist()

@@ -25,7 +25,7 @@ from graphldp.measures import measures_of
 
 FILE = """
 from graphldp.measures import share
-from graphldp.tasks.base import Loss, Target, TaskEntry
+from graphldp.tasks.base import TrainingLoss, Target, TaskEntry
 
 F1 = share("micro_f1", "micro-F1", named=False)
 
@@ -42,7 +42,7 @@ def scores(truth, guess):
     met = guess > 0.5
     return {"micro_f1": float(2 * (truth * met).sum() / max(1.0, truth.sum() + met.sum()))}
 
-LOSS = Loss(name="binary", of=cross_entropy, predicts=lambda outputs: outputs.sigmoid(), measures=(F1,),
+LOSS = TrainingLoss(name="binary", of=cross_entropy, predicts=lambda outputs: outputs.sigmoid(), measures=(F1,),
             scores=scores, standardized=False, several=True)
 ENTRY = TaskEntry(task="around", title="classes around", learns=("numbers",), measures=(F1,), targets="classes around",
                   guess="the commonest", predicts="chances", public="the graph", learner="regression",

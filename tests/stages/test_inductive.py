@@ -40,7 +40,7 @@ from graphldp.stages.files.graphs import graph_hash, write_graph
 from graphldp.stages.files.models import CARD, load_model
 from graphldp.stages.files.paths import graph_dir, reports_path
 from graphldp.stages.files.reports import CalibratedFile, write_reports
-from graphldp.stages.grids.params import Params, check
+from graphldp.stages.grids.params import Cell, Params, check
 from graphldp.stages.pages.tables import markdown_text
 from graphldp.stages.perturb import perturb_method
 from graphldp.stages.predict import predict_reports
@@ -538,7 +538,9 @@ def test_links_and_other_words_are_refused() -> None:
 def test_a_ranking_of_the_whole_graph_is_refused(tmp_path: Path) -> None:
     store(tmp_path)
     for split, other in (("random", "inductive"), ("inductive", "random")):
-        answers = perturb_method(NAME, "togl-fda", None, 8.0, data=tmp_path, settings=params_of(split))
+        answers = perturb_method(
+            Cell(dataset=NAME, method="togl-fda", epsilon=8.0), data=tmp_path, settings=params_of(split)
+        )
         facts = read_meta(answers, "x")["selection"]
         check_selection(answers, facts, params_of(split))
         with pytest.raises(ArtifactError, match=f"split was {split}, and is {other} now"):

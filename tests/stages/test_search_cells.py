@@ -24,7 +24,7 @@ from graphldp.graph import Graph
 from graphldp.server.evidence import Evidence, EvidenceSetting, evidence_names, make_evidence, register, registry
 from graphldp.stages.denoise import denoise
 from graphldp.stages.files.artifacts import read_meta
-from graphldp.stages.grids.params import Params
+from graphldp.stages.grids.params import Cell, Params
 from graphldp.stages.train import train
 
 
@@ -152,7 +152,7 @@ def test_an_axis_that_a_row_lacks_is_left_out_and_said(tmp_path: Path) -> None:
     assert plan(small_graph(), params).left_out == ("method.rho",)
     assert plan(small_graph(), params, "togl-fda").left_out == ()
     calibrate(tmp_path, params)
-    path = train(NAME, "lpgnn", None, 1.0, data=tmp_path, params=params)
+    path = train(Cell(dataset=NAME, method="lpgnn", epsilon=1.0), data=tmp_path, params=params)
     assert read_meta(path, "x")["search"]["left_out"] == ["method.rho"]
     assert {*json.loads(rows(path)[0]["options"])} == {"train.hidden"}
 
@@ -231,7 +231,7 @@ def test_what_needs_the_estimate_alone_is_searched_from_artifacts_too(tmp_path: 
     store(tmp_path)
     params = params_of({"method.filter": ["kprop", "hoa"], "method.after": [0.0, 0.3], "train.hidden": [3]}, points=8)
     calibrate(tmp_path, params, epsilon=4.0)
-    path = train(NAME, "lpgnn", None, 4.0, data=tmp_path, params=params)
+    path = train(Cell(dataset=NAME, method="lpgnn", epsilon=4.0), data=tmp_path, params=params)
     (own,) = run(NAME, "lpgnn", None, 4.0, data=tmp_path, params=params, references=False)
     assert own.accuracy.tolist() == [row["test_accuracy"] for row in rows(path, "final")]
     assert own.chosen == read_meta(path, "x")["chosen_point"]
@@ -245,15 +245,19 @@ def test_what_is_behind_the_estimates_is_not_searched_from_artifacts(name: str, 
     with pytest.raises(
         OptionError, match=rf"was made with its {name}, so that cannot.*`ldp run` perturbs, denoises and searches"
     ):
-        train(NAME, "lpgnn", None, 1.0, data=tmp_path, params=params)
+        train(Cell(dataset=NAME, method="lpgnn", epsilon=1.0), data=tmp_path, params=params)
 
 
 def test_a_changed_recipe_is_searched_as_it_was_changed(tmp_path: Path) -> None:
     store(tmp_path)
     params = dataclasses.replace(params_of({"method.after": [0.1, 0.3]}, points=4, steps=(3,)), seed=1)
     calibrate(tmp_path, params)
-    path = denoise(NAME, "lpgnn", "mb", 1.0, data=tmp_path, steps=params.search.steps, changes={"filter": "hoa"})
-    found = train(NAME, "lpgnn", None, 1.0, data=tmp_path, params=params, calibrated=path)
+    path = denoise(
+        Cell(dataset=NAME, method="lpgnn", mechanism="mb", epsilon=1.0, changes={"filter": "hoa"}),
+        data=tmp_path,
+        steps=params.search.steps,
+    )
+    found = train(Cell(dataset=NAME, method="lpgnn", epsilon=1.0), data=tmp_path, params=params, calibrated=path)
     (own,) = run(NAME, "lpgnn", None, 1.0, data=tmp_path, params=params, references=False, changes={"filter": "hoa"})
     assert own.accuracy.tolist() == [row["test_accuracy"] for row in rows(found, "final")]
     (other,) = run(NAME, "lpgnn", None, 1.0, data=tmp_path, params=params, references=False)
@@ -310,7 +314,7 @@ def test_evidence_gives_the_same_in_memory_and_from_artifacts(tmp_path: Path, vo
     store(tmp_path)
     params = params_of({"method.scale": [1.0, 2.0]}, points=8)
     calibrate(tmp_path, params, method="voting", epsilon=2.0)
-    path = train(NAME, "voting", None, 2.0, data=tmp_path, params=params)
+    path = train(Cell(dataset=NAME, method="voting", epsilon=2.0), data=tmp_path, params=params)
     (own,) = run(NAME, "voting", None, 2.0, data=tmp_path, params=params, references=False)
     assert own.accuracy.tolist() == [row["test_accuracy"] for row in rows(path, "final")]
     meta = read_meta(path, "x")
@@ -414,7 +418,9 @@ def test_a_model_of_evidence_cannot_be_kept(tmp_path: Path) -> None:
     params = params_of()
     calibrate(tmp_path, params, method="random", mechanism="null", epsilon=0.0)
     with pytest.raises(OptionError, match="leave --save-model out"):
-        train(NAME, "random", None, 0.0, data=tmp_path, params=params, models=tmp_path / "models")
+        train(
+            Cell(dataset=NAME, method="random", epsilon=0.0), data=tmp_path, params=params, models=tmp_path / "models"
+        )
 
 
 # progress ------------------------------------------------------------------------------------------------------------

@@ -16,7 +16,7 @@ from graphldp.experiment.options import SearchParams
 from graphldp.experiment.search_space import SearchedRow
 from graphldp.stages import search as trials
 from graphldp.stages.files.artifacts import read_meta, read_table
-from graphldp.stages.grids.params import Params
+from graphldp.stages.grids.params import Cell, Params
 from graphldp.stages.search import ranking, search
 
 
@@ -34,7 +34,13 @@ def params_of(**changes: Any) -> Params:
 
 
 def searched(data: Path, params: Params | None = None, **options: Any) -> Path:
-    return search(NAME, "lpgnn", None, 2.0, data=data, params=params or params_of(), device="cpu", **options)
+    return search(
+        Cell(dataset=NAME, method="lpgnn", epsilon=2.0),
+        data=data,
+        params=params or params_of(),
+        device="cpu",
+        **options,
+    )
 
 
 def test_a_search_that_is_there_is_not_done_again(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -83,7 +89,9 @@ def test_trials_are_ranked_by_their_mean_loss(data: Path) -> None:
 def compared(data: Path, **options: Any) -> Path:
     """Search a method that chooses among learners, and compares them on the final seeds."""
     params = options.pop("params", None) or small_params(epochs=12, seeds=4)
-    return search(NAME, "structure", None, 0.0, data=data, params=params, device="cpu", **options)
+    return search(
+        Cell(dataset=NAME, method="structure", epsilon=0.0), data=data, params=params, device="cpu", **options
+    )
 
 
 @pytest.mark.parametrize("root", range(3))

@@ -1,4 +1,4 @@
-"""A number for each node, or several: learned by a loss and measured as it says (`graphldp.tasks.Loss`)."""
+"""A number for each node, or several: learned by a loss and measured as it says (`graphldp.tasks.TrainingLoss`)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from graphldp.learn.tasks.classification import check_nodes
 from graphldp.learn.tasks.picks import Picks
 from graphldp.learn.tasks.registry import register_task
 from graphldp.splits import Split
-from graphldp.tasks import Loss, loss_of
+from graphldp.tasks import TrainingLoss, loss_of
 
 if TYPE_CHECKING:
     from graphldp.learn.problem import Problem, Run
@@ -117,13 +117,13 @@ class Numbers(Objective):
         return {"values": np.stack(rows).astype(np.float32)}
 
 
-def predicted_numbers(loss: Loss, outputs: Tensor) -> NDArray[np.float64]:
+def predicted_numbers(loss: TrainingLoss, outputs: Tensor) -> NDArray[np.float64]:
     """Return what outputs [..., width] predict, on the learned scale: [...] where a node has one number alone."""
     found = loss.predicts(outputs if loss.several else outputs[..., -1])
     return np.asarray(found.to("cpu", torch.float64).numpy())
 
 
-def scores_of(loss: Loss, pairs: Sequence[tuple[NDArray[np.float64], NDArray[np.float64]]]) -> Metrics:
+def scores_of(loss: TrainingLoss, pairs: Sequence[tuple[NDArray[np.float64], NDArray[np.float64]]]) -> Metrics:
     """Return the loss's measures of each pair of truth and guess."""
     found = [loss.scores(*pair) for pair in pairs]
     return {one.name: np.array([scores[one.name] for scores in found]) for one in loss.measures}
