@@ -40,7 +40,7 @@ $(STAMP): $(RUNS)
 	@touch $@
 
 demo: $(RUNS) ## run the default pipeline, print its table and the path of the report page
-	@echo "a table of Cora and CiteSeer, two to three minutes on two processors; its page will be"
+	@echo "a table of Cora and CiteSeer, 90 seconds to 3 minutes on two idle processors; its page will be"
 	@echo "$(CURDIR)/results/report.html, in the place of the committed one; each stage says how far it is"
 	@dvc repro < /dev/null
 	@ldp tables

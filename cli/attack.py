@@ -48,6 +48,12 @@ def attack(
     steps: Annotated[
         int, typer.Option("--steps", "-k", help="Depth K of the filter before the learned attack.", min=0)
     ] = 2,
+    by_level: Annotated[
+        bool,
+        typer.Option(
+            "--by-level", help="Of a mechanism with privacy levels a row for each: everybody has it, as is known."
+        ),
+    ] = False,
     seed: Annotated[int | None, typer.Option("--seed", help="The root of all randomness.", min=0)] = None,
     settings: Settings = None,
     output: Annotated[
@@ -81,6 +87,8 @@ def attack(
                 raise OptionError(f"--reports says itself what was reported: leave {name} out")
         if settings:
             raise OptionError("--reports says itself with which options: leave --set out")
+        if by_level:
+            raise OptionError("--reports says itself who has which level: leave --by-level out")
         chosen = choose_params(params, "any", seeds=seeds, seed=seed)
         with console.progress("attack", None, "repetitions") as bar:
             rows = stage.attack_file(
@@ -98,7 +106,7 @@ def attack(
         with console.progress("attack", None, "repetitions") as bar:
             rows = stage.attack(
                 dataset, names, budgets, data=data, params=chosen, options=options, attributes=attributes,
-                steps=steps, progress=bar,
+                steps=steps, by_level=by_level, progress=bar,
             )  # fmt: skip
     files = [] if output is None else stage.write_attack(rows, output)
     if as_json:

@@ -29,27 +29,35 @@ def ledger(
     """Add up what people have spent on a set of artifacts, and say which of them share a release.
 
     A draw of a release counts once, however many files lead back to it; another draw, or another release, spends
-    again. A file that does not say what it was made of has spent an unknown amount.
+    again. Where a file does not say what was spent on it, the total is not known, and the exit code is 2.
 
     Example: ldp ledger first.parquet second.parquet models/mine
     """
+    from graphldp.errors import ArtifactError
     from graphldp.stages.files.spent import accounts, relations, together
 
     found = accounts(files)
     total, lines = together(found), relations(found)
+    silent = [str(one.path) for one in found if not one.known]
     if as_json:
         answer = {
             "files": [{"path": str(one.path), "kind": one.kind, "ledger": one.ledger.as_json()} for one in found],
             "ledger": total.as_json(),
+            "known": not silent,
             "text": total.text(),
             "relations": lines,
         }
         typer.echo(json.dumps(answer, indent=2, ensure_ascii=False))
-        return
-    for one in found:
-        nothing = "nothing: a graph is no release" if one.kind == "graph" else "nothing"
-        text = "; ".join(spend.text for spend in one.ledger.spends) or nothing
-        out.print(f"{one.path}: {one.kind}, {text}", markup=False, soft_wrap=True)
-    for line in lines:
-        out.print(line, markup=False, style="dim", soft_wrap=True)
-    out.print(total.text(), markup=False, style="bold", soft_wrap=True)
+    else:
+        for one in found:
+            nothing = "nothing: a graph is no release" if one.kind == "graph" else "nothing"
+            text = "; ".join(spend.text for spend in one.ledger.spends) or nothing
+            out.print(f"{one.path}: {one.kind}, {text}", markup=False, soft_wrap=True)
+        for line in lines:
+            out.print(line, markup=False, style="dim", soft_wrap=True)
+        out.print(total.text(), markup=False, style="bold", soft_wrap=True)
+    if silent:
+        raise ArtifactError(
+            f"the total is not known, since nothing says what was spent on {', '.join(silent)}; name what it was made "
+            "of instead, or leave it out where no person's data went into it"
+        )

@@ -169,9 +169,14 @@ def _say(orders: list[Order], data: Path, *, as_json: bool) -> None:
 
     if as_json:
         return
+    without: dict[tuple[str, str], list[str]] = {}
+    for one in orders:
+        for left in one.missing.items():
+            without.setdefault(left, []).append(one.target.key)
+    for (name, reason), keys in without.items():
+        where = keys[0] if len(keys) == 1 else counted(len(keys), "target")
+        console.note(f"{where}: without {name}: {reason}")
     for one, own in zip(orders, estimates(orders, data), strict=True):
-        for name, reason in one.missing.items():
-            console.note(f"{one.target.key}: without {name}: {reason}")
         if one.todo and len(orders) > 1:
             console.note(f"{one.target.key}: {counted(one.cells, 'cell')}, {one.cells - one.todo} there; {own.text}")
     cells, todo = sum(one.cells for one in orders), sum(one.todo for one in orders)

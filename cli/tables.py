@@ -82,9 +82,11 @@ def tables(
 
 
 def _show(path: Path, form: Format) -> None:
+    from graphldp.datasets import title
     from graphldp.measures import measures_of, tasks
     from graphldp.stages.files.artifacts import require
     from graphldp.stages.pages.tables import axis_columns, read_csv, shown_in, table_columns
+    from graphldp.stages.pages.wording import at, axis_title
 
     rows = read_csv(path.read_text(encoding="utf-8"))
     if form is Format.json:
@@ -94,17 +96,17 @@ def _show(path: Path, form: Format) -> None:
         # A table for each place on the axes that all rows have, the floor's too; other axes are columns.
         axes = axis_columns(rows[0]) if rows else []
         places = ["dataset", *(axis for axis in axes if all(row[axis] for row in rows))]
-        beside = {_last(axis): axis for axis in axes if axis not in places}
+        beside = {axis_title(axis): axis for axis in axes if axis not in places}
         for place in dict.fromkeys(tuple(row[key] for key in places) for row in rows):
             own = [row for row in rows if tuple(row[key] for key in places) == place]
-            title = ", ".join(
-                [place[0], *(f"{_last(key)} {at}" for key, at in zip(places[1:], place[1:], strict=True))]
+            here = ", ".join(
+                [title(place[0]), *(at(key, value) for key, value in zip(places[1:], place[1:], strict=True))]
             )
             entry = next(one for one in map(measures_of, tasks()) if one.headline.name in own[0])
             said = shown_in("terminal", table_columns(entry))
             spared = sorted((one for one in said if one.spare), key=lambda one: -one.spare)
             table, spare = fitted(
-                partial(_table, title, own, beside, entry.headline, said), [one.heading for one in spared]
+                partial(_table, here, own, beside, entry.headline, said), [one.heading for one in spared]
             )
             gone.update(dict.fromkeys(spare))
             out.print(table)
@@ -112,10 +114,6 @@ def _show(path: Path, form: Format) -> None:
     else:
         text = require(path.with_suffix(f".{form}"), "ldp evaluate").read_text(encoding="utf-8")
         typer.echo(text, nl=False)
-
-
-def _last(axis: str) -> str:
-    return axis.rpartition(".")[2]
 
 
 def _table(

@@ -151,7 +151,8 @@ class Ledger:
         total = self.total(per)
         text = f"total epsilon per {per}: {' + '.join(spend.text for spend in own)}"
         if not total.known:
-            return f"{text} = unknown, and at least {number(_value(total.max))}"
+            least = _value(total.max)
+            return f"{text} = unknown" + (f", and at least {number(least)}" if least else "")
         if len(own) > 1 or own[0].times > 1:
             text += f" = {number(total.epsilon)}"
         if total.delta:

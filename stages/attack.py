@@ -37,6 +37,7 @@ from graphldp.adversary import (
 )
 from graphldp.client import Reports, VectorMechanism, from_meta
 from graphldp.client.laws.sets import SetValued
+from graphldp.client.levels import Personalised
 from graphldp.errors import DataError, OptionError
 from graphldp.experiment.addresses import source_of
 from graphldp.experiment.devices import device_for
@@ -78,6 +79,7 @@ Floats: TypeAlias = NDArray[np.float64]
 
 ATTRIBUTES = 100  # that are attacked, unless the caller says otherwise
 STEPS = 2  # depth of the filter before the learned attack
+_LEVEL = ", level "  # between a mechanism's name and the level of a row
 SURE = 50.0  # log odds beyond which nothing changes for a regression
 
 
@@ -225,11 +227,34 @@ def _both(fact: Fact, people: NDArray[np.int64]) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class _Target:
-    """One mechanism at one budget, and where each repetition's reports come from."""
+    """One mechanism at one budget, and where each repetition's reports come from.
+
+    Attributes:
+        level: everybody's privacy level, where the row is of one.
+    """
 
     device: VectorMechanism
-    epsilon: float
     reports: Callable[[int], Reports]
+    level: int | None = None
+
+    @property
+    def name(self) -> str:
+        """What the row is called."""
+        return self.device.name if self.level is None else f"{self.device.name}{_LEVEL}{self.level}"
+
+    @property
+    def epsilon(self) -> float:
+        """The budget: of one level its own."""
+        if self.level is None or not isinstance(self.device, Personalised):
+            return self.device.epsilon
+        return self.device.budgets[self.level - 1]
+
+    @property
+    def exact(self) -> float:
+        """The exact loss: of one level, which the attacker knows, that of the features."""
+        if self.level is None or not isinstance(self.device, Personalised):
+            return self.device.privacy_loss()
+        return self.device.level_loss(self.level)
 
 
 def attack(
@@ -242,19 +267,31 @@ def attack(
     options: Mapping[str, Any] | None = None,
     attributes: int | None = None,
     steps: int = STEPS,
+    by_level: bool = False,
     progress: Progress | None = None,
 ) -> list[AttackRow]:
     """Return a row for each mechanism and budget; `params` says how many repetitions, and their root and splits.
 
-    Without `attributes` it is as many as are usual, or all.
+    Without `attributes` it is as many as are usual, or all. With `by_level` a mechanism with privacy levels has a row
+    for each: everybody is at that level, and the attacker knows it.
     """
     graph = read_graph(graph_dir(data, dataset))
-    devices = [device_for(graph, name, float(budget), options or {}) for name in mechanisms for budget in epsilons]
+    given = dict(options or {})
+    devices = [device_for(graph, name, float(budget), given) for name in mechanisms for budget in epsilons]
+    if by_level and not any(isinstance(device, Personalised) for device in devices):
+        raise OptionError(f"no privacy levels in {', '.join(mechanisms)}, so that there is no row for each level")
 
     def drawn(device: VectorMechanism) -> Callable[[int], Reports]:
         return lambda seed: device.perturb(graph.features, source_of(params.seed, graph.name, device, seed))
 
-    targets = [_Target(device=device, epsilon=device.epsilon, reports=drawn(device)) for device in devices]
+    targets = []
+    for device in devices:
+        if not by_level or not isinstance(device, Personalised):
+            targets.append(_Target(device=device, reports=drawn(device)))
+            continue
+        for level in range(1, device.levels + 1):
+            own = device_for(graph, device.name, device.epsilon, {**given, "distribution": f"level-{level}"})
+            targets.append(_Target(device=own, reports=drawn(own), level=level))
     return _rows(graph, targets, range(params.seeds), params, attributes, steps, progress)
 
 
@@ -282,7 +319,7 @@ def attack_file(
             f"{path} has the seeds {file.meta['seeds']}, none of them a final run's; perturb with --seeds"
         )
     device = from_meta({**file.meta, "epsilon": float(file.meta["epsilon"])})
-    target = _Target(device=device, epsilon=device.epsilon, reports=file.load)
+    target = _Target(device=device, reports=file.load)
     return _rows(graph, [target], seeds, params, attributes, steps, progress)
 
 
@@ -306,17 +343,18 @@ def _rows(
     }
     calibration, out, done = kprop(steps), [], 0
     for target in targets:
-        tallies, reader = Tallies(graph.nodes), reader_of(target.device, graph.features)
+        tallies, reader, m = Tallies(graph.nodes), reader_of(target.device, graph.features), 0
         for seed in splits:
             reports = target.reports(seed)
+            m = max(m, target.device.m if target.level is None else _longest(reports))
             view = LearnedView.of(graph, rectify(reports), calibration, [fact.attribute for fact in facts])
             _attack_once(graph, target.device, reader, reports, facts, known[seed], view, tallies)
             done += 1
             if progress:
-                text = f"{target.device.name} at epsilon {epsilon_text(target.epsilon)}"
+                text = f"{target.name} at epsilon {epsilon_text(target.epsilon)}"
                 progress(done, len(targets) * len(splits), text)
-        how = "; ".join((*_chosen(target.device), f"filter depth {steps}", f"root seed {params.seed}"))
-        out.append(_row(graph, target, reader, facts, tallies, len(splits), how))
+        how = "; ".join((*_chosen(target), f"filter depth {steps}", f"root seed {params.seed}"))
+        out.append(_row(graph, target, m, reader, facts, tallies, len(splits), how))
     return out
 
 
@@ -328,10 +366,12 @@ def _others(graph: Graph, seed: int, root: int) -> NDArray[np.int64]:
     return out
 
 
-def _chosen(device: VectorMechanism) -> list[str]:
+def _chosen(target: _Target) -> list[str]:
     """Return the options that a mechanism has, without lists of a number for each attribute."""
-    own = device.options().items()
-    return [f"{key} {value}" for key, value in own if value is not None and not isinstance(value, list | tuple)]
+    own = target.device.options()
+    if target.level is not None:
+        own["distribution"] = "everybody at one level, which the attacker knows"
+    return [f"{key} {value}" for key, value in own.items() if value is not None and not isinstance(value, list | tuple)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -367,10 +407,17 @@ def _attack_once(
 
 
 def _row(
-    graph: Graph, target: _Target, reader: Reader, facts: Sequence[Fact], tallies: Tallies, repetitions: int, how: str
+    graph: Graph,
+    target: _Target,
+    m: int,
+    reader: Reader,
+    facts: Sequence[Fact],
+    tallies: Tallies,
+    repetitions: int,
+    how: str,
 ) -> AttackRow:
     device = target.device
-    exact, delta = device.privacy_loss(), device.delta
+    exact, delta = target.exact, device.delta
     channels = [reader.channel(fact) for fact in facts]
     priors = [fact.prior for fact in facts]
     having = np.array(priors) / np.sum(priors)
@@ -378,11 +425,11 @@ def _row(
     false, true = np.array([channel.rates() for channel in channels]).T
     return AttackRow(
         dataset=graph.name,
-        mechanism=device.name,
+        mechanism=target.name,
         epsilon=target.epsilon,
         exact=exact,
         delta=delta,
-        m=device.m,
+        m=m,
         people=graph.nodes,
         attributes=len(facts),
         repetitions=repetitions,
@@ -404,6 +451,12 @@ def _row(
         public=tallies.public.advantage,
         how=how,
     )
+
+
+def _longest(reports: Reports) -> int:
+    """Return how many attributes the longest of these reports shows."""
+    assert reports.index is not None  # mechanisms with levels sample attributes
+    return int((np.asarray(reports.index) >= 0).sum(axis=1).max())
 
 
 def _told(signs: Sequence[Floats]) -> Rate | None:
@@ -449,7 +502,7 @@ def cells(row: AttackRow) -> list[str]:
     """Return a row's cells as text, in percent."""
     return [
         row.mechanism,
-        epsilon_text(row.epsilon),
+        epsilon_text(float(f"{row.epsilon:.4g}")),
         str(row.m),
         f"{percent(row.success)} ({percent(row.commonest)}, {percent(row.success_bound)})",
         f"{percent(row.posterior)} ({percent(row.posterior_bound)})",
@@ -476,7 +529,7 @@ def legend(rows: Sequence[AttackRow]) -> list[str]:
         f"{one.dataset}: {one.attributes} attributes of {one.people} people, {one.repetitions} "
         f"repetition{'s' if one.repetitions > 1 else ''}; {percent(one.prior)} % have an attribute. All in percent; "
         "± is one standard error, people drawn anew.",
-        *dict.fromkeys(f"{row.mechanism}: {row.how}" for row in rows),
+        *dict.fromkeys(f"{row.mechanism.partition(_LEVEL)[0]}: {row.how}" for row in rows),
         *(f"{name}: {meaning}" for name, meaning in _COLUMNS[3:]),
     ]
 

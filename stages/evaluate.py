@@ -269,7 +269,7 @@ def _section(dataset: str, setting: Axes, runs: list[_Runs], confidence: Confide
         search_seeds=search_seeds,
         search=spoken(floor.meta["search"]),
         sizes=(train, validation, test),
-        told=_told(floor),
+        asked_beside=_asked_beside(floor),
     )
     return told_apart(section, [one.values for one in runs])
 
@@ -306,7 +306,7 @@ def _learner(runs: _Runs) -> str:
 _WAY = {False: "reported by", True: "those of the trusted curator"}
 
 
-def _told(floor: _Runs) -> str:
+def _asked_beside(floor: _Runs) -> str:
     """Return what a table's people are asked for beside features, in words; empty where it is public."""
     facts = further_in(floor.meta)
     ways = [(name, value) for name, value in facts.facts().items() if f"epsilon_{name}" in facts.budgets()]

@@ -28,7 +28,7 @@ from graphldp.progress import Progress
 from graphldp.stages.download import obtain, wished
 from graphldp.stages.evaluate import measure, write
 from graphldp.stages.files.artifacts import read_meta, write_json
-from graphldp.stages.files.cells import Cells, cell_mark, mark_of
+from graphldp.stages.files.cells import Cells, cell_mark, mark_of, not_lost
 from graphldp.stages.files.floors import Floors
 from graphldp.stages.files.graphs import graph_hash, read_graph, read_graph_meta
 from graphldp.stages.files.paths import cell_path, graph_dir
@@ -37,7 +37,7 @@ from graphldp.stages.files.shared_work import helpers, helping
 from graphldp.stages.grids.params import Cell, Params, value_text
 from graphldp.stages.pages.class_information import backgrounds_of
 from graphldp.stages.pages.tables import Result
-from graphldp.stages.pages.wording import counted
+from graphldp.stages.pages.wording import at, counted, short
 
 __all__ = [
     "DevicesInMemory",
@@ -117,7 +117,7 @@ def choose(experiment: Params, only: Sequence[str]) -> tuple[Cell, ...]:
         if not (equals and wanted):
             raise OptionError(f"--only takes KEY=VALUE, got {text!r}")
         axes = (*experiment.asked, *experiment.vary)
-        keys = {"dataset", "row", "epsilon", *axes, *map(_short, axes)}
+        keys = {"dataset", "row", "epsilon", *axes, *map(short, axes)}
         if key not in keys:
             raise unknown_name("key of --only", key, keys)
         there = {value for cell in experiment.cells() if (value := _value(cell, key)) is not None}
@@ -129,10 +129,6 @@ def choose(experiment: Params, only: Sequence[str]) -> tuple[Cell, ...]:
     if only and not any(_is_row(cell) for cell in cells):
         raise OptionError(f"--only {' --only '.join(only)} leaves no row")
     return tuple(cells)
-
-
-def _short(name: str) -> str:
-    return name.rpartition(".")[2]
 
 
 def _is_row(cell: Cell) -> bool:
@@ -148,7 +144,7 @@ def _value(cell: Cell, key: str) -> str | None:
             return None
         return cell.name if key == "row" else epsilon_text(cell.epsilon)
     for name, value in cell.axes:
-        if key in (name, _short(name)):
+        if key in (name, short(name)):
             return value_text(value)
     return None
 
@@ -260,7 +256,8 @@ class _Work:
             "changes": dict(cell.changes),
             "fingerprint": self.mark(cell),
         }
-        write_runs(path, result, meta)
+        with not_lost(self.data):
+            write_runs(path, result, meta)
         facts = {"seconds": round(time.perf_counter() - start, 3), "device": self.device, "threads": 1}
         write_json(path.with_suffix(".time.json"), facts | {"cpu_seconds": round(time.process_time() - cpu, 3)})
 
@@ -440,7 +437,7 @@ def _weight(data: Path, cell: Cell) -> int:
 
 def cell_title(cell: Cell) -> str:
     """Return what a person calls a cell."""
-    place = [*(f"{_short(name)} {value_text(value)}" for name, value in cell.axes)]
+    place = [*(at(name, value_text(value)) for name, value in cell.axes)]
     return ", ".join([cell.dataset, cell.name, *place, f"epsilon {epsilon_text(cell.epsilon)}"])
 
 

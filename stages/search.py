@@ -23,9 +23,8 @@ from graphldp.measures import measures_of
 from graphldp.points import AXES
 from graphldp.progress import Progress
 from graphldp.stages.code import code_hash
-from graphldp.stages.files.artifacts import expect, read_meta, read_table, write_table
-from graphldp.stages.files.cells import pause_of
-from graphldp.stages.files.checkpoints import Keeper
+from graphldp.stages.files.artifacts import expect, read_meta, read_table
+from graphldp.stages.files.cells import kept
 from graphldp.stages.files.graphs import graph_hash, read_graph
 from graphldp.stages.files.paths import graph_dir, trials_path
 from graphldp.stages.files.runs import runs_meta, runs_schema
@@ -80,34 +79,25 @@ def search(
     )
     if _holds(target, mark):
         return target
-    keeper = Keeper(target.with_name(f".{target.stem}.resume.safetensors"))
-    result = search_cell(
-        graph,
-        plan,
-        params,
-        device=device,
-        resources=resources,
-        pause=pause_of(keeper, mark, resources),
-        progress=progress,
-    )
-    assert result.setup is not None
-    reports = result.setup.meta(graph_hash(folder), report_seeds(finals, params.search.seeds))
-    meta = runs_meta(graph, folder, recipe, mechanism, epsilon, name, params, reports)
-    meta |= {
-        "kind": "trials",
-        "seeds": finals,
-        "model": result.setup.backbone.name,
-        "chosen_point": result.chosen,
-        "search": {**meta["search"], **plan.facts(result.learners)},
-        "changes": dict(cell.changes),
-        "record": {"search": list(result.records)},
-        "fingerprint": mark,
-    }
-    if resources.leads:
-        schema = pa.schema([one for one in runs_schema(params.train.task) if not one.name.startswith("test_")])
-        columns = {one.name: [row[one.name] for row in result.rows] for one in schema}
-        write_table(target, pa.table(columns, schema=schema), meta)
-        keeper.clear()
+    with kept(target, target.with_name(f".{target.stem}.resume.safetensors"), mark, resources) as (pause, keep):
+        result = search_cell(graph, plan, params, device=device, resources=resources, pause=pause, progress=progress)
+        assert result.setup is not None
+        reports = result.setup.meta(graph_hash(folder), report_seeds(finals, params.search.seeds))
+        meta = runs_meta(graph, folder, recipe, mechanism, epsilon, name, params, reports)
+        meta |= {
+            "kind": "trials",
+            "seeds": finals,
+            "model": result.setup.backbone.name,
+            "chosen_point": result.chosen,
+            "search": {**meta["search"], **plan.facts(result.learners)},
+            "changes": dict(cell.changes),
+            "record": {"search": list(result.records)},
+            "fingerprint": mark,
+        }
+        if resources.leads:
+            schema = pa.schema([one for one in runs_schema(params.train.task) if not one.name.startswith("test_")])
+            columns = {one.name: [row[one.name] for row in result.rows] for one in schema}
+            keep(pa.table(columns, schema=schema), meta)
     return target
 
 

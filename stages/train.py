@@ -30,7 +30,7 @@ from graphldp.stages.files.artifacts import expect, file_hash, is_real, write_js
 from graphldp.stages.files.belong import asked_for, check_graph
 from graphldp.stages.files.cards import floor_of
 from graphldp.stages.files.cell_sources import Answered, StoredEstimates
-from graphldp.stages.files.cells import Cells
+from graphldp.stages.files.cells import Cells, not_lost
 from graphldp.stages.files.graphs import graph_hash, read_graph
 from graphldp.stages.files.models import save_model
 from graphldp.stages.files.paths import calibrated_path, graph_dir, runs_path
@@ -141,13 +141,15 @@ def train(
         **placed(params.further),
         **estimated,
     }
-    write_runs(target, result, meta)
-    # Wall time belongs to a machine, not to the result: it stands beside the artifact, so that this stays reproducible.
-    write_json(target.with_suffix(".time.json"), {"seconds": round(time.perf_counter() - start, 3), "device": device})
-    if models is not None:
-        assert isinstance(source, CalibratedFile)  # who learns from answers as they are has evidence: refused above
-        floor = floor_of(data, dataset, meta)
-        save_model(models, graph, recipe, result, params, meta, source, floor)
+    with not_lost(data):
+        write_runs(target, result, meta)
+        # Wall time belongs to a machine, not to the result: it stands beside the artifact, so that this stays the same.
+        seconds = round(time.perf_counter() - start, 3)
+        write_json(target.with_suffix(".time.json"), {"seconds": seconds, "device": device})
+        if models is not None:
+            assert isinstance(source, CalibratedFile)  # who learns from answers as they are has evidence: refused above
+            floor = floor_of(data, dataset, meta)
+            save_model(models, graph, recipe, result, params, meta, source, floor)
     return target
 
 

@@ -76,7 +76,7 @@ def test_what_says_nothing_costs_an_unknown_amount() -> None:
     assert not ledger.total().known
     assert ledger.text() == "total epsilon per user: features 1.0 + features unknown = unknown, and at least 1.0"
     assert Ledger.from_json(ledger.as_json()) == ledger
-    assert ledger_from_meta([{}]).text() == "total epsilon per user: features unknown = unknown, and at least 0.0"
+    assert ledger_from_meta([{}]).text() == "total epsilon per user: features unknown = unknown"
 
 
 def test_users_and_edges_are_not_added() -> None:

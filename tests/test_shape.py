@@ -17,7 +17,7 @@ KNOWN = {
     "graphldp/experiment/conversation.py:meta_of": 9,
     "graphldp/experiment/split.py:try_splits": 9,
     "graphldp/trusted/hrg.py:edge_rr": 9,
-    "stages/attack.py:attack": 9,
+    "stages/attack.py:attack": 10,
     "stages/perturb.py:perturb_file": 9,
     "graphldp/datasets/own.py:own_graph": 10,
     "graphldp/server/pushing.py:push_columns": 10,

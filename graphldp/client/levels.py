@@ -22,13 +22,22 @@ DISTRIBUTIONS = ("uniform", "strict", "relaxed", "bimodal")
 
 
 def probabilities(distribution: str, levels: int) -> Floats:
-    """Return how likely each level is: all alike, all at the lowest, all at the highest, or half at either end."""
+    """Return how likely each level is: all alike, all at the lowest, all at the highest, half at either end.
+
+    `level-T` is everybody at level T.
+    """
+    out = np.zeros(levels)
+    given = str(distribution)
+    one = given.removeprefix("level-")
+    if one != given and one.isdecimal() and 1 <= int(one) <= levels:
+        out[int(one) - 1] = 1.0
+        return out
     if distribution not in DISTRIBUTIONS:
         raise OptionError(
-            f"distribution must be one of {', '.join(DISTRIBUTIONS)}; got {distribution!r}. For levels of your own "
-            "give them to perturb(features, rng, level)"
+            f"distribution must be one of {', '.join(DISTRIBUTIONS)}, or level-T (T from 1 to {levels}) for "
+            f"everybody at one level; got {distribution!r}. "
+            "For levels of your own give them to perturb(features, rng, level)"
         )
-    out = np.zeros(levels)
     if distribution == "uniform":
         out[:] = 1 / levels
     if distribution in ("strict", "bimodal"):

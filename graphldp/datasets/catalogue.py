@@ -30,6 +30,27 @@ _SAINT = "Zeng et al. 2020, GraphSAINT"
 _SAGE = "Hamilton et al. 2017, Inductive representation learning on large graphs"
 _OGB = "Hu et al. 2020, Open Graph Benchmark"
 
+_TITLES = {
+    "cora": "Cora",
+    "citeseer": "CiteSeer",
+    "pubmed": "PubMed",
+    "co-cs": "Co-CS",
+    "co-phy": "Co-Phy",
+    "facebook": "Facebook",
+    "twitch-es": "Twitch-ES",
+    "twitch-engb": "Twitch-ENGB",
+    "github": "GitHub",
+    "wikipedia": "Wikipedia",
+    "squirrel": "Squirrel",
+    "lastfm": "LastFM",
+    "deezer": "Deezer",
+    "flickr": "Flickr",
+    "reddit": "Reddit",
+    "ppi": "PPI",
+    "ogbn-arxiv": "ogbn-arxiv",
+    "synthetic": "Synthetic",
+}
+
 
 def _add(
     name: str,
@@ -57,6 +78,7 @@ def _add(
             options=options or NoOptions(),
             expected=Expected(nodes=nodes, edges=edges, self_loops=self_loops, dimensions=dimensions, classes=classes),
             citation=citation,
+            title=_TITLES[name],
         )
     )
 

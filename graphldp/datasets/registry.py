@@ -25,6 +25,7 @@ __all__ = [
     "pinned_files",
     "register",
     "spec",
+    "title",
 ]
 
 # Planetoid also ships x and y, the part of allx and ally that its fixed split trains on; no table here uses that split.
@@ -108,6 +109,7 @@ class DatasetSpec:
         options: what can be chosen, with the defaults.
         expected: its statistics with the default options.
         citation: whom to cite.
+        title: its name as tables and sentences write it.
     """
 
     name: str
@@ -120,6 +122,7 @@ class DatasetSpec:
     options: DatasetOptions = field(default_factory=NoOptions)
     expected: Expected = field(default_factory=Expected)
     citation: str = ""
+    title: str = ""
 
     @property
     def source(self) -> str:
@@ -163,6 +166,12 @@ def spec(name: str) -> DatasetSpec:
     if name not in specs:
         raise unknown_name("dataset", name, specs)
     return specs[name]
+
+
+def title(name: str) -> str:
+    """Return a graph's name as tables and sentences write it; one that is not registered keeps the name it has."""
+    known = _specs().get(name)
+    return known.title if known is not None and known.title else name
 
 
 def needed_files(name: str) -> tuple[PinnedFile, ...]:

@@ -173,6 +173,7 @@ class _Cell:
         hashed: the hash of the graph, once it is known.
         looked: whether the memo had a learner's search before the cell began, by the learner's name.
         work: how much the cell is to do, once that was counted.
+        pause: who is told where it stands.
     """
 
     graph: Graph
@@ -196,11 +197,12 @@ class _Cell:
     hashed: str = ""
     looked: dict[str, bool] = field(default_factory=dict)
     work: Work | None = None
+    pause: Pause = field(default_factory=Pause)
 
     @contextmanager
     def kept(self, pause: Pause) -> Iterator[None]:
         """Go on from a checkpoint; interrupted, hand out another one, whatever was being done."""
-        checkpoint = pause.checkpoint
+        checkpoint, self.pause = pause.checkpoint, pause
         if checkpoint is not None:
             self.phase, self.tried, self.records = checkpoint.phase, checkpoint.rows, checkpoint.records
             self.state = None if checkpoint.state is None else State.from_bytes(checkpoint.state)
@@ -212,16 +214,24 @@ class _Cell:
         except KeyboardInterrupt as stop:
             state = stop.state if isinstance(stop, Interrupted) else self.state
             if pause.on_stop is not None:
-                pause.on_stop(
-                    Checkpoint(
-                        fingerprint=pause.fingerprint,
-                        phase=self.phase,
-                        rows=self.tried,
-                        records=self.records,
-                        state=None if state is None else state.to_bytes(),
-                    )
-                )
+                pause.on_stop(self.checkpoint(state))
             raise KeyboardInterrupt from stop
+
+    def checkpoint(self, state: State | None = None) -> Checkpoint:
+        """Return where the cell stands, with the state of the batch in training."""
+        return Checkpoint(
+            fingerprint=self.pause.fingerprint,
+            phase=self.phase,
+            rows=self.tried,
+            records=self.records,
+            state=None if state is None else state.to_bytes(),
+        )
+
+    def note(self, rows: Rows, record: dict[str, Any]) -> None:
+        """Note what a batch has become, also for a process that goes on if this one is killed."""
+        self.tried, self.records = [*self.tried, *rows], [*self.records, record]
+        if self.pause.on_way is not None:
+            self.pause.on_way(self.checkpoint())
 
     def options(self, setup: Setup) -> Options:
         """Return the backbone and the loop's options."""
@@ -535,8 +545,7 @@ class _Cell:
                     for index in batch
                     for seed in seeds
                 ]
-                self.tried = [*self.tried, *_measured(rows, outcome)]
-                self.records = [*self.records, {"points": batch, **outcome.record}]
+                self.note(_measured(rows, outcome), {"points": batch, **outcome.record})
                 self.forget(batches[place + 1 :])
             start += each * len(batch)
 
@@ -613,8 +622,7 @@ class _Cell:
                 *_, outcome = self.train([index], seeds, say)
                 self.played[index] = outcome
                 rows = [_row("playoff", index, seed, point.values(), self.part(seed)) for seed in seeds]
-                self.tried = [*self.tried, *_measured(rows, outcome)]
-                self.records = [*self.records, {"points": [index], "playoff": True, **outcome.record}]
+                self.note(_measured(rows, outcome), {"points": [index], "playoff": True, **outcome.record})
 
     def winner(self, best: Sequence[int]) -> int:
         """Return which learner was the best in the playoff, by the headline of the task on the validation part.

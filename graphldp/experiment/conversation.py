@@ -23,7 +23,7 @@ from graphldp.experiment.estimates import estimate_of
 from graphldp.experiment.options import Settings, TrainParams
 from graphldp.graph import Graph
 from graphldp.ledger import ledger_from_meta
-from graphldp.measures import measures_of
+from graphldp.measures import DEFAULT_TASK, measures_of, tasks
 from graphldp.methods import Method
 from graphldp.server import Calibration, Estimate
 
@@ -103,12 +103,14 @@ class Asking(ABC):
         calibrates: whether the server's estimate is one of features, which `ldp denoise` writes; else a learner takes
             the answers as they are.
         by_class: whether the classes of training nodes decide what people are asked.
+        by_link: whether, where links are learned, the training links do.
         thresholds: whether one threshold before or after the filter fits all answers.
         afterwards: the options that change the estimate alone, and nothing that people are asked.
     """
 
     calibrates: ClassVar[bool] = True
     by_class: ClassVar[bool] = False
+    by_link: ClassVar[bool] = False
     thresholds: ClassVar[bool] = True
     afterwards: ClassVar[tuple[str, ...]] = ()
 
@@ -202,12 +204,16 @@ def conversation_of(
 
 
 def check_classes(recipe: Method, train: TrainParams) -> None:
-    """Refuse a method whose people are asked what training nodes' classes suggest, where the task has no classes."""
-    if recipe.asking is not None and recipe.asking.by_class and not measures_of(train.task).classes:
-        raise OptionError(
-            f"method {recipe.name!r} is directed by the classes of training nodes, and over all edges; task "
-            f"{train.task!r} has no classes to learn. Use task node-classification or multi-task, or another method"
-        )
+    """Refuse a method whose people are asked what training nodes' classes suggest, where nothing like it is learned."""
+    entry, asking = measures_of(train.task), recipe.asking
+    if asking is None or not asking.by_class or entry.classes or (asking.by_link and entry.parts == "edges"):
+        return
+    every = [measures_of(name) for name in tasks()]
+    fits = [one.task for one in every if (one.parts == "edges" if asking.by_link else one.classes)]
+    raise OptionError(
+        f"method {recipe.name!r} is directed by the classes of training nodes; task {train.task!r} has no classes to "
+        f"learn. Use task {' or '.join(dict.fromkeys((DEFAULT_TASK, *fits)))}, or another method"
+    )
 
 
 # What a person spends --------------------------------------------------------------------------------------------

@@ -334,8 +334,10 @@ def report_seeds(final: int, search: int) -> list[int]:
 
 
 def split_facts(params: Settings) -> dict[str, Any]:
-    """Return what decides whose labels are training labels."""
+    """Return what decides whose labels are training labels, or which links are training links."""
     train = params.train
+    if measures_of(train.task).parts == "edges":
+        return {"root": params.seed, "parts": "edges"}
     return {
         "root": params.seed,
         "train_fraction": train.train_fraction,

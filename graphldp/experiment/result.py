@@ -57,11 +57,13 @@ class Pause:
     Attributes:
         checkpoint: where it goes on; None from the start.
         on_stop: receives a checkpoint when the work is interrupted.
+        on_way: receives one, without a batch in training, whenever a batch is finished.
         fingerprint: what the checkpoint says that the cell computes.
     """
 
     checkpoint: Checkpoint | None = None
     on_stop: Callable[[Checkpoint], None] | None = None
+    on_way: Callable[[Checkpoint], None] | None = None
     fingerprint: str = ""
 
 

@@ -1,7 +1,7 @@
 """Two rounds: reports, a ranking of the features from them, and reports that the ranking directs.
 
-Each seed has its own split, and only the labels of its training nodes rank its features: so each seed has its own
-ranking, and the two rounds are drawn seed by seed.
+Each seed has its own split, and only the labels of its training nodes, or its training links where links are learned,
+rank its features: so each seed has its own ranking, and the two rounds are drawn seed by seed.
 """
 
 from __future__ import annotations
@@ -26,7 +26,9 @@ from graphldp.experiment.options import Settings, split_facts
 from graphldp.experiment.people import apart_of, split_of
 from graphldp.experiment.server_view import server_view_of
 from graphldp.graph import Graph
+from graphldp.measures import measures_of
 from graphldp.methods import check_steps
+from graphldp.randomness import generator
 from graphldp.server import (
     AttributeScores,
     Calibration,
@@ -41,6 +43,7 @@ from graphldp.server import (
     scorer_names,
 )
 from graphldp.server.estimate import rectangular
+from graphldp.server.pair_products import PairProducts
 from graphldp.server.selection import RECTIFICATIONS
 from graphldp.splits import Apart, Split, among
 
@@ -63,6 +66,7 @@ class Rounds(Asking):
     """
 
     by_class: ClassVar[bool] = True
+    by_link: ClassVar[bool] = True
     thresholds: ClassVar[bool] = False
     afterwards: ClassVar[tuple[str, ...]] = ("reuse", "rectification")
 
@@ -132,6 +136,23 @@ def score_reports(
         graph, estimate, train = among(graph, apart.train), of_people(estimate, apart.train), place_in(apart, train)
     denoised = Filtered.of(estimate, calibration, calibration.operator(graph))
     return score_attributes(by, denoised, graph.labels, train)
+
+
+def score_by_links(
+    graph: Graph, reports: Reports, *, by: str, steps: int, params: Settings, seed: int
+) -> AttributeScores:
+    """Denoise a first round over a seed's training links, and score every feature by what linked people share.
+
+    The pairs are those that are trained on: the training links and as many pairs without one.
+    """
+    from graphldp.learn import edge_split  # needs torch, which no device has to have
+
+    edges = edge_split(graph.edges, graph.nodes, generator(params.seed, "edges", graph.name, seed))
+    calibration = kprop(steps)
+    denoised = Filtered.of(rectify(reports), calibration, calibration.operator(edges.graph(graph)))
+    pairs = np.concatenate([edges.train, edges.train_negative], axis=1)
+    linked = np.repeat([1, 0], edges.train.shape[1])
+    return score_attributes(by, PairProducts(filtered=denoised, pairs=pairs), linked, np.arange(len(linked)))
 
 
 def place_in(apart: Apart, train: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -230,8 +251,13 @@ class TwoRounds:
         return self.second(range(self.graph.dimensions)).device.m
 
     def scores(self, reports: Reports, seed: int) -> AttributeScores:
-        """Return what the server makes of a seed's first round, with the training labels of that seed's split."""
-        rounds, split = self.rounds, split_of(self.graph, self.params, seed)
+        """Return what the server makes of a seed's first round, with the training labels, or links, of its split."""
+        rounds = self.rounds
+        if measures_of(self.params.train.task).parts == "edges":
+            return score_by_links(
+                self.graph, reports, by=rounds.score_by, steps=rounds.score_steps, params=self.params, seed=seed
+            )
+        split = split_of(self.graph, self.params, seed)
         apart = apart_of(self.graph, self.params, seed)
         known = server_view_of(self.graph, self.params).known(seed)
         return score_reports(known, reports, by=rounds.score_by, steps=rounds.score_steps, split=split, apart=apart)

@@ -6,8 +6,9 @@
     chi-square   independence statistic against the class        comparison, TOGL's Table 18
     pca          share of the first principal components         comparison, TOGL's Table 18
 
-Labels are read at the training nodes and nowhere else. Nothing of size n x d is made: class statistics take the
-columns in blocks, the regression and the components work on the factored form.
+Labels are read at the training nodes and nowhere else. Where links are learned, pairs stand for nodes
+(`graphldp.server.pair_products`). Nothing of size n x d is made: class statistics take the columns in blocks, the
+regression and the components work on the factored form.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from graphldp.errors import DataError, OptionError, unknown_name
 from graphldp.registry import check_options
 from graphldp.server.filtered import BLOCK_MEMORY, Filtered
 from graphldp.server.logistic import fit_sparse_logistic
+from graphldp.server.pair_products import PairProducts
 
 __all__ = ["AttributeScores", "TrainingClasses", "score_attributes", "scorer_names"]
 
@@ -101,14 +103,14 @@ class TrainingClasses:
         weights = 1.0 / self.counts[self.codes]
         return sp.csr_array((weights, (self.codes, np.arange(self.size))), shape=(len(self.counts), self.size))
 
-    def blocks(self, filtered: Filtered, max_memory: float) -> Iterator[tuple[slice, Floats]]:
+    def blocks(self, filtered: Filtered | PairProducts, max_memory: float) -> Iterator[tuple[slice, Floats]]:
         """Yield the training nodes' rows of H in blocks of columns."""
         for columns, block in filtered.blocks(max_memory):
             yield columns, block[self.nodes].astype(np.float64)
 
 
 def _fda(
-    filtered: Filtered, classes: TrainingClasses, max_memory: float, *, smoothing: float = 1e-12
+    filtered: Filtered | PairProducts, classes: TrainingClasses, max_memory: float, *, smoothing: float = 1e-12
 ) -> tuple[Floats, dict[str, Any]]:
     """Fisher's discriminant: how far apart the classes' means are, over how spread each class is."""
     if not smoothing > 0:
@@ -125,7 +127,7 @@ def _fda(
 
 
 def _sma(
-    filtered: Filtered,
+    filtered: Filtered | PairProducts,
     classes: TrainingClasses,
     max_memory: float,
     *,
@@ -151,7 +153,7 @@ def _sma(
 
 
 def _tables(
-    filtered: Filtered, classes: TrainingClasses, max_memory: float, bins: int
+    filtered: Filtered | PairProducts, classes: TrainingClasses, max_memory: float, bins: int
 ) -> Iterator[tuple[int, NDArray[np.float64]]]:
     """Yield each attribute's table: values in bins (its distinct values if they are few) against classes."""
     if bins < 2:
@@ -169,7 +171,7 @@ def _tables(
 
 
 def _mi(
-    filtered: Filtered, classes: TrainingClasses, max_memory: float, *, bins: int = 10
+    filtered: Filtered | PairProducts, classes: TrainingClasses, max_memory: float, *, bins: int = 10
 ) -> tuple[Floats, dict[str, Any]]:
     """Mutual information of the class and the filtered value, in bins."""
     out = np.empty(filtered.dimensions)
@@ -182,7 +184,7 @@ def _mi(
 
 
 def _chi_square(
-    filtered: Filtered, classes: TrainingClasses, max_memory: float, *, bins: int = 10
+    filtered: Filtered | PairProducts, classes: TrainingClasses, max_memory: float, *, bins: int = 10
 ) -> tuple[Floats, dict[str, Any]]:
     """The chi-square statistic of the class and the filtered value, in bins."""
     out = np.empty(filtered.dimensions)
@@ -194,7 +196,7 @@ def _chi_square(
 
 
 def _pca(
-    filtered: Filtered, classes: TrainingClasses, max_memory: float, *, components: int = 5
+    filtered: Filtered | PairProducts, classes: TrainingClasses, max_memory: float, *, components: int = 5
 ) -> tuple[Floats, dict[str, Any]]:
     """The sum of variance_i loading_ij^2 over the first components of all nodes; labels are not used at all."""
     # Slow to import, and every stage imports this module.
@@ -233,7 +235,7 @@ def scorer_names() -> list[str]:
 
 def score_attributes(
     method: str,
-    filtered: Filtered,
+    filtered: Filtered | PairProducts,
     labels: ArrayLike,
     train: ArrayLike,
     *,
@@ -244,9 +246,9 @@ def score_attributes(
 
     Args:
         method: `fda`, `sma`, `mi`, `chi-square` or `pca`.
-        filtered: the denoised first round.
-        labels: one class per node; only those of `train` are read.
-        train: the training nodes.
+        filtered: the denoised first round, or what pairs of people have in common in it.
+        labels: one class per node, or whether a pair is linked; only those of `train` are read.
+        train: the training nodes, or pairs.
         max_memory: bytes of working memory for the methods that take columns in blocks.
         options: `smoothing` (fda); `strength` of the penalty as a share of the one at which all weights vanish, or
             `penalty` itself, `intercept`, `tolerance`, `iterations` (sma); `bins` (mi, chi-square); `components` (pca).

@@ -7,9 +7,9 @@ blocks of columns, within a memory limit.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import scipy.sparse as sp
@@ -24,6 +24,8 @@ from graphldp.server.pushing import backward_push
 from graphldp.server.thresholds import boundary, shrink, shrink_columns
 
 __all__ = ["BLOCK_MEMORY", "Filtered", "apply", "polynomial", "vanishes"]
+
+Floats: TypeAlias = NDArray[np.float64]
 
 # What a block of columns and its working copies may take unless the caller says otherwise. Small enough for the caches
 # to help, large enough for the sparse product to have wide rows.
@@ -136,6 +138,24 @@ class Filtered:
         """Return H^T columns for an n x h matrix, as d x h."""
         reached = polynomial(self.operator.T, columns, self._linear("the adjoint"))
         return np.asarray(self.deviations.T @ reached + (self.ground() @ columns)[None, :])
+
+    def rows(self, chosen: NDArray[np.int64]) -> tuple[Callable[[Floats], Floats], Callable[[Floats], Floats]]:
+        """Return what multiplies the chosen rows of H, all different, and their transpose, by something."""
+        coefficients = self._linear("a product with some rows")
+        ground = self.ground()[chosen]
+        deviations = sp.csr_array(self.deviations, dtype=np.float64)
+        transposed, backward = sp.csr_array(deviations.T), sp.csr_array(self.operator.T)
+
+        def times(weight: Floats) -> Floats:
+            reached = polynomial(self.operator, deviations @ weight, coefficients)[chosen]
+            return np.asarray(reached + np.outer(ground, weight.sum(axis=0)))
+
+        def back(columns: Floats) -> Floats:
+            spread = np.zeros((self.nodes, columns.shape[1]))
+            spread[chosen] = columns
+            return np.asarray(transposed @ polynomial(backward, spread, coefficients) + (ground @ columns)[None, :])
+
+        return times, back
 
     def width(self, max_memory: float = BLOCK_MEMORY) -> int:
         """Return how many columns at a time fit into max_memory bytes."""

@@ -13,11 +13,11 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from graphldp.errors import OptionError
-from graphldp.server.filtered import Filtered, polynomial
+from graphldp.server.filtered import Filtered
+from graphldp.server.pair_products import PairProducts
 
 __all__ = ["SparseLogistic", "fit_sparse_logistic"]
 
@@ -68,24 +68,9 @@ class _Design:
     scale: float
 
 
-def _design(filtered: Filtered, nodes: NDArray[np.int64], *, centre: bool) -> _Design:
+def _design(filtered: Filtered | PairProducts, nodes: NDArray[np.int64], *, centre: bool) -> _Design:
     """Centring changes the intercept alone, and takes away the direction that all nodes share."""
-    coefficients = filtered.calibration.coefficients
-    filtered.project(np.zeros((filtered.dimensions, 1)))  # refuses a filter that is not linear
-    ground = filtered.ground()[nodes]
-    deviations = sp.csr_array(filtered.deviations, dtype=np.float64)
-    transposed = sp.csr_array(deviations.T)
-    backward = sp.csr_array(filtered.operator.T)
-
-    def times(weight: Floats) -> Floats:
-        reached = polynomial(filtered.operator, deviations @ weight, coefficients)[nodes]
-        return np.asarray(reached + np.outer(ground, weight.sum(axis=0)))
-
-    def back(columns: Floats) -> Floats:
-        spread = np.zeros((filtered.nodes, columns.shape[1]))
-        spread[nodes] = columns  # training nodes are different ones
-        return np.asarray(transposed @ polynomial(backward, spread, coefficients) + (ground @ columns)[None, :])
-
+    times, back = filtered.rows(nodes)
     count = len(nodes)
     mean = back(np.ones((count, 1)))[:, 0] / count if centre else np.zeros(filtered.dimensions)
     largest = _largest_singular(
@@ -120,7 +105,7 @@ def _softmax(scores: Floats) -> Floats:
 
 
 def fit_sparse_logistic(
-    filtered: Filtered,
+    filtered: Filtered | PairProducts,
     nodes: NDArray[np.int64],
     codes: NDArray[np.int64],
     *,
@@ -133,7 +118,7 @@ def fit_sparse_logistic(
     """Return the regression of the training nodes' classes on their rows of H.
 
     Args:
-        filtered: the embedding, with a linear filter.
+        filtered: the embedding, with a linear filter, or the products of pairs.
         nodes: the training nodes.
         codes: their classes, 0..C-1, each of them present.
         strength: lambda as a share of the smallest one at which all weights vanish. It means the same at every budget,

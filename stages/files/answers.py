@@ -152,13 +152,13 @@ def check_asked(path: Path, meta: Mapping[str, Any], recipe: Method) -> None:
 
 
 def check_selection(path: Path, facts: Mapping[str, Any], params: Settings) -> None:
-    """Refuse answers to questions that were directed by labels which these parameters' splits hide."""
-    now = split_facts(params)
-    for key in (*now, *(["split"] if "split" not in now else [])):
-        was, value = (found.get(key, "random") for found in (facts, now))
+    """Refuse answers to questions that were directed by labels, or links, which these parameters' splits hide."""
+    now, usual = split_facts(params), {"split": "random", "parts": "nodes"}
+    for key in dict.fromkeys((*usual, *now)):
+        was, value = (one.get(key, usual.get(key)) for one in (facts, now))
         if was != value:
             raise ArtifactError(
-                f"{path} was directed by training labels of other splits: {key} was {was}, and is {value} now; make it "
+                f"{path} was directed by other splits: {key} was {was}, and is {value} now; make it "
                 "again from `ldp perturb` on, with the same parameters"
             )
 

@@ -7,13 +7,11 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import glob
 import hashlib
+import io
 import json
 import os
-import platform
 import re
-import shutil
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -23,21 +21,24 @@ import pyarrow.parquet as pq
 
 from graphldp.errors import ArtifactError
 from graphldp.jsonable import plain
+from graphldp.stages.files.leftovers import partial_name
 
 __all__ = [
     "METADATA_KEY",
     "ParquetSink",
+    "Room",
     "atomic",
     "expect",
     "file_hash",
     "is_collected",
     "is_real",
+    "json_text",
     "keep_real",
     "open_table",
-    "partial_name",
     "read_meta",
     "read_table",
     "require",
+    "table_bytes",
     "with_meta",
     "write_json",
     "write_table",
@@ -46,8 +47,8 @@ __all__ = [
 
 METADATA_KEY = b"graphldp"
 _CANNOT_WRITE = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM, errno.EIO, errno.EFBIG)
-_HOST = re.sub(r"[^A-Za-z0-9-]", "-", platform.node()) or "here"  # whose processes' numbers a partial file's name has
 _COMPRESSION = "zstd"
+_ZEROS = 2**20  # bytes written at once
 
 
 @contextlib.contextmanager
@@ -57,14 +58,67 @@ def atomic(path: Path, *, new: bool = False) -> Iterator[Path]:
     Real reports that stand under `path` are never replaced: nobody can draw them again. With `new` nothing is, not even
     what another process has put there meanwhile.
     """
+    with _told(str(path)), _whole(path, new) as partial:
+        yield partial
+
+
+@contextlib.contextmanager
+def _told(what: str) -> Iterator[None]:
+    """Say in one line what cannot be written, and why."""
     try:
-        with _whole(path, new) as partial:
-            yield partial
+        yield
     except OSError as error:
         reason = _reason(error)
         if reason is None:
             raise
-        raise ArtifactError(f"{path} cannot be written: {reason}; make room, or name another place") from error
+        raise ArtifactError(f"{what} cannot be written: {reason}; make room, or name another place") from error
+
+
+class Room:
+    """Room on a disk, taken before long work begins: what the work finds fits there, however full the disk is by then.
+
+    It is a file of zeros under a temporary name in the folder in which the file is to stand. One file is written into
+    it, in place, and gets its name; as no new block is asked for, no other process can take the room away meanwhile.
+    (A file system that writes every change to new blocks, such as Btrfs or ZFS, may still refuse.)
+    """
+
+    def __init__(self, path: Path, size: int) -> None:
+        """Take `size` bytes beside `path`; where there is no such room, say so now."""
+        self._left: Path | None = partial_name(path.with_name(f"{path.name}.room"))
+        with _told(f"{path.parent} has no room for {size / 2**20:.0f} MB, which keep what is computed: it"):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            try:
+                with self._left.open("wb") as handle:
+                    for start in range(0, size, _ZEROS):
+                        handle.write(bytes(min(_ZEROS, size - start)))
+            except OSError:
+                self.leave()
+                raise
+
+    def write(self, path: Path, content: bytes) -> None:
+        """Write a file of this folder, whole or not at all; into the room, if nothing was written there yet."""
+        left, self._left = self._left, None
+        if left is None:
+            with atomic(path) as partial:
+                partial.write_bytes(content)
+            return
+        with _told(str(path)):
+            try:
+                keep_real(path)
+                with left.open("r+b") as handle:
+                    handle.write(content)
+                    handle.truncate()
+                left.replace(path)
+            finally:
+                with contextlib.suppress(OSError):
+                    left.unlink(missing_ok=True)
+
+    def leave(self) -> None:
+        """Give the room back, if nothing was written into it."""
+        left, self._left = self._left, None
+        if left is not None:
+            with contextlib.suppress(OSError):
+                left.unlink(missing_ok=True)
 
 
 @contextlib.contextmanager
@@ -82,29 +136,6 @@ def _whole(path: Path, new: bool) -> Iterator[Path]:
     finally:
         with contextlib.suppress(OSError):  # where nothing can be removed, nothing was written
             partial.unlink(missing_ok=True)
-
-
-def partial_name(path: Path) -> Path:
-    """Return this process's temporary name beside a file or folder; what killed processes have left of it goes."""
-    start = f".{path.name}.{_HOST}."
-    for left in path.parent.glob(f"{glob.escape(start)}*.partial"):
-        if not _runs(left.name.removeprefix(start).removesuffix(".partial")):
-            if left.is_dir():
-                shutil.rmtree(left, ignore_errors=True)
-            else:
-                left.unlink(missing_ok=True)
-    return path.with_name(f"{start}{os.getpid()}.partial")
-
-
-def _runs(process: str) -> bool:
-    """Return whether a process of this machine, by its number, still runs."""
-    try:
-        os.kill(int(process), 0)
-    except ProcessLookupError:
-        return False
-    except (ValueError, OverflowError, OSError):
-        return True
-    return True
 
 
 def _place(partial: Path, path: Path) -> None:
@@ -158,7 +189,12 @@ def write_text(path: Path, text: str) -> None:
 
 def write_json(path: Path, value: Any) -> None:
     """Write JSON atomically, keys sorted, so that the same value gives the same bytes."""
-    write_text(path, json.dumps(plain(value), indent=2, sort_keys=True, ensure_ascii=False) + "\n")
+    write_text(path, json_text(value))
+
+
+def json_text(value: Any) -> str:
+    """Return what stands in a JSON file."""
+    return json.dumps(plain(value), indent=2, sort_keys=True, ensure_ascii=False) + "\n"
 
 
 def file_hash(path: Path) -> str:
@@ -190,15 +226,7 @@ class ParquetSink:
         self._schema = with_meta(schema, meta)
         with contextlib.ExitStack() as stack:
             partial = stack.enter_context(atomic(path, new=new))
-            self._writer = stack.enter_context(
-                pq.ParquetWriter(
-                    partial,
-                    self._schema,
-                    compression="none" if noise else _COMPRESSION,
-                    use_dictionary=not noise,
-                    store_schema=True,
-                )
-            )
+            self._writer = stack.enter_context(_writer(partial, self._schema, noise=noise))
             self._stack = stack.pop_all()
 
     def __enter__(self) -> ParquetSink:
@@ -213,10 +241,24 @@ class ParquetSink:
         self._writer.write_table(same, row_group_size=max(1, same.num_rows))
 
 
+def _writer(where: Path | io.BytesIO, schema: pa.Schema, *, noise: bool = False) -> pq.ParquetWriter:
+    return pq.ParquetWriter(
+        where, schema, compression="none" if noise else _COMPRESSION, use_dictionary=not noise, store_schema=True
+    )
+
+
 def write_table(path: Path, table: pa.Table, meta: Mapping[str, Any]) -> None:
     """Write one table with its metadata, atomically."""
     with ParquetSink(path, table.schema, meta) as sink:
         sink.write(table)
+
+
+def table_bytes(table: pa.Table, meta: Mapping[str, Any]) -> bytes:
+    """Return what `write_table` writes, of a table that is small."""
+    out, schema = io.BytesIO(), with_meta(table.schema, meta)
+    with _writer(out, schema) as writer:
+        writer.write_table(table.cast(schema), row_group_size=max(1, table.num_rows))
+    return out.getvalue()
 
 
 def open_table(path: Path, make: str) -> pq.ParquetFile:

@@ -11,7 +11,7 @@ import contextlib
 import dataclasses
 import hashlib
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -29,12 +29,14 @@ from graphldp.jsonable import plain
 from graphldp.learn import resolve_device
 from graphldp.progress import Progress
 from graphldp.stages.code import code_hash
-from graphldp.stages.files.artifacts import read_meta, read_table, write_table
+from graphldp.stages.files.artifacts import Room, read_meta, read_table, table_bytes
 from graphldp.stages.files.checkpoints import Keeper
 from graphldp.stages.files.runs import runs_schema
 from graphldp.stages.files.shared_work import claimed
 
-__all__ = ["Cells", "cell_mark", "mark_of", "pause_of"]
+__all__ = ["ROOM", "Cells", "cell_mark", "kept", "mark_of", "not_lost"]
+
+ROOM = 2 * 2**20  # bytes; what a cell leaves took up to 0.15 million where it was looked at
 
 
 def cell_mark(
@@ -100,19 +102,14 @@ class Cells:
                 found = self._get(mark, plan)
                 if found is not None:
                     return found
-            keeper = Keeper(self._folder / f"{mark}.resume.safetensors")
-            result = learn_cell(
-                graph,
-                plan,
-                settings,
-                device=device,
-                resources=resources,
-                pause=pause_of(keeper, mark, resources),
-                progress=progress,
-            )
-            if resources.leads:
-                self._put(mark, result, settings.train.task)
-                keeper.clear()
+            with kept(self._path(mark), self._folder / f"{mark}.resume.safetensors", mark, resources) as (pause, keep):
+                if whole and pause.checkpoint is None:
+                    pause = dataclasses.replace(pause, checkpoint=self._searched(mark, resources))
+                result = learn_cell(
+                    graph, plan, settings, device=device, resources=resources, pause=pause, progress=progress
+                )
+                if resources.leads:
+                    keep(*self._table(result, settings.train.task))
         return result
 
     def free(self, mark: str) -> bool:
@@ -145,12 +142,22 @@ class Cells:
             learners=tuple(meta["learners"]),
         )
 
-    def _put(self, mark: str, result: CellResult, task: str) -> None:
+    def _searched(self, mark: str, resources: Resources) -> Checkpoint | None:
+        """Return a cell that is there as where its final runs begin: these alone are trained again for their models."""
+        found = None
+        if resources.leads and self._path(mark).exists():
+            with contextlib.suppress(ArtifactError):
+                meta, rows = read_meta(self._path(mark), "ldp train"), read_table(self._path(mark), "ldp train")
+                tried = [row for row in rows.to_pylist() if row["role"] != "final"]
+                found = Checkpoint(fingerprint=mark, phase="final", rows=tried, records=meta["records"], state=None)
+        return _in_all(found, resources)
+
+    def _table(self, result: CellResult, task: str) -> tuple[pa.Table, dict[str, Any]]:
         schema = runs_schema(task)
         columns = {field.name: [row[field.name] for row in result.rows] for field in schema}
         facts = {"kind": "cell", "records": list(result.records), "record": result.record}
         facts |= {"learners": list(result.learners), "library": __version__}
-        write_table(self._path(mark), pa.table(columns, schema=schema), facts)
+        return pa.table(columns, schema=schema), facts
 
     @contextlib.contextmanager
     def _claimed(self, mark: str, resources: Resources) -> Iterator[None]:
@@ -159,6 +166,10 @@ class Cells:
             yield
             return
         claim = self._folder / f"{mark}.claim"
+        for left in sorted(self._folder.glob("*.claim")):  # of processes that were killed
+            with contextlib.suppress(OSError), claimed(left, wait=False, create=False) as nobodys:
+                if nobodys:
+                    left.unlink()
         with claimed(claim, wait=True):
             try:
                 yield
@@ -173,10 +184,56 @@ def _agreed(mine: bool, resources: Resources) -> bool:
     return mine if resources.processes is None else all(resources.processes.gather(b"1" if mine else b""))
 
 
-def pause_of(keeper: Keeper, mark: str, resources: Resources) -> Pause:
-    """Return where a cell goes on, which is the first process's place in all of them, and where it leaves that."""
-    found = keeper.load(mark) if resources.leads else None
-    if resources.processes is not None:
-        data = resources.processes.gather(b"" if found is None else found.to_bytes())[0]
-        found = Checkpoint.from_bytes(data) if data else None
-    return Pause(checkpoint=found, on_stop=keeper.save if resources.leads else None, fingerprint=mark)
+@contextlib.contextmanager
+def kept(path: Path, stops: Path, mark: str, resources: Resources) -> Iterator[tuple[Pause, Callable[..., None]]]:
+    """Have room for what work leaves, from its beginning on: its result, or where it was stopped.
+
+    Args:
+        path: where the result is to stand.
+        stops: where the state of a training that was stopped stands, and its facts beside it.
+        mark: what decides the result.
+        resources: what the machine gives.
+
+    Yields:
+        Where the work goes on, which is the first process's place in all of them, and what writes its result: a table
+        with its metadata, after which it does not go on any more.
+    """
+    room = Room(path, ROOM) if resources.leads else None
+    keeper = Keeper(stops, room, resources.note)
+
+    def keep(table: pa.Table, meta: Mapping[str, Any]) -> None:
+        assert room is not None
+        room.write(path, table_bytes(table, meta))
+        keeper.clear()
+
+    try:
+        found = _in_all(keeper.load(mark) if resources.leads else None, resources)
+        yield (
+            Pause(
+                checkpoint=found,
+                on_stop=keeper.save if resources.leads else None,
+                on_way=keeper.pass_by if resources.leads else None,
+                fingerprint=mark,
+            ),
+            keep,
+        )
+    finally:
+        if room is not None:
+            room.leave()
+
+
+@contextlib.contextmanager
+def not_lost(data: Path) -> Iterator[None]:
+    """Where what was trained cannot be written, say that it is kept, and where."""
+    try:
+        yield
+    except ArtifactError as error:
+        raise ArtifactError(f"{error}. What was trained is kept in {data / 'cells'}: run the same again") from error
+
+
+def _in_all(found: Checkpoint | None, resources: Resources) -> Checkpoint | None:
+    """Return what the first process has found, in all of them."""
+    if resources.processes is None:
+        return found
+    data = resources.processes.gather(b"" if found is None else found.to_bytes())[0]
+    return Checkpoint.from_bytes(data) if data else None

@@ -13,8 +13,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -27,7 +25,8 @@ from graphldp.datasets.own import WITHOUT
 from graphldp.datasets.registry import names
 from graphldp.errors import ArtifactError, DataError, unknown_name
 from graphldp.graph import Graph
-from graphldp.stages.files.artifacts import file_hash, partial_name, read_table, require, write_json, write_table
+from graphldp.stages.files.artifacts import file_hash, read_table, require, write_json, write_table
+from graphldp.stages.files.leftovers import bring_back, own_name, partial_name, remove
 from graphldp.stages.files.paths import sources_path, stored_graphs
 
 __all__ = ["FILES", "graph_hash", "read_graph", "read_graph_meta", "write_graph"]
@@ -207,10 +206,11 @@ def _csr(table: pa.Table, shape: tuple[int, int]) -> sp.csr_array:
 def _atomic_directory(directory: Path) -> Iterator[Path]:
     """Yield an empty folder beside `directory`; it takes the name on success and goes away on failure or Ctrl-C."""
     directory.parent.mkdir(parents=True, exist_ok=True)
+    bring_back(directory.parent)
     partial = partial_name(directory)
-    shutil.rmtree(partial, ignore_errors=True)
+    remove(partial)
     partial.mkdir()
-    old = directory.with_name(f".{directory.name}.{os.getpid()}.old")
+    old = own_name(directory, "old")
     try:
         yield partial
         if directory.exists():
@@ -222,5 +222,5 @@ def _atomic_directory(directory: Path) -> Iterator[Path]:
                 old.replace(directory)
             raise
     finally:
-        shutil.rmtree(partial, ignore_errors=True)
-        shutil.rmtree(old, ignore_errors=True)
+        remove(partial)
+        remove(old)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from graphldp.experiment.options import Further
 from graphldp.ledger import epsilon_text
 from graphldp.measures import DEFAULT_TASK
+from graphldp.stages.files.leftovers import bring_back
 
 if TYPE_CHECKING:
     from graphldp.stages.grids.params import Cell
@@ -37,8 +38,14 @@ NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")  # what a graph may be called
 
 
 def graph_dir(data: Path, dataset: str) -> Path:
-    """Return the folder of a Graph artifact."""
-    return data / "graphs" / dataset
+    """Return the folder of a Graph artifact.
+
+    One that a killed process had set aside, to write another one in its place, gets its name back first.
+    """
+    path = data / "graphs" / dataset
+    if not path.exists():
+        bring_back(path.parent)
+    return path
 
 
 def sources_path(data: Path, name: str) -> Path:

@@ -38,6 +38,11 @@ class Account:
     ledger: Ledger
     meta: Mapping[str, Any] = field(default_factory=dict)
 
+    @property
+    def known(self) -> bool:
+        """Whether it says all that was spent on it."""
+        return all(spend.known for spend in self.ledger.spends)
+
 
 def accounts(paths: Iterable[Path]) -> list[Account]:
     """Return what each artifact has spent; a file that does not say it has spent an unknown amount."""

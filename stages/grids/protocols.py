@@ -9,7 +9,7 @@ Each `papers/NAME.yaml` has a list `protocol`. An entry is one place of the para
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -91,12 +91,16 @@ class Protocol:
         check_settings(out)
         return out
 
-    def row(self, row: RowParams) -> RowParams:
-        """Return a row with those options, parts of the method and axes that it has and leaves open."""
+    def row(self, row: RowParams, varied: Iterable[str] = ()) -> RowParams:
+        """Return a row with those options, parts of the method and axes that it has and leaves open.
+
+        What the grid varies is not searched.
+        """
         recipe = methods.method(row.method)
         if not recipe.model or recipe.learners:
             return row
         options, changes = dict(row.options), dict(row.set)
+        given = {*options, *changes, *(name.removeprefix("mechanism.") for name in varied)}
         search = {key: value for key, value in row.search.items() if key != "options"}
         axes = {name: list(values) for name, values in dict(row.search.get("options", {})).items()}
         there = SearchedRow(recipe=recipe.but(row.changes), mechanism=row.mechanism)
@@ -105,7 +109,7 @@ class Protocol:
                 options.setdefault(one.key, one.value)
             elif one.part == "method" and there.has(one.place, {}) and one.place not in axes:
                 changes.setdefault(one.place, one.value)
-            elif one.part == "axis" and there.has(one.key, {}) and one.key not in (*options, *changes):
+            elif one.part == "axis" and there.has(one.key, {}) and one.key not in given:
                 axes.setdefault(one.key, list(one.value))
         if axes:
             search["options"] = axes
@@ -114,7 +118,7 @@ class Protocol:
     def grid(self, params: Params) -> Params:
         """Return a whole grid under this protocol, in a folder of its own."""
         out = self.settings(params)
-        rows = tuple(self.row(row) for row in params.rows)
+        rows = tuple(self.row(row, params.vary if row.vary is None else row.vary) for row in params.rows)
         return dataclasses.replace(out, name=f"{params.name}-{self.paper}" if params.name else self.paper, rows=rows)
 
 

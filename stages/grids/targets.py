@@ -294,7 +294,7 @@ class PaperTarget:
                     row = dataclasses.replace(
                         asked.row, name=_plain(asked.label), method=str(reading.get("method", asked.row.method))
                     )
-                    row = given.row(row) if given is not None else row
+                    row = given.row(row, self.vary) if given is not None else row
                     grid = dataclasses.replace(
                         params, datasets=(dataset,), epsilons=self._budgets(dataset, asked, profile), rows=(row,),
                         vary=self._axes(row, profile), overrides={},

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from graphldp import __version__
+from graphldp.datasets import title
 from graphldp.errors import ArtifactError, DataError
 from graphldp.evaluation import Confidence, Interval
 from graphldp.ledger import Ledger
@@ -29,7 +30,8 @@ from graphldp.stages.pages.class_information import backgrounds_of
 from graphldp.stages.pages.figures import budget_figure
 from graphldp.stages.pages.maps import drawn, map_figure, maps
 from graphldp.stages.pages.report import report_page
-from graphldp.stages.pages.tables import ClaimMark, Result, Section, TableRow, axis_columns, columns, read_csv, short
+from graphldp.stages.pages.tables import ClaimMark, Result, Section, TableRow, axis_columns, columns, read_csv
+from graphldp.stages.pages.wording import at, short
 from graphldp.tasks import TaskEntry
 
 __all__ = ["earlier", "read_committed", "write_pages"]
@@ -73,13 +75,16 @@ class _Section(Section):
 
     @property
     def title(self) -> str:
-        """The data set, and what is set for all of its rows."""
-        return self.headed
+        """The data set, and what is set for all of its rows, in today's words."""
+        words = {f"{short(name)} {value}": at(name, value) for name, value in self.setting}
+        first, *rest = self.headed.split(", ")
+        return ", ".join([title(first), *(words.get(part, part) for part in rest)])
 
     @property
     def protocol(self) -> str:
         """One line: how every row of this table was made."""
-        return f"{self.said} The ceiling (nonpriv, epsilon infinite) is one model with everybody's true features."
+        said = f"{self.title}{self.said.removeprefix(self.headed)}"
+        return f"{said} The ceiling (nonpriv, epsilon infinite) is one model with everybody's true features."
 
     @property
     def worth(self) -> str:
@@ -220,10 +225,10 @@ def _section(
     search = _SEARCH.search(said)
     if search is None:
         raise ArtifactError(f"{record}: no search in {said!r}; make the table again")
-    title = called.split(", ")
+    parts = called.split(", ")
     setting = [
         (axis, rows[0][axis]) for axis in axes if {row[axis] for row in rows} == {rows[0][axis]}
-        and f"{short(axis)} {rows[0][axis]}" in title
+        and f"{short(axis)} {rows[0][axis]}" in parts
     ]  # fmt: skip
     private = {row["row"] for row in rows if role_of(row["method"]) is Role.PRIVATE}
     return _Section(

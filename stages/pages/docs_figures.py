@@ -127,7 +127,9 @@ def error_figure(path: Path) -> None:
         axes.set_xlabel("epsilon")
         axes.set_ylabel("worst expected error")
         axes.set_ylim(0.01, 300)
-    panels[1].legend(frameon=False, fontsize=7, ncols=2)
+    figure.legend(
+        *panels[1].get_legend_handles_labels(), loc="outside lower center", frameon=False, fontsize=7, ncols=11
+    )
     _save(figure, path, "Expected error bound against epsilon")
 
 

@@ -15,7 +15,8 @@ from html import escape
 from graphldp.evaluation import Interval
 from graphldp.measures import Measure
 from graphldp.methods import Role, reference
-from graphldp.stages.pages.tables import Result, Section, TableRow, number, short, signed
+from graphldp.stages.pages.tables import Result, Section, TableRow, number, signed
+from graphldp.stages.pages.wording import at, axis_title, short
 
 __all__ = [
     "FIGURE_CSS",
@@ -84,7 +85,8 @@ class Picture:
         """What it shows, in words."""
         one = self.measure
         units = f"{one.difference} of test {one.label}" if one.difference else f"test {one.label}"
-        return f"Gain over the floor in {units}, against {short(self.axis)}"
+        evenly = " (evenly spaced)" if self.axis != _EPSILON and len(self.values) > 2 else ""
+        return f"Gain over the floor in {units}, against {axis_title(self.axis)}{evenly}"
 
     @property
     def rows(self) -> list[TableRow]:
@@ -118,7 +120,7 @@ class Picture:
         fixed = {name for name, _ in self.sections[0].setting} | {self.axis}
         out: dict[str, list[tuple[str, TableRow]]] = {}
         for row in rows:
-            parts = [row.name, *(f"{short(name)} {value}" for name, value in row.axes if name not in fixed)]
+            parts = [row.name, *(at(name, value) for name, value in row.axes if name not in fixed)]
             parts += [f"epsilon {number(row.epsilon)}"] if budgets else []
             out.setdefault(", ".join(parts), []).extend((place, row) for place in self.places(row))
         order = self.values.index
@@ -202,7 +204,7 @@ class _Scale:
         """What stands under the axis."""
         if self.axis == _EPSILON:
             return f"epsilon{', log scale' if len(self.values) > 1 else ''}"
-        return f"{short(self.axis)}{', evenly spaced' if len(self.values) > 2 else ''}"
+        return axis_title(self.axis)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -461,7 +463,7 @@ def _row(points: Sequence[tuple[str, TableRow]], scale: _Scale) -> list[str]:
 
 def _description(picture: Picture) -> str:
     """Say the figure in words, for people who do not see it."""
-    at = short(picture.axis)
+    where = axis_title(picture.axis)
     lines = {row.name: picture.level(row.method) for row in picture.sections[0].rows if row.role is not Role.PRIVATE}
     if picture.shared:
         lines |= picture.series()
@@ -470,7 +472,7 @@ def _description(picture: Picture) -> str:
         words = [f"{name} {points[0][1].mean_text}" for name, points in lines.items()]
         lines = picture.series()
     words += [
-        f"{name} " + ", ".join(f"{row.mean_text} at {at} {place}" for place, row in points)
+        f"{name} " + ", ".join(f"{row.mean_text} at {where} {place}" for place, row in points)
         for name, points in lines.items()
     ]
     return "; ".join(words) + "."

@@ -12,7 +12,7 @@ from graphldp.evaluation import FEW
 from graphldp.methods import Role
 from graphldp.stages.pages.tables import Section, TableRow, number
 
-__all__ = ["Headline", "find", "title"]
+__all__ = ["Headline", "find"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,13 +62,8 @@ def find(section: Section) -> Headline:
     return Headline(headline=_headline(section, counts, best), sentences=tuple(sentences), best=best, **counts)
 
 
-def title(dataset: str) -> str:
-    """Return a dataset's name as a sentence writes it."""
-    return dataset[:1].upper() + dataset[1:]
-
-
 def _headline(section: Section, counts: dict[str, int], best: TableRow | None) -> str:
-    where = f"On {title(section.title)}"
+    where = f"On {section.title}"
     total = len(section.results)
     if best is None:
         return f"{where} no private method was measured."

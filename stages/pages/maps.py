@@ -14,7 +14,8 @@ from html import escape
 from graphldp.measures import Measure
 from graphldp.methods import Role
 from graphldp.stages.pages.figures import FIGURE_CSS, Picture, pictures
-from graphldp.stages.pages.tables import Background, Result, Section, TableRow, number, short, signed
+from graphldp.stages.pages.tables import Background, Result, Section, TableRow, number, signed
+from graphldp.stages.pages.wording import at, axis_title
 
 __all__ = ["Map", "ShadedMap", "drawn", "map_figure", "maps"]
 
@@ -68,7 +69,8 @@ class Map:
     @property
     def title(self) -> str:
         """What it is, as a heading."""
-        return f"What features add to the floor on {self.place}, over {short(self.axes[0])} and {short(self.axes[1])}"
+        one, other = map(axis_title, self.axes)
+        return f"What features add to the floor on {self.place}, by {one} and {other}"
 
 
 def maps(result: Result) -> list[Map]:
@@ -111,7 +113,7 @@ def _map(
         there = dict(row.axes)
         if not set(axes) <= there.keys() or row.role is Role.GUESS:
             continue
-        rest = [f"{short(name)} {value}" for name, value in row.axes if name not in axes]
+        rest = [at(name, value) for name, value in row.axes if name not in axes]
         budget = [f"epsilon {number(row.epsilon)}"] if row.role is Role.PRIVATE else []
         by_panel.setdefault(", ".join([row.label, *rest, *budget]), {})[there[axes[0]], there[axes[1]]] = row
     limit = max((abs(row.gain.mean) for found in by_panel.values() for row in found.values() if row.gain), default=0.0)
@@ -120,7 +122,7 @@ def _map(
         role = next(iter(found.values())).role
         name = {Role.FLOOR: "structure, the floor itself", Role.CEILING: "nonpriv, the ceiling"}.get(role, title)
         cells = {spot: _cell(row, limit) for spot, row in found.items()}
-        panels.append(ShadedMap(title=name, across=short(axes[0]), columns=across, rows=up, cells=cells))
+        panels.append(ShadedMap(title=name, across=axis_title(axes[0]), columns=across, rows=up, cells=cells))
     panels += [_bits(one, up) for one in backgrounds if one.dataset == sections[0].dataset and axes[1] == one.axis]
     return Map(
         slug=place,
@@ -190,7 +192,8 @@ def _drawn(panel: ShadedMap, side: str, left: float, top: float) -> list[str]:
     parts = [f'<text class="strong" font-size="12.5" x="{start:g}" y="{top + 15:g}">{escape(panel.title)}</text>']
     parts.append(
         f'<text class="muted" font-size="12" text-anchor="middle" '
-        f'transform="translate({left + 12:g} {head + _LINE * count / 2:g}) rotate(-90)">{escape(short(side))}</text>'
+        f'transform="translate({left + 12:g} {head + _LINE * count / 2:g}) rotate(-90)">'
+        f"{escape(axis_title(side))}</text>"
     )
     for place, row in enumerate(reversed(panel.rows)):  # the largest value on top, as on any axis
         y = head + _LINE * place
@@ -232,7 +235,7 @@ def _square(found: tuple[str, float, bool], x: float, y: float) -> list[str]:
 
 def _description(shown: Map) -> str:
     """Say the figure in words, for people who do not see it."""
-    side = short(shown.axes[1])
+    side = axis_title(shown.axes[1])
     out = []
     for panel in shown.panels:
         lines = []

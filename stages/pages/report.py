@@ -14,11 +14,12 @@ from itertools import groupby
 from pathlib import Path
 from string import Template
 
+from graphldp.datasets import title
 from graphldp.evaluation import FEW, Interval
 from graphldp.methods import Role, references
 from graphldp.stages.pages.explained import mechanism_sentence, method_page, method_sentence
 from graphldp.stages.pages.figures import FIGURE_CSS, Panel, Picture, gain_bar, panels, reach_text
-from graphldp.stages.pages.findings import Headline, find, title
+from graphldp.stages.pages.findings import Headline, find
 from graphldp.stages.pages.maps import Map, drawn, map_figure, maps
 from graphldp.stages.pages.tables import (
     DAGGER,
@@ -30,11 +31,11 @@ from graphldp.stages.pages.tables import (
     footnotes,
     marks,
     number,
-    short,
     shown_in,
     signed,
     table_columns,
 )
+from graphldp.stages.pages.wording import at, axis_title
 
 __all__ = ["page_columns", "report_page"]
 
@@ -109,7 +110,7 @@ def _pages(result: Result) -> str:
 def _jump(result: Result) -> str:
     """Return the way to each table; of many, folded."""
     links = "".join(
-        f'<li><a href="#{escape(section.slug)}">{escape(title(section.title))}</a></li>' for section in result.sections
+        f'<li><a href="#{escape(section.slug)}">{escape(section.title)}</a></li>' for section in result.sections
     )
     listed = f"<ul>{links}</ul>"
     if len(result.sections) > _MANY:
@@ -163,7 +164,7 @@ def _figure(picture: Picture, result: Result) -> str:
 
 
 def _panel(one: Panel, picture: Picture) -> str:
-    measure, axis = picture.measure, short(picture.axis)
+    measure, axis = picture.measure, axis_title(picture.axis)
     heads = (axis, measure.axis, f"gain, {measure.step}")
     said = "; ".join(f"at {axis} {place} {score}, gain {gain}" for place, score, gain in one.exact)
     lines = [heads, *one.exact]
@@ -205,9 +206,9 @@ def _tiles(section: Section, finding: Headline) -> str:
     tiles = [("floor", "Nobody’s features", "the floor, epsilon 0", floor)]
     if finding.best is not None:
         best = finding.best
-        tiles.append(
-            ("best", "Best private result", f"{section.named(best)}{best.mark}, epsilon {number(best.epsilon)}", best)
-        )
+        called = f"{section.named(best)}{best.mark}, epsilon {number(best.epsilon)}"
+        own = best.same_as == section.reference(Role.FLOOR).name
+        tiles.append(("best", "Best private result", f"{called}{', with the runs of the floor' * own}", best))
     tiles.append(("ceiling", "Everybody’s true features", "the ceiling, no privacy", ceiling))
     parts = []
     for kind, label, what, row in tiles:
@@ -236,7 +237,7 @@ def _table(section: Section, result: Result) -> str:
             f'colspan="{len(shown)}">{heading}</th></tr>{lines}</tbody>'
         )
     caption = (
-        f"{escape(title(section.title))}: means of {section.runs} runs on shared splits, with intervals; the same "
+        f"{escape(section.title)}: means of {section.runs} runs on shared splits, with intervals; the same "
         f"search of {section.points} points for every trained row"
     )
     return (
@@ -330,7 +331,7 @@ def _verdict(row: TableRow) -> str:
 def _about(row: TableRow, section: Section) -> str:
     """Return a row's mechanism, place on the axes, depth and remark, in small type behind its name."""
     parts = [] if row.role is Role.GUESS else [row.mechanism]
-    parts += [f"{short(name)} {value}" for name, value in row.axes if name in section.own_axes]
+    parts += [at(name, value) for name, value in row.axes if name in section.own_axes]
     parts += [f"K {row.steps_text}"] if row.steps else []
     parts += [] if _plainly(row) else [f"spent on {row.spent}"]
     parts += [row.remark] if row.remark else []

@@ -241,7 +241,7 @@ def latex_text(found: Reproduction) -> str:
 _SAME = "same as"
 
 
-def _told(lines: list[Line]) -> list[Line]:
+def _with_same(lines: list[Line]) -> list[Line]:
     """Return the lines, each whose numbers are those of an earlier one saying so."""
     first: dict[Any, Line] = {}
     out = []
@@ -381,7 +381,7 @@ def completed(lines: Sequence[Line], target: PaperTarget) -> list[Line]:
     rest = [line for line in out if line.theirs is None and line.ours is None]
     place = {name: index for index, name in enumerate(order)}
     ran.sort(key=lambda line: place.get(line.dataset, len(order)))
-    return _told([*ran, *rest])
+    return _with_same([*ran, *rest])
 
 
 def _without_same(remark: str) -> str:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from html import escape
 from typing import TYPE_CHECKING
 
+from graphldp.datasets import title as name_of
 from graphldp.evaluation import Interval
 from graphldp.stages.grids.targets import PaperTarget
 from graphldp.stages.pages.figures import FIGURE_CSS, nice_ticks
@@ -70,7 +71,7 @@ def figure_svg(target: PaperTarget, lines: Sequence[Line]) -> str:
     for place, group in enumerate(groups):
         top = 2 * _LINE + height + place * _HIGH
         for column, (attribute, title) in enumerate(_there(shown)):
-            where = title if bars else f"{group[0].dataset}, {title}"
+            where = title if bars else f"{name_of(group[0].dataset)}, {title}"
             drawn = _panel(group, shown, names, attribute, where, bars=bars)
             parts.append(f'<g transform="translate({column * _WIDE} {top})">{"".join(drawn)}</g>')
     whole = 2 * _LINE + height + len(groups) * _HIGH
@@ -142,11 +143,11 @@ def _panel(
     group: Sequence[Line], shown: Sequence[Line], names: Sequence[str], column: str, title: str, *, bars: bool
 ) -> list[str]:
     """Return one panel: curves of a data set, or all data sets as groups of bars."""
-    feet = _names(group) if bars else list(dict.fromkeys(_at(line, shown) for line in group))
+    feet = [name_of(one) for one in _names(group)] if bars else list(dict.fromkeys(_at(line, shown) for line in group))
     points = [
         _Point(
             series=_series(line, shown),
-            x=line.dataset if bars else _at(line, shown),
+            x=name_of(line.dataset) if bars else _at(line, shown),
             found=getattr(line, column),
             gain=line.metric.endswith("gain"),
         )
@@ -243,7 +244,7 @@ def _foot(lines: Sequence[Line], *, bars: bool) -> str:
 def _words(lines: Sequence[Line]) -> str:
     """Say the figure in words, for people who do not see it."""
     return "; ".join(
-        f"{line.dataset}, {_series(line, lines)}, {_at(line, lines)}: "
+        f"{name_of(line.dataset)}, {_series(line, lines)}, {_at(line, lines)}: "
         + ", ".join(f"{span(getattr(line, name))} {words}" for name, words in _there(lines))
         for line in lines
     )

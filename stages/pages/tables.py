@@ -15,11 +15,13 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from graphldp.datasets import title
 from graphldp.evaluation import Confidence, Interval
 from graphldp.ledger import Ledger, Spend
 from graphldp.measures import DEFAULT_TASK, Measure, measures_of
 from graphldp.methods import Role, role_of
 from graphldp.stages.grids.paper_numbers import PaperNumber
+from graphldp.stages.pages.wording import at, axis_title, short
 from graphldp.tasks import TaskEntry
 
 __all__ = [
@@ -42,7 +44,6 @@ __all__ = [
     "number",
     "plots_text",
     "read_csv",
-    "short",
     "shown_in",
     "signed",
     "span",
@@ -178,7 +179,7 @@ class Section:
         learner: which of the learners that know the structure alone was the best by validation: the floor.
         ceiling: which learner was the best by validation with everybody's true features beside what the floor knows.
         labelled: which share of the labels is learned from, where that is this data set's own.
-        told: what people are asked for beside features, in words; empty where it is public.
+        asked_beside: what people are asked for beside features, in words; empty where it is public.
         learners: the floor's, where the people of each part are a graph of their own; else empty.
     """
 
@@ -195,7 +196,7 @@ class Section:
     ceiling: str = ""
     learners: tuple[str, ...] = ()
     labelled: str = ""
-    told: str = ""
+    asked_beside: str = ""
 
     @property
     def inductive(self) -> bool:
@@ -209,10 +210,10 @@ class Section:
 
     @property
     def title(self) -> str:
-        """The dataset, and what is set for all of its rows: 'cora, train_fraction 0.05'."""
+        """The dataset, and what is set for all of its rows: 'Cora, 5 % of the labels'."""
         task = [] if self.measures.task == DEFAULT_TASK else [self.measures.title]
         own = [self.labelled] if self.labelled else []
-        return ", ".join([self.dataset, *task, *own, *(f"{short(name)} {value}" for name, value in self.setting)])
+        return ", ".join([title(self.dataset), *task, *own, *(at(name, value) for name, value in self.setting)])
 
     @property
     def slug(self) -> str:
@@ -222,7 +223,7 @@ class Section:
     @property
     def where(self) -> str:
         """The dataset, and the task where it is not the default one, for people."""
-        return ", ".join([self.dataset, *([] if self.measures.task == DEFAULT_TASK else [self.measures.title])])
+        return ", ".join([title(self.dataset), *([] if self.measures.task == DEFAULT_TASK else [self.measures.title])])
 
     @property
     def place(self) -> str:
@@ -240,8 +241,8 @@ class Section:
         return ", ".join([row.name, *self.place_of(row)])
 
     def place_of(self, row: TableRow) -> list[str]:
-        """Return a row's place on the axes on which rows differ: `rho 0.5`."""
-        return [f"{short(name)} {value}" for name, value in row.axes if name in self.own_axes]
+        """Return a row's place on the axes on which rows differ, in words: 'rho = 0.5'."""
+        return [at(name, value) for name, value in row.axes if name in self.own_axes]
 
     def named(self, row: TableRow) -> str:
         """Return what a sentence calls a row: one of which a part does nothing is not called by its name alone."""
@@ -266,10 +267,10 @@ class Section:
             f"features, by validation: {self.ceiling}."
             * bool(self.ceiling)
             + (
-                f" {self.told}, in every row but the ceiling, which has what is true; that is spent beside the epsilon "
-                "of features, and `spent` has the sum. No true label chooses anything."
+                f" {self.asked_beside}, in every row but the ceiling, which has what is true; that is spent beside the "
+                "epsilon of features, and `spent` has the sum. No true label chooses anything."
             )
-            * bool(self.told)
+            * bool(self.asked_beside)
             + self.unlike
         )
 
@@ -393,20 +394,15 @@ class Result:
         one, public = self.measures.headline, self.measures.public
         units = f", in {one.difference}" if one.difference else ""
         better = "" if one.best == "high" else "; above 0 is better, as everywhere here"
-        told = any(section.told for section in self.sections)
-        public = "what people tell beside their features" if told else public
-        whole = "Epsilon is what one user spends on features." if told else "Epsilon is all that one user spends."
+        beside = any(section.asked_beside for section in self.sections)
+        public = "what people tell beside their features" if beside else public
+        whole = "Epsilon is what one user spends on features." if beside else "Epsilon is all that one user spends."
         return (
             f"{one.heading[:1].upper()}{one.heading[1:]}, mean over runs with an interval of "
             f"{self.confidence.words}. Gain over structure (epsilon 0: {public}, "
             "nobody's features) and gap to nonpriv (the features as they are) are means of differences "
             f"within the same split{units}{better}. {whole}"
         )
-
-
-def short(axis: str) -> str:
-    """Return an axis's name as people read it: `rho` for `method.rho`."""
-    return axis.rpartition(".")[2]
 
 
 def number(value: float) -> str:
@@ -541,7 +537,7 @@ def table_columns(measures: TaskEntry, axes: Sequence[str] = (), section: Sectio
         ),
         *(
             Column(
-                key=axis, heading=short(axis), text=_on(axis), where=("md", "brief", "overview"),
+                key=axis, heading=axis_title(axis), text=_on(axis), where=("md", "brief", "overview"),
                 headings={"overview": axis},
             )
             for axis in own
@@ -702,7 +698,7 @@ def daggers(rows: Sequence[TableRow]) -> list[str]:
     found: dict[str, dict[str, str]] = {}
     for row in rows:
         if not row.claim.keeps:
-            place = [*(f"{short(name)} {value}" for name, value in row.axes), f"epsilon {number(row.epsilon)}"]
+            place = [*(at(name, value) for name, value in row.axes), f"epsilon {number(row.epsilon)}"]
             found.setdefault(row.mechanism, {}).setdefault(row.claim.text, ", ".join([row.mechanism, *place]))
     return [
         f"{place if len(reasons) > 1 else mechanism}: {reason}"
@@ -719,7 +715,7 @@ def markdown_text(result: Result) -> str:
         shown = shown_in("md", table_columns(section.measures, (), section))
         body = [tuple(column.head("md") for column in shown)]
         body += [tuple(column.says("md", row) for column in shown) for row in section.rows]
-        widths = [max(len(line[place]) for line in body) for place in range(len(shown))]
+        widths = [max(2, *(len(line[place]) for line in body)) for place in range(len(shown))]  # a rule has a dash
         right = [not column.left for column in shown]
         rule = [("-" * (width - 1) + ":") if flag else "-" * width for width, flag in zip(widths, right, strict=True)]
         lines = [body[0], tuple(rule), *body[1:]]

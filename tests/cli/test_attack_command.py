@@ -108,6 +108,27 @@ def test_the_data_itself_is_found_out_and_nothing_is_not(ldp) -> None:
     assert null_row["votes"] == 0.0
 
 
+@pytest.mark.parametrize("name", ["ppm", "ppm-public", "ppm-safe"])
+def test_people_of_a_higher_level_are_known_better(ldp, name: str) -> None:
+    """Each level's row has a budget of its own; the lowest public level is the mechanism without levels."""
+    answer = ldp(*CALL, "-m", f"{name},mb", "-e", 2, "--by-level", "--json")
+    assert answer.code == 0, answer.err
+    *levels, mb = json.loads(answer.out)["rows"]
+    assert [row["mechanism"] for row in levels] == [f"{name}, level {level}" for level in range(1, 6)]
+    for column in ("exact", "posterior_bound", "bound"):
+        values = [row[column] for row in levels]
+        assert values == sorted(values)
+        assert values[0] < values[-1]
+    for row in levels:
+        assert row["law"] <= row["bound"]
+        assert row["posterior"] <= row["posterior_bound"] + 1e-9
+        assert abs(row["advantage"] - row["law"]) <= 5 * row["advantage_error"]
+    if name == "ppm-public":
+        assert [row["epsilon"] for row in levels] == [2, 4, 8, 16, 32]
+        for key in ("epsilon", "exact", "m", "law", "posterior"):
+            assert levels[0][key] == pytest.approx(mb[key])
+
+
 @pytest.mark.parametrize(
     ("words", "line"),
     [
@@ -118,6 +139,11 @@ def test_the_data_itself_is_found_out_and_nothing_is_not(ldp) -> None:
         (("-d", NAME, "-m", "mb,mb", "-e", 1), "error: --mechanism names mb twice; leave one out"),
         (("-r", "x.parquet", "-e", 1), "error: --reports says itself what was reported: leave --epsilon out"),
         (("-r", "x.parquet", "--set", "m=2"), "error: --reports says itself with which options: leave --set out"),
+        (("-r", "x.parquet", "--by-level"), "error: --reports says itself who has which level: leave --by-level out"),
+        (
+            ("-d", NAME, "-m", "mb,pm", "-e", 1, "--by-level"),
+            "error: no privacy levels in mb, pm, so that there is no row for each level",
+        ),
         (
             ("-r", "x.parquet"),
             "error: x.parquet does not exist; make it with `ldp perturb`",

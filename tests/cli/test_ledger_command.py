@@ -86,9 +86,24 @@ def test_what_does_not_say_it_is_unknown_and_a_graph_is_nothing(files: Path, ldp
     assert answer.out.splitlines()[-1] == (
         "total epsilon per user: anything unknown + features 1.0 x 2 draws = unknown, and at least 2.0"
     )
-    data = json.loads(ldp("ledger", "own.csv", "a.parquet", "--json").out)
+    assert answer.code == 2  # a script that asks for a total gets none
+    assert answer.line == (
+        "error: the total is not known, since nothing says what was spent on own.csv; name what it was made of "
+        "instead, or leave it out where no person's data went into it"
+    )
+    asked = ldp("ledger", "own.csv", "a.parquet", "--json")
+    data = json.loads(asked.out)
+    assert (asked.code, asked.line, data["known"]) == (2, answer.line, False)
     assert [one["kind"] for one in data["files"]] == ["unknown", "reports"]
     assert data["text"].endswith("= unknown, and at least 2.0")
+
+
+def test_of_nothing_known_nothing_is_added_up(files: Path, ldp) -> None:
+    answer = ldp("ledger", "own.csv")
+    assert answer.code == 2
+    assert answer.out.splitlines()[-1] == "total epsilon per user: anything unknown = unknown"
+    assert ldp("ledger", f"data/graphs/{NAME}").code == 0
+    assert json.loads(ldp("ledger", "a.parquet", "--json").out)["known"] is True
 
 
 def test_a_file_that_is_not_there_is_one_line(files: Path, ldp) -> None:

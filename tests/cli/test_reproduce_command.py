@@ -44,6 +44,10 @@ def test_dry_says_what_is_missing_and_computes_nothing(ldp, tmp_path: Path) -> N
     assert "togl:table17: without lastfm: not downloaded; `ldp download lastfm`" in answer.err
     assert "1 to make again, 0 cells, 0 of them there" in answer.err
     assert not (tmp_path / "data").exists()
+    answer = ldp("reproduce", "togl", "--papers", PAPERS, "--data", tmp_path / "data", "--dry")
+    lines = [line for line in answer.err.splitlines() if "without lastfm" in line]
+    assert len(lines) == 1  # what several targets lack is said once
+    assert "targets: without lastfm: not downloaded" in lines[0]
 
 
 def test_a_folder_that_is_not_there_is_one_line(ldp, tmp_path: Path) -> None:

@@ -171,7 +171,7 @@ def test_what_users_of_each_level_spend_is_the_largest_loss_of_the_joint_law(
 
 
 @pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize("distribution", DISTRIBUTIONS)
+@pytest.mark.parametrize("distribution", [*DISTRIBUTIONS, "level-2"])
 def test_levels_are_drawn_from_the_public_distribution(name: str, distribution: str) -> None:
     built = protocol(name, 1.0, 8, distribution=distribution)
     counts = np.bincount(built.assign(20_000, generator(1), None), minlength=6)[1:]

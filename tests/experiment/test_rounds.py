@@ -16,11 +16,13 @@ from cell_factory import NAME, accuracies, calibrate, cell_of, run, small_graph,
 from graphldp import methods
 from graphldp.client import Reports
 from graphldp.errors import ArtifactError, GraphLDPError, OptionError
-from graphldp.experiment.parts import split_of
+from graphldp.experiment.parts import LinkPart, split_of
 from graphldp.experiment.rounds import Rounds, TwoRounds, joined
 from graphldp.graph import Graph
+from graphldp.learn import leaks
 from graphldp.ledger import Ledger, ledger_from_meta
-from graphldp.server import rectify
+from graphldp.server import rectify, score_attributes
+from graphldp.server.pair_products import PairProducts
 from graphldp.stages.denoise import denoise
 from graphldp.stages.files.answers import AnswersFile
 from graphldp.stages.files.artifacts import read_meta, read_table
@@ -62,6 +64,10 @@ def rounds_of(graph: Graph, epsilon: float, mechanism: str = "pm", **changes: An
     options = changes.pop("options", {})
     rounds = Rounds(**{"score_by": "fda", **changes})
     return TwoRounds.of(graph, rounds, mechanism, epsilon, Params(), options)
+
+
+def of_links(params: Params) -> Params:
+    return dataclasses.replace(params, train=dataclasses.replace(params.train, task="link-prediction"))
 
 
 def same(a: Reports, b: Reports) -> bool:
@@ -206,6 +212,30 @@ def test_the_few_features_that_matter_are_found_where_the_budget_is_large(score_
     assert len(second.meta["options"]["ranking"]) == 6
     assert set(INFORMATIVE) < set(second.meta["options"]["ranking"])
     assert all((np.asarray(second.index) == j).any(axis=1).all() for j in INFORMATIVE)
+
+
+@pytest.mark.parametrize("score_by", ["fda", "mi"])
+def test_where_links_are_learned_the_training_links_rank(score_by: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Links are between people who share three features; no link that is tested or chosen by is looked at."""
+    graph, seen = telling_graph(), []
+    params = of_links(small_params())
+    rounds = TwoRounds.of(graph, Rounds(score_by=score_by, score_steps=0), "pm", 400.0, params)
+    scored = score_attributes
+
+    def listening(by: str, pairs: PairProducts, linked: Any, train: Any) -> Any:
+        seen.append((pairs, np.asarray(linked)))
+        return scored(by, pairs, linked, train)
+
+    monkeypatch.setattr("graphldp.experiment.rounds.score_attributes", listening)
+    scores = rounds.scores(rounds.first(0), 0)
+    assert set(scores.top(3)) == set(INFORMATIVE)
+    ((pairs, linked),) = seen
+    part = LinkPart.of_seed(graph, params, 0, None)
+    assert np.array_equal(pairs.pairs[:, linked == 1], part.edges.train)
+    assert np.array_equal(pairs.pairs[:, linked == 0], part.edges.train_negative)
+    assert leaks(part.edges, pairs.filtered.operator).shape[1] == 0
+    again = TwoRounds.of(dataclasses.replace(graph, labels=1 - graph.labels), rounds.rounds, "pm", 400.0, params)
+    np.testing.assert_array_equal(again.scores(again.first(0), 0).values, scores.values)  # no label is looked at
 
 
 def test_with_one_feature_a_round_nothing_is_directed(data: Path) -> None:
@@ -484,6 +514,8 @@ def test_the_ranking_of_other_labels_than_training_s_is_refused(data: Path, tmp_
     fewer = dataclasses.replace(params, train=dataclasses.replace(params.train, train_fraction=0.1))
     with pytest.raises(ArtifactError, match=r"other splits: train_fraction was 0.5, and is 0.1 now"):
         train(Cell(dataset=NAME, method="togl-fda", epsilon=8.0), data=data, params=fewer)
+    with pytest.raises(ArtifactError, match="other splits: parts was nodes, and is edges now"):
+        train(Cell(dataset=NAME, method="togl-fda", epsilon=8.0), data=data, params=of_links(params))
     with pytest.raises(ArtifactError, match="other splits: root was 0, and is 3 now"):
         train(Cell(dataset=NAME, method="togl-fda", epsilon=8.0), data=data, params=dataclasses.replace(params, seed=3))
     with pytest.raises(ArtifactError, match="holds answers to several questions, of method togl-fda"):

@@ -14,6 +14,7 @@ from small_graphs import adjacency
 from graphldp.errors import DataError, OptionError
 from graphldp.server import AttributeScores, Estimate, Filtered, kprop, none, normalised, score_attributes, scorer_names
 from graphldp.server.logistic import fit_sparse_logistic
+from graphldp.server.pair_products import PairProducts
 
 NODES, ATTRIBUTES, CLASSES = 150, 12, 3
 
@@ -237,3 +238,35 @@ def test_what_cannot_be_scored_is_refused(labels: np.ndarray, binary: np.ndarray
     ):
         with pytest.raises(OptionError, match=next(iter(options))):
             score_attributes(method, one, labels, TRAIN, **options)
+
+
+# pairs, where links are learned ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("method", scorer_names())
+def test_pairs_are_scored_as_their_products_written_out(binary: np.ndarray, method: str) -> None:
+    """Of noisy filtered values, with more pairs than people, in blocks of few columns."""
+    rng = np.random.default_rng(4)
+    noisy = Estimate(matrix=sp.csr_array((binary + rng.normal(0, 1, binary.shape)).astype(np.float32)), fill=0.5)
+    filtered = Filtered.of(noisy, kprop(2), normalised(adjacency("weighted", NODES)))
+    pairs = rng.integers(0, NODES, (2, 400))
+    linked = (rng.random(400) < 0.5).astype(int)
+    found = PairProducts(filtered=filtered, pairs=pairs)
+    values = filtered.dense().astype(np.float64)
+    written = values[pairs[0]] * values[pairs[1]]
+    np.testing.assert_allclose(found.dense(), written, rtol=1e-4, atol=1e-5)
+    plain_ = Filtered.of(
+        Estimate(matrix=sp.csr_array(written.astype(np.float32)), fill=0.0),
+        none(),
+        sp.csr_array((400, 400), dtype=np.float32),
+    )
+    memory = {} if method in ("sma", "pca") else {"max_memory": 12.0 * 400 * 3}
+    one = score_attributes(method, found, linked, np.arange(400), **memory)
+    other = score_attributes(method, plain_, linked, np.arange(400))
+    np.testing.assert_allclose(one.values, other.values, rtol=2e-3, atol=1e-6)
+
+
+def test_products_that_do_not_fit_are_refused_before_they_are_made(binary: np.ndarray) -> None:
+    pairs = np.zeros((2, 10**9), dtype=np.int8)
+    with pytest.raises(OptionError, match="48 GB; score_by fda, mi and chi-square take them in blocks"):
+        PairProducts(filtered=clean(binary), pairs=pairs).dense()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import re
 from pathlib import Path
 
 import pytest
@@ -21,41 +20,6 @@ TABLES = [*sorted(RESULTS.glob("*/tables/main.csv")), RESULTS / "tables" / "main
 def _rows(path: Path) -> list[dict[str, str]]:
     with path.open(encoding="utf-8", newline="") as handle:
         return list(csv.DictReader(handle))
-
-
-def _printed(name: str) -> list[tuple[str, str, str]]:
-    """Return of an experiment's committed rows with a printed number: the row, its axis, and the paper's label."""
-    out = []
-    for row in _rows(RESULTS / name / "tables" / "main.csv"):
-        if row.get("paper_accuracy"):
-            axes = ", ".join(f"{key} {value}" for key, value in row.items() if "." in key and value)
-            out.append((row["row"], axes, re.sub(r".*\((.*)\)", r"\1", row["paper"])))
-    return out
-
-
-@pytest.mark.parametrize(
-    ("name", "allowed"),
-    [
-        ("ablation-hoa", set()),
-        ("ablation-gamma", {("ppgnn", "mechanism.gamma 0.5", "PPM")}),
-        ("ablation-levels", {("ppgnn", "mechanism.levels 5", "PPM")}),
-        (
-            "ablation-nfr",
-            {(f"nfr-{name}", "method.before 0", label) for name, label in (("mb", "MBM"), ("pm", "PM"))}
-            | {
-                (f"nfr-{name}", f"method.before {tau}", label)
-                for name, label in (("mb", "MBM*"), ("pm", "PM*"))
-                for tau in ("0.25", "0.5", "0.75")
-            },
-        ),
-        ("ablation-shrinkage", {("nfr", f"method.before {tau}", "PM*") for tau in ("0.25", "0.5")}),
-    ],
-)
-def test_no_printed_number_stands_beside_a_row_that_changes_something_else(
-    name: str, allowed: set[tuple[str, str, str]]
-) -> None:
-    """Of 68 such rows 47 once had the number of another one."""
-    assert set(_printed(name)) <= allowed
 
 
 @pytest.mark.parametrize("path", TABLES, ids=lambda path: path.parent.parent.name)

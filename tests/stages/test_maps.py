@@ -125,8 +125,8 @@ def test_the_drawing_fits_and_reads(shown: Map, width: int) -> None:
     assert len({(box.attrib["x"], box.attrib["y"]) for box in boxes}) == len(boxes)
     assert all(float(one.attrib["font-size"]) >= 12 for one in root.iter(f"{SVG}text"))
     words = (root.find(f"{SVG}desc") or root[2]).text or ""
-    assert "lpgnn, epsilon 4: with features 0: " in words
-    assert re.search(r"[+−]?\d+\.\d at structure 0.9", words)
+    assert "lpgnn, epsilon 4: with signal of features 0: " in words
+    assert re.search(r"[+−]?\d+\.\d at signal of links 0.9", words)
 
 
 def test_the_largest_value_of_the_side_stands_on_top(shown: Map) -> None:

@@ -258,11 +258,19 @@ def test_a_rare_class_is_in_no_validation_part() -> None:
 # what cannot be -------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("task", ["link-prediction", "regression"])
-def test_a_ranking_by_classes_needs_classes(task: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("task", "method", "other"),
+    [
+        ("regression", "togl-fda", "link-prediction"),
+        ("regression", "heterorr", "multi-task"),
+        ("link-prediction", "heterorr", "multi-task"),
+    ],
+)
+def test_a_ranking_by_classes_needs_classes(task: str, method: str, other: str, tmp_path: Path) -> None:
     store(tmp_path)
-    with pytest.raises(OptionError, match="method 'togl-fda' is directed by the classes of training nodes") as caught:
-        run(NAME, "togl-fda", None, 2.0, data=tmp_path, params=params_of(task))
+    with pytest.raises(OptionError, match=f"method '{method}' is directed by the classes of training nodes") as caught:
+        run(NAME, method, None, 2.0, data=tmp_path, params=params_of(task))
+    assert f"or {other}, or another method" in str(caught.value)
     assert "\n" not in str(caught.value)
 
 

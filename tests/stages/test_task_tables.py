@@ -123,7 +123,7 @@ def both(folder: Path) -> tuple[Params, list[Cell]]:
 def test_two_tasks_are_two_tables(tmp_path: Path) -> None:
     params, cells = both(tmp_path)
     result = measure(params, tmp_path, PAPERS, cells=cells)
-    assert [section.title for section in result.sections] == ["cora", "cora, link prediction"]
+    assert [section.title for section in result.sections] == ["Cora", "Cora, link prediction"]
     assert list(result.tables) == ["main", "link-prediction"]
     assert [section.slug for section in result.sections] == ["cora", "cora-link-prediction"]
     write(result, tmp_path / "out")

@@ -167,9 +167,17 @@ def test_every_row_of_every_target_can_be_asked(tmp_path: Path) -> None:
     assert len(seen) > 150
 
 
-@pytest.mark.parametrize(
-    ("address", "why"), [("togl:figure5", "Link prediction in two rounds is refused"), ("upgnet:Fig. 7", "Flickr")]
-)
+@pytest.mark.parametrize(("address", "why"), [("upgnet:Fig. 8", "Of Flickr and Reddit"), ("upgnet:Fig. 7", "Flickr")])
 def test_a_figure_that_is_not_made_again_says_why(address: str, why: str) -> None:
     with pytest.raises(OptionError, match=f"{address} is not made again: {why}"):
         find(address, PAPERS)
+
+
+def test_what_a_figure_varies_is_not_searched() -> None:
+    """PPGNN searches gamma, except in the figure over gamma."""
+    for address, searched in (("ppgnn:figure7b", False), ("ppgnn:figure7a", True)):
+        (target,) = find(address, PAPERS)
+        params, cells = target.columns(PROFILES["quick"], protocol_of(target, PAPERS), ["cora"])["theirs"]
+        assert cells
+        for one in cells:
+            assert ("gamma" in params.of(one.cell).search.options) is searched

@@ -27,13 +27,13 @@ def read(folder: Path) -> Result:
 @pytest.fixture
 def copy(tmp_path: Path) -> Path:
     """Two committed tables of earlier code, and one of today's."""
-    for name in ("ablation-k", "links-facebook", "ablation-nfr"):
+    for name in ("links", "links-facebook", "rounds"):
         shutil.copytree(RESULTS / name, tmp_path / name)
     return tmp_path
 
 
 def test_a_table_that_names_its_code_is_left_alone(copy: Path) -> None:
-    assert [path.name for path in earlier(copy)] == ["ablation-k", "links-facebook"]
+    assert [path.name for path in earlier(copy)] == ["links", "links-facebook"]
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -57,10 +57,10 @@ def test_every_number_of_the_words_is_shown_again(name: str) -> None:
 
 
 def test_a_page_says_whose_its_numbers_are(copy: Path) -> None:
-    record = (copy / "ablation-k" / "tables" / "main.csv").read_bytes()
-    (copy / "ablation-k" / "figures" / "of-before.svg").write_text("<svg/>")
+    record = (copy / "links" / "tables" / "main.csv").read_bytes()
+    (copy / "links" / "figures" / "of-before.svg").write_text("<svg/>")
     pages = list(write_pages(copy, PAPERS, EXPERIMENTS))
-    assert pages == [copy / "ablation-k" / "report.html", copy / "links-facebook" / "report.html"]
+    assert pages == [copy / "links" / "report.html", copy / "links-facebook" / "report.html"]
     text, few = (path.read_text(encoding="utf-8") for path in pages)
     assert "Measured by earlier code." in text
     assert "one model with everybody\u2019s true features reaches" in text
@@ -68,9 +68,9 @@ def test_a_page_says_whose_its_numbers_are(copy: Path) -> None:
     assert "Student" not in re.sub(r'<p class="earlier".*?</p>', "", text, flags=re.DOTALL)
     assert "ldp results --pages" in text
     assert "fewer than 5 runs per result" in few  # three of them, of which earlier pages made verdicts
-    assert (copy / "ablation-k" / "tables" / "main.csv").read_bytes() == record
+    assert (copy / "links" / "tables" / "main.csv").read_bytes() == record
     shown = set(re.findall(r'href="(figures/[^"]+)"', text))
-    assert shown == {f"figures/{path.name}" for path in (copy / "ablation-k" / "figures").iterdir()}
+    assert shown == {f"figures/{path.name}" for path in (copy / "links" / "figures").iterdir()}
 
 
 def test_an_interval_that_was_rounded_to_zero_tells_nothing_apart() -> None:
@@ -89,20 +89,20 @@ def test_an_interval_that_was_rounded_to_zero_tells_nothing_apart() -> None:
     [
         ("main.md", "percentile bootstrap", "Student", "is no table of earlier code"),
         ("main.md", "every trained row had the same search", "rows", "does not say how the rows of cora were made"),
-        ("main.csv", "accuracy,", "acuracy,", "has not the columns of any task's table"),
+        ("main.csv", "auc,", "auk,", "has not the columns of any task's table"),
         ("main.csv", "structure,structure", "floor,structure", "has row 'floor' where the words beside it have"),
-        ("main.csv", "86.09,", "85.09,", "has accuracy 85.09 of 'structure', and its words 86.1"),
+        ("main.csv", "84.92,", "83.92,", "has AUC 83.92 of 'structure', and its words 84.9"),
     ],
 )
 def test_a_record_that_does_not_fit_its_words_is_refused(file: str, old: str, new: str, said: str, copy: Path) -> None:
-    path = copy / "ablation-k" / "tables" / file
+    path = copy / "links" / "tables" / file
     text = path.read_text(encoding="utf-8")
     assert old in text
     path.write_text(text.replace(old, new, 1), encoding="utf-8")
-    before = (copy / "ablation-k" / "report.html").read_bytes()
+    before = (copy / "links" / "report.html").read_bytes()
     with pytest.raises(ArtifactError, match=re.escape(said)):
         list(write_pages(copy, PAPERS, EXPERIMENTS))
-    assert (copy / "ablation-k" / "report.html").read_bytes() == before
+    assert (copy / "links" / "report.html").read_bytes() == before
 
 
 @pytest.mark.slow

@@ -226,7 +226,7 @@ def test_a_mechanism_with_several_reasons_says_which_row_each_is_of(result: Resu
     assert daggers(result.rows) == [f"pm: {BROKEN['text']}"]
     assert daggers([broken("names it", 1), broken("names it", 3)]) == ["ppm: names it"]
     rows = [broken("a", 1, gamma="0.1"), broken("b", 1, gamma="0.3"), broken("c", 3, "pm"), broken("b", 3, gamma="0.3")]
-    assert daggers(rows) == ["ppm, gamma 0.1, epsilon 1: a", "ppm, gamma 0.3, epsilon 1: b", "pm: c"]
+    assert daggers(rows) == ["ppm, gamma = 0.1, epsilon 1: a", "ppm, gamma = 0.3, epsilon 1: b", "pm: c"]
 
 
 def test_latex_is_balanced_and_escaped(result: Result) -> None:
@@ -415,7 +415,7 @@ def test_axes_of_labels_and_links_belong_to_a_rows_name(project: Path, capfd: py
     assert main(["tables"]) == 0
     shown = capfd.readouterr().out
     for budget in ("1.0", "2.0"):
-        assert f"cora, epsilon_labels {budget}, structure 0.5: accuracy in percent" in shown
+        assert f"Cora, epsilon {budget} for labels, signal of links 0.5: accuracy in percent" in shown
 
 
 def test_check_fails_on_a_moved_cell_and_names_it(project: Path, capfd: pytest.CaptureFixture[str]) -> None:

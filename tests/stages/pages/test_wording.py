@@ -1,19 +1,22 @@
-"""What is unusual in a search stands in the table, and rows of other budgets do not."""
+"""Words of tables: axes and data sets have one spelling, what is unusual in a search is said, other budgets refused."""
 
 from __future__ import annotations
 
 import dataclasses
+import re
 from pathlib import Path
 from typing import Any
 
 import pytest
 from runs_factory import SEARCH, write_grid, write_runs
 
+from graphldp.datasets import names, spec, title
 from graphldp.errors import ArtifactError, OptionError
 from graphldp.stages.evaluate import measure
-from graphldp.stages.grids.params import Params, RowParams, check
-from graphldp.stages.pages.wording import spoken
+from graphldp.stages.grids.params import Params, RowParams, check, experiments, find, load
+from graphldp.stages.pages.wording import at, axis_title, spoken
 
+ROOT = Path(__file__).resolve().parents[3]
 GRID = Params(
     epsilons=(1.0,),
     rows=(RowParams(name="lpgnn", method="lpgnn", mechanism="mb"),),
@@ -62,3 +65,54 @@ def test_grids_of_the_arms_are_compared_before_anything_runs() -> None:
     base = RowParams(name="base", method="base", mechanism="mb")
     with pytest.raises(OptionError, match="grid tries 40 points of structure and 8 of base"):
         check(dataclasses.replace(grid, rows=(*grid.rows, base)))
+
+
+@pytest.mark.parametrize(
+    ("axis", "value", "heading", "words"),
+    [
+        ("train.train_fraction", "0.01", "share of labels", "1 % of the labels"),
+        ("train.train_fraction", "0.2", "share of labels", "20 % of the labels"),
+        ("search.steps", "4", "filter depth K", "filter depth K = 4"),
+        ("epsilon_labels", "inf", "epsilon of labels", "epsilon inf for labels"),
+        ("data.features", "0.3", "signal of features", "signal of features 0.3"),
+        ("mechanism.noise", "2", "noise", "noise 2"),  # an axis that nobody has words for keeps its name
+        ("method.rho", "", "rho", ""),
+    ],
+)
+def test_a_place_on_an_axis_is_said_in_words(axis: str, value: str, heading: str, words: str) -> None:
+    assert (axis_title(axis), at(axis, value)) == (heading, words)
+
+
+def test_no_axis_of_an_experiment_is_called_as_in_its_file() -> None:
+    folder = ROOT / "experiments"
+    grids = [load(find(name, folder)) for name in experiments(folder)]
+    axes = {name for grid in grids for cell in grid.cells() for name, _ in cell.axes if name != "train.task"}
+    assert len(axes) > 8
+    assert [name for name in sorted(axes) if "_" in axis_title(name)] == []
+
+
+def test_a_data_set_has_a_title_and_own_ones_their_name() -> None:
+    assert all(spec(name).title.lower() == name for name in names())
+    assert (title("citeseer"), title("pubmed"), title("twitch-es")) == ("CiteSeer", "PubMed", "Twitch-ES")
+    assert title("lastfm-10") == "lastfm-10"
+    assert title("mine") == "mine"
+
+
+def test_what_people_read_spells_data_sets_so() -> None:
+    wrong = re.compile(r"\b(Citeseer|Pubmed|Lastfm|Twitch-es|Twitch-engb|Github)\b")
+    pages = [
+        ROOT / "README.md",
+        *ROOT.glob("docs/**/*.md"),
+        *ROOT.glob("results/**/*.html"),
+        *ROOT.glob("papers/*.csv"),
+    ]
+    assert len(pages) > 60
+    assert [str(path) for path in pages if wrong.search(path.read_text(encoding="utf-8"))] == []
+
+
+def test_the_committed_tables_are_markdown() -> None:
+    """A rule without a dash is none, and what stands below it is no table then."""
+    pages = [ROOT / "README.md", *(ROOT / "docs").rglob("*.md"), *(ROOT / "results").rglob("*.md")]
+    rules = [line for path in pages for line in path.read_text(encoding="utf-8").splitlines() if line[:3] == "| -"]
+    assert len(rules) > 200
+    assert [line for line in rules if not re.fullmatch(r"\|( :?-+:? \|)+", line)] == []
