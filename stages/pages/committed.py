@@ -132,8 +132,11 @@ def read_committed(folder: Path, printed: PaperNumbers, experiment: Params) -> R
     measures = _measures(set(rows[0]) - set(axes), record)
     sections, start = [], 0
     for called, shown, said in _tables(lines, words):
-        own = [_settled(row, words_of, measures, record) for row, words_of in zip(rows[start:], shown, strict=False)]
+        here = rows[start : start + len(shown)]
         start += len(shown)
+        if len(here) != len(shown):
+            raise ArtifactError(f"{record} has {len(rows)} rows, and {words} has more; make both again")
+        own = [_settled(row, words_of, measures, record) for row, words_of in zip(here, shown, strict=True)]
         sections.append(_section(called, said, own, axes, measures, printed, record))
     if start != len(rows):
         raise ArtifactError(f"{record} has {len(rows)} rows, and {words} has {start}; make both again")

@@ -209,8 +209,8 @@ def markdown_text(found: Reproduction) -> str:
     if any(line.readings for line in found.lines):
         lines += ["", "What the paper leaves open, in each reading (their protocol; the nearest one stands above):", ""]
         lines += [
-            f"- {line.dataset}, {line.row}, epsilon {number(line.epsilon or 0)}, printed {line.printed}: "
-            + "; ".join(f"{name} {span(one)}" for name, one in line.readings)
+            f"- {', '.join(filter(None, [line.dataset, line.row, _budget(line)]))}, printed {line.printed}: "
+            + "; ".join(f"{name} {span(one, digits=line.digits)}" for name, one in line.readings)
             for line in found.lines if line.readings
         ]  # fmt: skip
     lines += ["", *(f"- {note}" for note in found.notes)] if found.notes else []
@@ -219,6 +219,10 @@ def markdown_text(found: Reproduction) -> str:
         lines += ["", "Their protocol:", ""]
         lines += [f"- `{one['place']}` {one['value']} ({one['source']})" for one in facts]
     return "\n".join(lines) + "\n"
+
+
+def _budget(line: Line) -> str:
+    return "" if line.epsilon is None else f"epsilon {number(line.epsilon)}"
 
 
 _TEX = {"\\": r"\textbackslash{}", "±": r"$\pm$", "−": "$-$", **{char: f"\\{char}" for char in "&%$#_{}"},
@@ -359,13 +363,13 @@ def bring(every: Sequence[PaperTarget], other: Path, results: Path) -> list[Path
 
     What is measured without training stands beside its own files, and is made of these.
     """
-    folders = []
-    for target in (one for one in every if one.trains):
-        for profile in PROFILES:
-            if (folder_of(target, profile, other) / "table.csv").is_file():
-                write(with_earlier(read(target, profile, other), results), results)
-                folders.append(folder_of(target, profile, results))
-    return folders
+    places = [(target, profile) for target in every if target.trains for profile in PROFILES]
+    there = [(one, profile) for one, profile in places if (folder_of(one, profile, other) / "table.csv").is_file()]
+    # All of it is read before anything is written: one that cannot be read leaves the results as they are.
+    found = [with_earlier(read(target, profile, other), results) for target, profile in there]
+    for one in found:
+        write(one, results)
+    return [folder_of(target, profile, results) for target, profile in there]
 
 
 def completed(lines: Sequence[Line], target: PaperTarget) -> list[Line]:
