@@ -77,6 +77,7 @@ def denoise(
     """
     from graphldp import methods
     from graphldp.stages import denoise as stage
+    from graphldp.stages.grids.params import Cell
 
     if grid is not None:
         from graphldp.stages.grid import denoise_grid
@@ -101,12 +102,13 @@ def denoise(
     if materialize is not None and len(found) != 1:
         raise OptionError(f"--materialize needs one depth: choose with --steps, from {list(found)}")
     with console.progress("denoise", None, "seeds") as bar:
-        path = stage.denoise(
-            dataset, method, mechanism, epsilon, data=data, steps=asked, changes=changes, reports=reports,
-            further=further_of(
-                link_option, labels=labels, epsilon_labels=epsilon_labels, links=links, epsilon_links=epsilon_links
-            ), output=output, progress=bar,
-        )  # fmt: skip
+        further = further_of(
+            link_option, labels=labels, epsilon_labels=epsilon_labels, links=links, epsilon_links=epsilon_links
+        )
+        cell = Cell(
+            dataset=dataset, method=method, mechanism=mechanism or "", epsilon=epsilon, changes=changes, further=further
+        )
+        path = stage.denoise(cell, data=data, steps=asked, reports=reports, output=output, progress=bar)
     if materialize is not None:
         stage.materialize(path, data=data, steps=found[0], seed=seed, output=materialize, max_memory=max_memory * 1e9)
     _show(path, materialize, as_json=as_json)

@@ -16,7 +16,7 @@ from graphldp.cli.options import DATA, AsJson, ClassesFile, Data, Dimensions, Fe
 if TYPE_CHECKING:
     from graphldp.cli.console import Bar
     from graphldp.progress import Progress
-    from graphldp.stages.download import Stored
+    from graphldp.stages.download import StoredGraph
 
 __all__ = ["register"]
 
@@ -80,7 +80,7 @@ def _download(
         raise OptionError(f"--name names one graph, got {len(datasets)} datasets; download them one at a time")
     chosen = _settings(settings or [])
     _check(datasets, data, chosen, name)
-    stored: list[Stored] = []
+    stored: list[StoredGraph] = []
     try:
         for dataset in dict.fromkeys(datasets):
             with console.progress(f"download {dataset}", unit="kB") as bar, _muted(console.is_quiet()):

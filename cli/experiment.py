@@ -16,7 +16,7 @@ from graphldp.errors import OptionError
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from graphldp.stages.experiment import Plan
+    from graphldp.stages.experiment import GridPlan
     from graphldp.stages.pages.tables import Result, Section
 
 __all__ = ["register"]
@@ -120,7 +120,7 @@ def _list(*, as_json: bool) -> None:
     console.out.print(table)
 
 
-def _say_plan(what: Plan, *, as_json: bool) -> None:
+def _say_plan(what: GridPlan, *, as_json: bool) -> None:
     from graphldp.stages.experiment import cell_title
     from graphldp.stages.pages.wording import counted
 
@@ -136,7 +136,7 @@ def _say_plan(what: Plan, *, as_json: bool) -> None:
     console.note(f"of {counted(len(what.cells), 'cell')}, {len(what.todo)} to compute")
 
 
-def _show(found: Result, what: Plan, files: list[Path], *, as_json: bool) -> None:
+def _show(found: Result, what: GridPlan, files: list[Path], *, as_json: bool) -> None:
     from graphldp.stages.pages.findings import find
     from graphldp.stages.pages.tables import metrics
 

@@ -170,7 +170,7 @@ def _tasks() -> list[Row]:
 
     rows = []
     for one in map(measures_of, tasks()):
-        learned = [one.targets] if one.targets != "numbers" else []
+        learned = [] if one.learns == ("numbers",) else [one.targets]
         learned += [f"the {one.target.name}"] if one.target else []
         what = f"Learns {' and '.join(learned)}; public is {one.public}"
         rows.append({"name": one.task, "measures": ", ".join(one.names), "description": what})

@@ -175,6 +175,7 @@ def perturb(
 
     from graphldp.stages import perturb as stage
     from graphldp.stages.files.levels_scores import Extras
+    from graphldp.stages.grids.params import Cell
 
     options, changes = parts(parse(settings))
     if m is not None:
@@ -202,15 +203,22 @@ def perturb(
         chosen = replace(_settings(params if method else None, dataset, seeds, search_seeds, seed), further=further)
         with console.progress("perturb", len(chosen.draws), "seeds") as bar:
             if method is None:
+                cell = Cell(
+                    dataset=dataset, mechanism=mechanism or _MECHANISM, epsilon=epsilon, options=options,
+                    further=further,
+                )  # fmt: skip
                 path = stage.perturb_graph(
-                    dataset, mechanism or _MECHANISM, epsilon, data=data, seeds=chosen.draws, root=chosen.seed,
-                    options=options, extras=extras, further=further, output=output, progress=bar, say=console.note,
+                    cell, data=data, seeds=chosen.draws, root=chosen.seed, extras=extras, output=output, progress=bar,
+                    say=console.note,
                 )  # fmt: skip
             else:
-                path = stage.perturb_method(
-                    dataset, method, mechanism, epsilon, data=data, settings=chosen, options=options, changes=changes,
-                    extras=extras, output=output, progress=bar, say=console.note,
+                cell = Cell(
+                    dataset=dataset, method=method, mechanism=mechanism or "", epsilon=epsilon, options=options,
+                    changes=changes,
                 )  # fmt: skip
+                path = stage.perturb_method(
+                    cell, data=data, settings=chosen, extras=extras, output=output, progress=bar, say=console.note
+                )
     else:
         assert features is not None
         if method is not None:
@@ -221,13 +229,18 @@ def perturb(
         if low is None or high is None:
             raise OptionError("--input needs --low and --high: a range read off the data would leak its extremes")
         chosen = _settings(None, OWN, seeds, search_seeds, seed)
-        files = stage.BesideFiles(links=links_file, people=people, labels=labels_file, classes=classes_file)
+        beside = stage.BesideFiles(links=links_file, people=people, labels=labels_file, classes=classes_file)
+        files = stage.CollectionFiles(
+            features=features, low=low, high=high, features_file=features_file, dimensions=dimensions, missing=missing,
+            beside=beside, secure=secure,
+        )  # fmt: skip
+        cell = Cell(
+            dataset=name or OWN, mechanism=mechanism or _MECHANISM, epsilon=epsilon, options=options, further=further
+        )
         with console.progress("perturb", len(chosen.draws), "seeds") as bar:
             path = stage.perturb_file(
-                features, mechanism or _MECHANISM, epsilon, low=low, high=high, name=name or OWN, data=data,
-                seeds=chosen.draws, root=chosen.seed, features_file=features_file, dimensions=dimensions,
-                missing=missing, options=options, extras=extras, further=further, beside=files, output=output,
-                secure=secure, progress=bar, say=said.append,
+                cell, files, data=data, seeds=chosen.draws, root=chosen.seed, extras=extras, output=output,
+                progress=bar, say=said.append,
             )  # fmt: skip
     _show(path, as_json=as_json)
     for text in said:

@@ -78,6 +78,8 @@ def predict(
 
 def _summary(table: pa.Table) -> tuple[dict[str, Any], str]:
     """Return what was predicted as facts and in words."""
+    import numpy as np
+
     from graphldp.stages.pages.wording import counted
 
     if "score" in table.column_names:
@@ -93,8 +95,9 @@ def _summary(table: pa.Table) -> tuple[dict[str, Any], str]:
         found = sorted(table[name].value_counts().to_pylist(), key=lambda row: -row["counts"])
         facts["nodes_per_class"] = {row["values"]: row["counts"] for row in found}
         words.append(", ".join(f"{name} {row['values']}: {row['counts']:,}" for row in found))
-    if "value" in table.column_names:
-        values = table["value"].to_numpy().astype(float)
+    columns = [name for name in table.column_names if name.startswith("value")]
+    if columns:
+        values = np.stack([table[name].to_numpy() for name in columns]).astype(float)
         facts["values"] = {"mean": values.mean(), "low": values.min(), "high": values.max()}
         words.append(f"values from {values.min():.4g} to {values.max():.4g}, mean {values.mean():.4g}")
     return facts, "; ".join(words)

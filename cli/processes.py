@@ -26,7 +26,7 @@ from graphldp.errors import OptionError
 
 if TYPE_CHECKING:
     from graphldp.experiment.resources import Resources
-    from graphldp.learn.team import Team
+    from graphldp.learn.processes import Processes
 
 __all__ = ["COMMANDS", "follows", "joined", "machine", "started_here", "workers"]
 
@@ -67,8 +67,8 @@ def workers(count: int | None, option: str = "--processes") -> int:
 
 
 @contextlib.contextmanager
-def joined(count: int | None, device: str) -> Iterator[Team | None]:
-    """Join the other processes, if there are any, and yield their team; None alone.
+def joined(count: int | None, device: str) -> Iterator[Processes | None]:
+    """Join the other processes, if there are any, and yield what joins them; None alone.
 
     With `count` above 1, and none of them there yet, start them with this command line, wait for them, and exit as they
     did.
@@ -85,16 +85,16 @@ def joined(count: int | None, device: str) -> Iterator[Team | None]:
     import torch
 
     from graphldp.learn import resolve_device
-    from graphldp.learn.team import Processes
+    from graphldp.learn.processes import DistributedProcesses
 
     where = resolve_device(device)
     if where.type == "cuda":
         torch.cuda.set_device(int(os.environ.get("LOCAL_RANK", "0")) % torch.cuda.device_count())
-    with Processes(where if where.type == "cuda" else torch.device("cpu")) as team:
-        yield team
+    with DistributedProcesses(where if where.type == "cuda" else torch.device("cpu")) as processes:
+        yield processes
 
 
-def machine(max_memory: float | None, team: Team | None, data: Path) -> Resources:
+def machine(max_memory: float | None, processes: Processes | None, data: Path) -> Resources:
     """Return what this machine gives a training.
 
     Below `data` lies what its memory does not hold, meanwhile, and what is known of the floor's learners, for good.
@@ -108,7 +108,7 @@ def machine(max_memory: float | None, team: Team | None, data: Path) -> Resource
     limit = memory_bytes(max_memory)
     return Resources(
         max_memory=limit,
-        team=team,
+        processes=processes,
         stores=partial(ArrowStores, data),
         note=console.note,
         memo=Floors(data, console.note),

@@ -38,14 +38,15 @@ def run(
     """
     from graphldp import methods
     from graphldp.evaluation import Confidence
+    from graphldp.experiment.plan import Devices
     from graphldp.experiment.running import run_rows
-    from graphldp.experiment.told import told_of
+    from graphldp.experiment.server_view import server_view_of
     from graphldp.stages.files.graphs import read_graph
     from graphldp.stages.files.paths import graph_dir
 
-    with joined(cell.processes, cell.device) as team:
+    with joined(cell.processes, cell.device) as processes:
         chosen, mechanism, options, changes = cell.asked(seeds)
-        resources = machine(cell.max_memory, team, cell.data)
+        resources = machine(cell.max_memory, processes, cell.data)
         if resources.leads:
             fetch(cell.dataset, cell.data)
         resources.meet()
@@ -54,16 +55,19 @@ def run(
             raise OptionError(f"method {cell.method!r} asks nobody for anything and spends nothing: say --epsilon 0")
         graph = read_graph(graph_dir(cell.data, cell.dataset))
         with console.progress(f"run {cell.dataset} {cell.method}", None, "epochs") as bar:
+            own = Devices(
+                graph=graph, recipe=recipe, mechanism=recipe.choose(mechanism), epsilon=epsilon, options=options,
+                params=chosen,
+            )  # fmt: skip
             found = run_rows(
-                graph, recipe, recipe.choose(mechanism), epsilon, chosen, device=cell.device,
-                resources=resources, options=options, references=references, progress=bar,
+                own, device=cell.device, resources=resources, references=references, progress=bar,
                 confidence=Confidence(level=chosen.evaluate.confidence),
                 say=console.note if resources.leads else None,
             )  # fmt: skip
         if resources.leads:
             _show(found, chosen, as_json=cell.as_json)
             # A method that finds links anew learns from another graph than that of the reports alone.
-            estimated = "" if recipe.relinks else told_of(graph, chosen, recipe).found()
+            estimated = "" if recipe.relinks else server_view_of(graph, chosen, recipe).found()
             if estimated:
                 console.note(estimated)
 

@@ -37,18 +37,22 @@ def search(
     same options chooses the same point.
     """
     from graphldp.stages import search as stage
+    from graphldp.stages.grids.params import Cell
 
-    with joined(cell.processes, cell.device) as team:
+    with joined(cell.processes, cell.device) as processes:
         chosen, mechanism, options, changes = cell.asked(seeds)
-        resources = machine(cell.max_memory, team, cell.data)
+        resources = machine(cell.max_memory, processes, cell.data)
         if resources.leads:
             fetch(cell.dataset, cell.data)
         resources.meet()
         with console.progress(f"search {cell.dataset} {cell.method}", None, "epochs") as bar:
-            path = stage.search(
-                cell.dataset, cell.method, mechanism, epsilon, data=cell.data, params=chosen, device=cell.device,
-                resources=resources, options=options, changes=changes, output=output, progress=bar,
+            one = Cell(
+                dataset=cell.dataset, method=cell.method, mechanism=mechanism or "", epsilon=epsilon, options=options,
+                changes=changes,
             )  # fmt: skip
+            path = stage.search(
+                one, data=cell.data, params=chosen, device=cell.device, resources=resources, output=output, progress=bar
+            )
         if resources.leads:
             _show(path, show, as_json=cell.as_json)
 

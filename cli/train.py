@@ -54,9 +54,9 @@ def train(
     """
     from graphldp import methods
     from graphldp.experiment.options import SearchParams
-    from graphldp.experiment.space import Row, check_axes
+    from graphldp.experiment.search_space import SearchedRow, check_axes
     from graphldp.stages import train as stage
-    from graphldp.stages.grids.params import with_axes
+    from graphldp.stages.grids.params import Cell, with_axes
 
     if grid is not None:
         from graphldp.stages.grid import train_grid
@@ -70,7 +70,7 @@ def train(
         return
     if jobs is not None:
         raise OptionError("--jobs goes with --grid: one cell is shared by --processes")
-    with joined(cell.processes, cell.device) as team:
+    with joined(cell.processes, cell.device) as processes:
         if epsilon is None:
             if methods.method(cell.method).model:
                 raise OptionError(
@@ -82,14 +82,19 @@ def train(
         if cell.search and recipe.model:
             # The file's axes may be other rows'; what was asked for here is this row's, or a slip.
             drop = chosen.further.private_labels
-            row = Row(recipe=recipe, mechanism=recipe.choose(cell.mechanism), model=chosen.train.model, drop=drop)
+            row = SearchedRow(
+                recipe=recipe, mechanism=recipe.choose(cell.mechanism), model=chosen.train.model, drop=drop
+            )
             check_axes(with_axes(SearchParams(), cell.axes), [row])
-        resources = machine(cell.max_memory, team, cell.data)
+        resources = machine(cell.max_memory, processes, cell.data)
         with console.progress(f"train {cell.dataset} {cell.method}", None, "epochs") as bar:
+            one = Cell(
+                dataset=cell.dataset, method=cell.method, mechanism=cell.mechanism or "", epsilon=epsilon,
+                name=name or "",
+            )  # fmt: skip
             path = stage.train(
-                cell.dataset, cell.method, cell.mechanism, epsilon, data=cell.data, params=chosen, name=name,
-                device=cell.device, resources=resources, calibrated=calibrated, answers=answers, output=output,
-                models=save_model, progress=bar,
+                one, data=cell.data, params=chosen, device=cell.device, resources=resources, calibrated=calibrated,
+                answers=answers, output=output, models=save_model, progress=bar,
             )  # fmt: skip
         if resources.leads:
             _show(path, save_model, cell.data, as_json=cell.as_json)

@@ -20,9 +20,9 @@ from graphldp.adversary import (
     Entries,
     Fact,
     InformedSets,
+    LearnedView,
     Rate,
     Reader,
-    ServerView,
     Tally,
     advantage_bound,
     facts_of,
@@ -347,7 +347,7 @@ def _rows(
         for seed in splits:
             reports = target.reports(seed)
             m = max(m, target.device.m if target.level is None else _longest(reports))
-            view = ServerView.of(graph, rectify(reports), calibration, [fact.attribute for fact in facts])
+            view = LearnedView.of(graph, rectify(reports), calibration, [fact.attribute for fact in facts])
             _attack_once(graph, target.device, reader, reports, facts, known[seed], view, tallies)
             done += 1
             if progress:
@@ -390,7 +390,7 @@ def _attack_once(
     reports: Reports,
     facts: Sequence[Fact],
     known: _Known,
-    view: ServerView,
+    view: LearnedView,
     tallies: Tallies,
 ) -> None:
     entries = Entries.of(device, reports)

@@ -19,9 +19,9 @@ from graphldp.audit import (
     PROPERTIES,
     Audit,
     AuditOptions,
+    AuditRow,
     BlackBoxOptions,
     Finding,
-    Row,
     audit_function,
     audit_gaussian,
     audit_rows,
@@ -319,7 +319,7 @@ def _load(path: Path) -> ModuleType:
 
 def problem_lines(audit: Audit) -> list[str]:
     """Return what a person must know about the mechanisms that fail: one of their rows each, and the other budgets."""
-    failing: dict[str, list[Row]] = {}
+    failing: dict[str, list[AuditRow]] = {}
     for row in audit.rows:
         if not row.keeps and not row.open:
             failing.setdefault(row.mechanism, []).append(row)

@@ -14,7 +14,7 @@ from graphldp import __version__, methods
 from graphldp.errors import OptionError
 from graphldp.experiment.estimates import calibration_of
 from graphldp.experiment.options import Further
-from graphldp.experiment.told import Told
+from graphldp.experiment.server_view import ServerView
 from graphldp.ledger import epsilon_text
 from graphldp.progress import Progress
 from graphldp.server import Estimate, Filtered
@@ -24,6 +24,7 @@ from graphldp.stages.files.belong import FEATURES_HASH, check_graph
 from graphldp.stages.files.graphs import read_graph
 from graphldp.stages.files.paths import PUBLIC, calibrated_path, graph_dir
 from graphldp.stages.files.reports import CARRIED, CalibratedFile, write_calibrated
+from graphldp.stages.grids.params import Cell
 
 __all__ = ["denoise", "make_command", "materialize"]
 
@@ -35,28 +36,23 @@ def make_command(dataset: str, method: str, mechanism: str, epsilon: float, furt
 
 
 def denoise(
-    dataset: str,
-    method: str,
-    mechanism: str | None,
-    epsilon: float,
+    cell: Cell,
     *,
     data: Path,
     steps: Sequence[int],
-    changes: Mapping[str, Any] | None = None,
     reports: Path | None = None,
-    further: Further = PUBLIC,
     output: Path | None = None,
     progress: Progress | None = None,
 ) -> Path:
     """Rectify every seed's answers and write them with the filter that the method means.
 
-    `changes` replace parts of the method: `filter`, `before`, `after`, the filter's own options, and what of the way of
-    asking comes after the answers. `reports` is what `ldp perturb` wrote, where it is not in its usual place.
+    The cell's `changes` replace parts of the method: `filter`, `before`, `after`, the filter's own options, and what of
+    the way of asking comes after the answers. `reports` is what `ldp perturb` wrote, where it isn't in its usual place.
     """
-    if not methods.method(method).model:
-        raise OptionError(f"method {method!r} sends nothing, so there is nothing to denoise")
-    recipe = methods.method(method).but(changes or {})
-    mechanism = recipe.choose(mechanism)
+    if not methods.method(cell.method).model:
+        raise OptionError(f"method {cell.method!r} sends nothing, so there is nothing to denoise")
+    dataset, method, epsilon, further = cell.dataset, cell.method, cell.epsilon, cell.further
+    recipe, mechanism = cell.recipe, cell.whole().mechanism
     if not recipe.calibrates:
         raise OptionError(
             f"method {method!r} learns from answers as they are, so nothing is calibrated: train from what `ldp "
@@ -64,13 +60,14 @@ def denoise(
         )
     graph = read_graph(graph_dir(data, dataset), features=False)
     source = open_answers(dataset, recipe, mechanism, epsilon, data, reports, further=further)
-    changes = {**source.meta.get("changes", {}), **(changes or {})}
+    changes = {**source.meta.get("changes", {}), **cell.changes}
     recipe = methods.method(method).but(changes)
     check_asked(source.path, source.meta, recipe)
     check_graph(source.path, source.meta, graph, data, f"make it again with `{with_draws(source.make, source.meta)}`")
     asked, tried = conversation_in(source.meta, graph, recipe), recipe.steps(tuple(steps))
-    told = Told(graph=graph, further=further, root=0, listen=source.told, linked=not recipe.alone)
-    filters = [calibration_of(recipe, k, asked.device, told.sample, whole=not told.private_links) for k in tried]
+    listen = source.further_questions
+    view = ServerView(graph=graph, further=further, root=0, listen=listen, linked=not recipe.alone)
+    filters = [calibration_of(recipe, k, asked.device, view.sample, whole=not view.private_links) for k in tried]
     meta: dict[str, Any] = {
         "kind": "calibrated",
         "method": method,

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from graphldp.datasets.build import parse
-from graphldp.datasets.options import Options, ValueRange, with_settings
+from graphldp.datasets.options import DatasetOptions, ValueRange, with_settings
 from graphldp.datasets.own import OCCURRING, ROW_NUMBERS, WITHOUT
 from graphldp.datasets.registry import DatasetSpec, PinnedFile, Wheel, names, spec
 from graphldp.errors import ArtifactError, DataError, DownloadError, OptionError, unknown_name
@@ -23,13 +23,13 @@ from graphldp.stages.files.own import OwnFiles, read_own, row_number_words
 from graphldp.stages.files.paths import NAME, graph_dir, sources_path, stored_graphs
 from graphldp.stages.pages.wording import counted
 
-__all__ = ["OWN", "Stored", "Wish", "download", "import_own", "made_from", "obtain", "unexpected", "wished"]
+__all__ = ["OWN", "StoredGraph", "Wish", "download", "import_own", "made_from", "obtain", "unexpected", "wished"]
 
 OWN = "own"  # what stands for a dataset in the provenance of a person's own graph
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Stored:
+class StoredGraph:
     """A Graph artifact that is there now.
 
     Attributes:
@@ -85,7 +85,7 @@ def obtain(
     force: bool = False,
     fetching: FetchOptions | None = None,
     progress: Progress | None = None,
-) -> Stored:
+) -> StoredGraph:
     """Make the artifact of a graph under `data`, unless it is there with the same options.
 
     Args:
@@ -108,7 +108,7 @@ def obtain(
     entry, options, called = wish.entry, wish.options, wish.name
     path = graph_dir(data, called)
     if path.exists() and not force and _is_same(path, entry.provenance(options)):
-        return Stored(path=path, built=False, origin="already there", sources=_sources(_record(data, called)))
+        return StoredGraph(path=path, built=False, origin="already there", sources=_sources(_record(data, called)))
     graph, origin, read = _make(entry, options, called, data, fetching or FetchOptions(), progress)
     # Of a file that was in the cache, the record of an earlier run may still know the source.
     before = {source["file"]: source for of in (entry.name, called) for source in _sources(_record(data, of))}
@@ -116,7 +116,7 @@ def obtain(
     write_graph(graph, path)
     record = {"dataset": entry.name, "name": called, "options": options.values(), "files": sources}
     write_json(sources_path(data, called), record)
-    return Stored(path=path, built=True, origin=origin, sources=tuple(sources))
+    return StoredGraph(path=path, built=True, origin=origin, sources=tuple(sources))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -131,7 +131,7 @@ class Wish:
 
     name: str
     entry: DatasetSpec | None = None
-    options: Options | None = None
+    options: DatasetOptions | None = None
 
 
 def wished(dataset: str, data: Path, *, settings: Mapping[str, Any] | None = None, name: str | None = None) -> Wish:
@@ -167,7 +167,7 @@ def import_own(
     high: float,
     dimensions: int | None = None,
     force: bool = False,
-) -> Stored:
+) -> StoredGraph:
     """Make the artifact of a person's own graph from Parquet or CSV files.
 
     Args:
@@ -191,7 +191,7 @@ def import_own(
     record = {"dataset": OWN, "name": called, "import": how, "files": sources}
     write_json(sources_path(data, called), {**record, "graph": graph_hash(path)})
     notes = _worth_knowing(graph, files)
-    return Stored(path=path, built=True, origin="own files", sources=tuple(sources), notes=notes)
+    return StoredGraph(path=path, built=True, origin="own files", sources=tuple(sources), notes=notes)
 
 
 def _worth_knowing(graph: Graph, files: OwnFiles) -> tuple[str, ...]:
@@ -229,13 +229,13 @@ def _worth_knowing(graph: Graph, files: OwnFiles) -> tuple[str, ...]:
     return tuple(note for note in notes if note)
 
 
-def _own_again(name: str, data: Path, *, force: bool) -> Stored:
+def _own_again(name: str, data: Path, *, force: bool) -> StoredGraph:
     """Return a person's own graph: as it is there, or imported again from files that have not changed since."""
     path, record = graph_dir(data, name), _record(data, name)
     meta = _whole(path)
     sources = _sources(record)
     if meta is not None and not force:
-        return Stored(path=path, built=False, origin="already there", sources=sources)
+        return StoredGraph(path=path, built=False, origin="already there", sources=sources)
     reason = _why_not_again(record)
     if meta is not None and reason is None and record["graph"] != graph_hash(path):
         reason = "it is not the graph that was imported"
@@ -246,7 +246,7 @@ def _own_again(name: str, data: Path, *, force: bool) -> Stored:
         limits = {key: how[key] for key in ("low", "high", "dimensions")}
         return import_own(name, files, data, **limits, force=True)
     if meta is not None:
-        return Stored(path=path, built=False, origin=f"already there ({reason})", sources=sources)
+        return StoredGraph(path=path, built=False, origin=f"already there ({reason})", sources=sources)
     state = "is damaged" if path.exists() else "is not there"
     raise ArtifactError(
         f"your own graph {path} {state} and cannot be imported again as it was ({reason}); run `ldp import {name}` "
@@ -362,7 +362,12 @@ def _sources(record: Mapping[str, Any]) -> tuple[Mapping[str, str], ...]:
 
 
 def _make(
-    entry: DatasetSpec, options: Options, name: str, data: Path, fetching: FetchOptions, progress: Progress | None
+    entry: DatasetSpec,
+    options: DatasetOptions,
+    name: str,
+    data: Path,
+    fetching: FetchOptions,
+    progress: Progress | None,
 ) -> tuple[Graph, str, list[dict[str, str]]]:
     """Return the graph, in a few words its origin, and the record of what was read."""
     if entry.kind in KINDS:

@@ -35,10 +35,10 @@ from graphldp.stages.pages.figures import budget_figure
 from graphldp.stages.pages.maps import drawn, map_figure, maps
 from graphldp.stages.pages.report import report_page
 from graphldp.stages.pages.tables import (
-    Claim,
+    ClaimMark,
     Result,
-    Row,
     Section,
+    TableRow,
     csv_text,
     latex_text,
     markdown_text,
@@ -269,7 +269,7 @@ def _section(dataset: str, setting: Axes, runs: list[_Runs], confidence: Confide
         search_seeds=search_seeds,
         search=spoken(floor.meta["search"]),
         sizes=(train, validation, test),
-        told=_told(floor),
+        asked_beside=_asked_beside(floor),
     )
     return told_apart(section, [one.values for one in runs])
 
@@ -285,7 +285,7 @@ def told_apart(section: Section, runs: Sequence[Hashable]) -> Section:
 
     The commonest class learns nothing, so that it is nobody's double.
     """
-    first: dict[Hashable, Row] = {}
+    first: dict[Hashable, TableRow] = {}
     rows = []
     for row, values in zip(section.rows, runs, strict=True):
         twin = None if row.role is Role.GUESS else first.setdefault(values, row)
@@ -306,7 +306,7 @@ def _learner(runs: _Runs) -> str:
 _WAY = {False: "reported by", True: "those of the trusted curator"}
 
 
-def _told(floor: _Runs) -> str:
+def _asked_beside(floor: _Runs) -> str:
     """Return what a table's people are asked for beside features, in words; empty where it is public."""
     facts = further_in(floor.meta)
     ways = [(name, value) for name, value in facts.facts().items() if f"epsilon_{name}" in facts.budgets()]
@@ -398,14 +398,14 @@ def remark_of(meta: Mapping[str, Any]) -> str:
     return "" if asking is None else asking.but(**meta["rounds"]).remark(int(meta["m"]))
 
 
-def _row(one: _Runs, floor: _Runs, ceiling: _Runs, confidence: Confidence, printed: PaperNumbers) -> Row:
+def _row(one: _Runs, floor: _Runs, ceiling: _Runs, confidence: Confidence, printed: PaperNumbers) -> TableRow:
     cell = one.cell
     found = measured(
         one.scores, None if one is floor else floor.scores, None if one is ceiling else ceiling.scores, one.measures,
         confidence,
     )  # fmt: skip
     model = str(one.meta.get("model") or "none")
-    return Row(
+    return TableRow(
         dataset=cell.dataset,
         name=cell.name,
         method=cell.method,
@@ -427,13 +427,13 @@ def _row(one: _Runs, floor: _Runs, ceiling: _Runs, confidence: Confidence, print
     )
 
 
-def _claim(claim: dict[str, Any] | None) -> Claim:
+def _claim(claim: dict[str, Any] | None) -> ClaimMark:
     """Read whether the mechanism keeps its claim; the audit's word (`keeps`) counts before the arithmetic."""
     if not claim:
-        return Claim(keeps=True, text="")
+        return ClaimMark(keeps=True, text="")
     text = str(claim.get("text") or "spends more than it claims")
     if "keeps" in claim:
-        return Claim(keeps=bool(claim["keeps"]), text=text)
+        return ClaimMark(keeps=bool(claim["keeps"]), text=text)
     exact, claimed = claim.get("exact"), claim.get("claimed")
     keeps = exact is None or claimed is None or float(exact) <= float(claimed) * (1 + 1e-9)
-    return Claim(keeps=keeps, text=text)
+    return ClaimMark(keeps=keeps, text=text)

@@ -19,8 +19,7 @@ from typing import Protocol
 from graphldp import methods
 from graphldp.errors import ArtifactError, OptionError, unknown_name
 from graphldp.experiment.cell import learn_majority
-from graphldp.experiment.plan import Devices, Source, plan_of
-from graphldp.experiment.plan import Plan as Points
+from graphldp.experiment.plan import CellPlan, Devices, Source, plan_of
 from graphldp.experiment.resources import Resources
 from graphldp.graph import Graph
 from graphldp.ledger import epsilon_text
@@ -41,8 +40,8 @@ from graphldp.stages.pages.tables import Result
 from graphldp.stages.pages.wording import at, counted, short
 
 __all__ = [
-    "InMemory",
-    "Plan",
+    "DevicesInMemory",
+    "GridPlan",
     "Sources",
     "Spent",
     "cell_title",
@@ -68,7 +67,7 @@ class Sources(Protocol):
         ...
 
 
-class InMemory:
+class DevicesInMemory:
     """Devices that report in memory."""
 
     def of(self, graph: Graph, recipe: methods.Method, cell: Cell, params: Params) -> Source:
@@ -84,7 +83,7 @@ class InMemory:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Plan:
+class GridPlan:
     """What is to be done: every chosen cell, where its runs are to stand, and whether they are there.
 
     `sources` says where rows learn from.
@@ -160,12 +159,12 @@ def plan(
     sources: Sources | None = None,
     device: str = "auto",
     cells: Sequence[Cell] | None = None,
-) -> Plan:
+) -> GridPlan:
     """Return what is to be done. With `fetch`, graphs that are not there are downloaded first.
 
     `cells` are those to look at, where they are not the grid's own.
     """
-    sources = sources or InMemory()
+    sources = sources or DevicesInMemory()
     cells = choose(experiment, only) if cells is None else tuple(cells)
     folder = home(data, experiment)
     if fetch:
@@ -179,7 +178,7 @@ def plan(
         graph_dir(data, cell.graph).exists() and path.exists() and _is_there(path, work.mark(cell))
         for cell, path in zip(cells, paths, strict=True)
     ]
-    return Plan(experiment=experiment, cells=cells, paths=tuple(paths), done=tuple(done), sources=sources)
+    return GridPlan(experiment=experiment, cells=cells, paths=tuple(paths), done=tuple(done), sources=sources)
 
 
 def _is_there(path: Path, mark: str) -> bool:
@@ -207,7 +206,7 @@ class _Work:
             self._graph = (cell.graph, read_graph(folder), graph_hash(folder), Resources(memo=Floors(self.data)))
         return self._graph[1:]
 
-    def points(self, cell: Cell) -> Points | None:
+    def points(self, cell: Cell) -> CellPlan | None:
         """Return what a cell is to try; None for one of which nothing is learned."""
         recipe = methods.method(cell.method).but(cell.changes)
         if not recipe.model:
@@ -263,7 +262,7 @@ class _Work:
         write_json(path.with_suffix(".time.json"), facts | {"cpu_seconds": round(time.process_time() - cpu, 3)})
 
 
-def check(what: Plan, data: Path, device: str = "auto") -> list[str]:
+def check(what: GridPlan, data: Path, device: str = "auto") -> list[str]:
     """Raise what is wrong with any cell that is not there, without computing it or fetching its graph.
 
     Returned are the graphs that are not there: of their cells nothing is checked but names.
@@ -278,14 +277,16 @@ def check(what: Plan, data: Path, device: str = "auto") -> list[str]:
     return list(dict.fromkeys(cell.graph for cell in what.todo if not graph_dir(data, cell.graph).exists()))
 
 
-def run_cells(what: Plan, data: Path, device: str = "auto", progress: Progress | None = None, *, jobs: int = 1) -> None:
+def run_cells(
+    what: GridPlan, data: Path, device: str = "auto", progress: Progress | None = None, *, jobs: int = 1
+) -> None:
     """Compute every cell of a plan that is not there, on `jobs` processes; as `run_plans`."""
     for _ in run_plans([what], data, device, progress, jobs=jobs):
         pass
 
 
 def run_plans(
-    plans: Sequence[Plan], data: Path, device: str = "auto", progress: Progress | None = None, *, jobs: int = 1
+    plans: Sequence[GridPlan], data: Path, device: str = "auto", progress: Progress | None = None, *, jobs: int = 1
 ) -> Iterator[int]:
     """Compute every cell that is not there, on `jobs` processes, and yield each plan's place once all of its are there.
 
@@ -304,14 +305,14 @@ def run_plans(
         yield from _work_through(plans, data, device, progress)
 
 
-def _helper(plans: Sequence[Plan], data: Path, device: str) -> None:
+def _helper(plans: Sequence[GridPlan], data: Path, device: str) -> None:
     """Work on the cells of plans in another process."""
     with helping():
         for _ in _work_through(plans, data, device, None):
             pass
 
 
-def _work_through(plans: Sequence[Plan], data: Path, device: str, progress: Progress | None) -> Iterator[int]:
+def _work_through(plans: Sequence[GridPlan], data: Path, device: str, progress: Progress | None) -> Iterator[int]:
     """Compute the cells that nobody else has claimed, until all are there; yield each plan once it is whole."""
     homes = [home(data, what.experiment) for what in plans]
     weights = {
@@ -347,7 +348,7 @@ def _work_through(plans: Sequence[Plan], data: Path, device: str, progress: Prog
 
 
 def _unclaimed(
-    plans: Sequence[Plan],
+    plans: Sequence[GridPlan],
     left: Sequence[Sequence[Cell]],
     works: dict[int, _Work],
     weights: Mapping[Path, int],
@@ -446,7 +447,7 @@ def _part(progress: Progress | None, tally: _Tally, weight: int, words: str) -> 
     return lambda done, whole, _: progress(tally.done() + int(weight * done / max(whole, 1)), tally.total, words)
 
 
-def results_of(what: Plan, data: Path, papers: Path, progress: Progress | None = None) -> Result:
+def results_of(what: GridPlan, data: Path, papers: Path, progress: Progress | None = None) -> Result:
     """Return what the cells say together; every one of them must be there."""
     experiment = what.experiment
     make = f"ldp experiment {experiment.name}"
@@ -462,7 +463,7 @@ def results_of(what: Plan, data: Path, papers: Path, progress: Progress | None =
     )
 
 
-def write_results(what: Plan, found: Result, results: Path) -> list[Path]:
+def write_results(what: GridPlan, found: Result, results: Path) -> list[Path]:
     """Write the tables, figures, page and metrics of the whole experiment, and the time it took, below its folder."""
     folder = results / what.experiment.name
     files = write(found, folder)
@@ -490,7 +491,7 @@ class Spent:
         return f"{counted(self.cells, 'cell')} took {whole} in all, on {on}."
 
 
-def spent(what: Plan) -> Spent:
+def spent(what: GridPlan) -> Spent:
     """Return what is recorded beside the cells."""
     seconds: dict[str, float] = {}
     threads: set[int] = set()

@@ -57,23 +57,18 @@ def perturb_grid(params: Params, dataset: str, data: Path, progress: Progress | 
     todo = {answers_of(data, cell): cell for cell in _cells(params, dataset)}
 
     def make(cell: Cell, path: Path) -> None:
-        perturb_method(
-            dataset, cell.method, cell.mechanism, cell.epsilon, data=data, settings=params.of(cell),
-            options=cell.options, changes=cell.changes, output=path,
-        )  # fmt: skip
+        perturb_method(cell, data=data, settings=params.of(cell), output=path)
 
     return _make(todo, lambda cell: _asked(params, cell, data), make, progress)
 
 
 def denoise_grid(params: Params, dataset: str, data: Path, progress: Progress | None = None) -> Made:
     """Write what the server makes of the answers, for every row that calibrates them."""
-    todo = {calibrated_of(data, cell): cell for cell in _cells(params, dataset) if _recipe(cell).calibrates}
+    todo = {calibrated_of(data, cell): cell for cell in _cells(params, dataset) if cell.recipe.calibrates}
 
     def make(cell: Cell, path: Path) -> None:
-        denoise(
-            dataset, cell.method, cell.mechanism, cell.epsilon, data=data, steps=params.of(cell).search.steps,
-            changes=cell.changes, reports=answers_of(data, cell), further=cell.further, output=path,
-        )  # fmt: skip
+        steps = params.of(cell).search.steps
+        denoise(cell, data=data, steps=steps, reports=answers_of(data, cell), output=path)
 
     return _make(todo, lambda cell: _calibrated(params, cell, data), make, progress)
 
@@ -87,7 +82,7 @@ class Artifacts:
 
     def of(self, graph: Graph, recipe: methods.Method, cell: Cell, params: Params) -> Source:
         """Return the artifact that a cell learns from; one that other code or parameters made is refused."""
-        from graphldp.stages.files.cell_sources import Answered, Stored
+        from graphldp.stages.files.cell_sources import Answered, StoredEstimates
 
         kind = "denoise" if recipe.calibrates else "perturb"
         path = calibrated_of(self.data, cell) if recipe.calibrates else answers_of(self.data, cell)
@@ -97,7 +92,9 @@ class Artifacts:
             raise ArtifactError(f"{path} is not what this grid and this code make; make it again with `{make}`")
         if recipe.calibrates:
             beside = AnswersFile(answers_of(self.data, cell), make) if cell.further.asked else None
-            return Stored(graph=graph, file=CalibratedFile(path, make), params=params, made=True, answers=beside)
+            return StoredEstimates(
+                graph=graph, file=CalibratedFile(path, make), params=params, made=True, answers=beside
+            )
         return Answered(graph=graph, file=AnswersFile(path, make), params=params, made=True)
 
 
@@ -121,10 +118,6 @@ def train_grid(
     return Made(paths=what.paths, there=there)
 
 
-def _recipe(cell: Cell) -> methods.Method:
-    return methods.method(cell.method).but(cell.changes)
-
-
 def _cells(params: Params, dataset: str) -> list[Cell]:
     """Return the cells of a data set for which people are asked."""
     if dataset not in params.datasets:
@@ -138,7 +131,7 @@ def _cells(params: Params, dataset: str) -> list[Cell]:
 
 def _asked(params: Params, cell: Cell, data: Path) -> Any:
     """Return all that decides what people answer for a cell."""
-    own, asking = params.of(cell), _recipe(cell).asking
+    own, asking = params.of(cell), cell.recipe.asking
     directed = None if asking is None else [cell.method, plain(asking.shaping()), split_facts(own)]
     told = [cell.further.facts()] if cell.further.asked else []
     return [

@@ -82,7 +82,7 @@ def _questions(
     node[place] = np.arange(len(place))
     found: dict[str, list[tuple[NDArray[np.int64], Question]]] = {}
     for one, start in zip(read, starts[:-1], strict=True):
-        for asked in (*one.questions(seed), *one.told(seed)):
+        for asked in (*one.questions(seed), *one.further_questions(seed)):
             found.setdefault(asked.name, []).append((node[start + asked.people], asked))
     out = []
     for name, parts in found.items():

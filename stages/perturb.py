@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -13,11 +13,11 @@ from graphldp.client.laws.sets import SetValued
 from graphldp.datasets.own import OwnFeatures, at_ends
 from graphldp.errors import ArtifactError, OptionError
 from graphldp.experiment.addresses import addressed, source_of
+from graphldp.experiment.collection import UNDECLARED, OwnAnswers, OwnBeside, own_beside
 from graphldp.experiment.conversation import Once, check_classes, conversation_of
 from graphldp.experiment.devices import device_for
 from graphldp.experiment.options import Further, Settings
-from graphldp.experiment.own import UNDECLARED, OwnAnswers, OwnBeside, own_beside
-from graphldp.experiment.told import Told, told_of
+from graphldp.experiment.server_view import ServerView, server_view_of
 from graphldp.graph import Graph
 from graphldp.progress import Progress
 from graphldp.stages.files.answers import write_answers
@@ -34,25 +34,30 @@ from graphldp.stages.files.own import (
     read_vocabulary,
     row_number_words,
 )
-from graphldp.stages.files.paths import NAME, PUBLIC, answers_path, graph_dir, stored_graphs
+from graphldp.stages.files.paths import NAME, answers_path, graph_dir, stored_graphs
+from graphldp.stages.grids.params import Cell
 from graphldp.stages.pages.wording import counted
 
-__all__ = ["BesideFiles", "addressed", "perturb_file", "perturb_graph", "perturb_method", "source_of"]
+__all__ = [
+    "BesideFiles",
+    "CollectionFiles",
+    "addressed",
+    "perturb_file",
+    "perturb_graph",
+    "perturb_method",
+    "source_of",
+]
 
 Say = Callable[[str], None]
 
 
 def perturb_graph(
-    dataset: str,
-    mechanism: str,
-    epsilon: float,
+    cell: Cell,
     *,
     data: Path,
     seeds: Sequence[int],
     root: int = 0,
-    options: Mapping[str, Any] | None = None,
     extras: Extras | None = None,
-    further: Further = PUBLIC,
     output: Path | None = None,
     progress: Progress | None = None,
     say: Say | None = None,
@@ -61,27 +66,22 @@ def perturb_graph(
 
     `say` is told how many links will be reported, before anybody is asked.
     """
-    folder = graph_dir(data, dataset)
-    settings = Settings(seed=root, further=further)
-    graph = read_graph(folder, features=own_budget(mechanism) != 0)  # what says nothing of features needs none
-    asked = _once(graph, mechanism, epsilon, settings, options or {}, extras or Extras())
-    path = output or answers_path(data, dataset, mechanism, asked.device.epsilon, further)
+    folder = graph_dir(data, cell.dataset)
+    settings = Settings(seed=root, further=cell.further)
+    graph = read_graph(folder, features=own_budget(cell.mechanism) != 0)  # what says nothing of features needs none
+    asked = _once(graph, cell, settings, extras or Extras())
+    path = output or answers_path(data, cell.dataset, cell.mechanism, asked.device.epsilon, cell.further)
     _keep_real(path)
-    told = told_of(graph, settings)
-    _foretell(told, say)
-    return write_answers(path, told.beside(asked), graph_hash(folder), seeds, progress=progress)
+    server_view = server_view_of(graph, settings)
+    _foretell(server_view, say)
+    return write_answers(path, server_view.beside(asked), graph_hash(folder), seeds, progress=progress)
 
 
 def perturb_method(
-    dataset: str,
-    method: str,
-    mechanism: str | None,
-    epsilon: float,
+    cell: Cell,
     *,
     data: Path,
     settings: Settings,
-    options: Mapping[str, Any] | None = None,
-    changes: Mapping[str, Any] | None = None,
     extras: Extras | None = None,
     output: Path | None = None,
     progress: Progress | None = None,
@@ -89,38 +89,36 @@ def perturb_method(
 ) -> Path:
     """Ask a data set's people for a row, everything that its method asks them, and write their answers.
 
-    `options` are the mechanism's, `changes` those of the method, as `Method.but` takes them. What people report once
-    depends on the mechanism alone: it is the artifact that other methods read, too.
+    What people report once depends on the mechanism alone: it is the artifact that other methods read, too.
     """
-    plain = methods.method(method)
-    if not plain.model:
-        raise OptionError(f"method {method!r} asks nobody for anything: there is nothing to perturb")
-    recipe = plain.but(changes or {})
-    mechanism, seeds, extras = recipe.choose(mechanism), settings.draws, extras or Extras()
+    if not methods.method(cell.method).model:
+        raise OptionError(f"method {cell.method!r} asks nobody for anything: there is nothing to perturb")
+    cell, recipe, seeds, extras = cell.whole(), cell.recipe, settings.draws, extras or Extras()
     if recipe.asking is None:
         return perturb_graph(
-            dataset, mechanism, epsilon, data=data, seeds=seeds, root=settings.seed, options=options, extras=extras,
-            further=settings.further, output=output, progress=progress, say=say,
+            replace(cell, further=settings.further), data=data, seeds=seeds, root=settings.seed, extras=extras,
+            output=output, progress=progress, say=say,
         )  # fmt: skip
     if extras.scores is not None or extras.scores_epsilon is not None:
-        raise OptionError(f"--scores shares a budget out by feature, which featurerr does; {method} does not")
+        raise OptionError(f"--scores shares a budget out by feature, which featurerr does; {cell.method} does not")
     check_classes(recipe, settings.train)
-    folder = graph_dir(data, dataset)
+    folder = graph_dir(data, cell.dataset)
     graph = read_graph(folder)
     level = None if extras.levels is None else read_levels(extras.levels, graph)
-    asked = conversation_of(graph, recipe, mechanism, epsilon, settings, options, level)
-    facts: dict[str, Any] = {"method": method, "name": recipe.cell_name(mechanism)}
-    facts |= {"changes": dict(changes)} if changes else {}
-    path = output or answers_path(data, dataset, recipe.cell_name(mechanism), epsilon, settings.further)
+    asked = conversation_of(graph, recipe, cell.mechanism, cell.epsilon, settings, cell.options, level)
+    name = recipe.cell_name(cell.mechanism)
+    facts: dict[str, Any] = {"method": cell.method, "name": name}
+    facts |= {"changes": dict(cell.changes)} if cell.changes else {}
+    path = output or answers_path(data, cell.dataset, name, cell.epsilon, settings.further)
     _keep_real(path)
-    told = told_of(graph, settings)
-    _foretell(told, say)
-    return write_answers(path, told.beside(asked), graph_hash(folder), seeds, facts, progress)
+    server_view = server_view_of(graph, settings)
+    _foretell(server_view, say)
+    return write_answers(path, server_view.beside(asked), graph_hash(folder), seeds, facts, progress)
 
 
-def _foretell(told: Told, say: Say | None) -> None:
-    refuse_curator(told.further)
-    forecast = told.forecast()
+def _foretell(server_view: ServerView, say: Say | None) -> None:
+    refuse_curator(server_view.further)
+    forecast = server_view.forecast()
     if say is not None and forecast:
         say(forecast)
 
@@ -134,9 +132,7 @@ def refuse_curator(further: Further) -> None:
         )
 
 
-def _once(
-    graph: Graph, mechanism: str, epsilon: float, settings: Settings, options: Mapping[str, Any], extras: Extras
-) -> Once:
+def _once(graph: Graph, cell: Cell, settings: Settings, extras: Extras) -> Once:
     """Return how people report once, with the files that some mechanisms need."""
     level = None if extras.levels is None else read_levels(extras.levels, graph)
     scores = None if extras.scores is None else read_scores(extras.scores, graph, extras.scores_epsilon)
@@ -144,9 +140,9 @@ def _once(
         raise OptionError(
             f"--scores-epsilon {extras.scores_epsilon:g} is what --scores have cost: give both or neither"
         )
-    if scores is not None and mechanism != "featurerr":
-        raise OptionError(f"--scores shares a budget out by feature, which featurerr does; {mechanism} does not")
-    device = device_for(graph, mechanism, epsilon, {**options, **(scores.options if scores else {})})
+    if scores is not None and cell.mechanism != "featurerr":
+        raise OptionError(f"--scores shares a budget out by feature, which featurerr does; {cell.mechanism} does not")
+    device = device_for(graph, cell.mechanism, cell.epsilon, {**cell.options, **(scores.options if scores else {})})
     ledger = tuple(scores.ledger) if scores else ()
     return Once(graph=graph, device=device, settings=settings, level=level, ledger=ledger)
 
@@ -168,26 +164,39 @@ class BesideFiles:
     classes: Path | None = None
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CollectionFiles:
+    """Where people's own features lie, and links and labels beside these, and what is declared of them.
+
+    Attributes:
+        features: the file of their features.
+        low, high: the public range of a feature.
+        features_file: the declared features, in their order.
+        dimensions: how many features there are, where they are numbers.
+        missing: what a missing value counts as.
+        beside: where links and labels lie.
+        secure: whether draws are the operating system's, so that the reports are real.
+    """
+
+    features: Path
+    low: float
+    high: float
+    features_file: Path | None = None
+    dimensions: int | None = None
+    missing: float | None = None
+    beside: BesideFiles = field(default_factory=BesideFiles)
+    secure: bool = False
+
+
 def perturb_file(
-    features: Path,
-    mechanism: str,
-    epsilon: float,
+    cell: Cell,
+    files: CollectionFiles,
     *,
-    low: float,
-    high: float,
-    name: str,
     data: Path,
     seeds: Sequence[int],
     root: int = 0,
-    features_file: Path | None = None,
-    dimensions: int | None = None,
-    missing: float | None = None,
-    options: Mapping[str, Any] | None = None,
     extras: Extras | None = None,
-    further: Further = PUBLIC,
-    beside: BesideFiles | None = None,
     output: Path | None = None,
-    secure: bool = False,
     progress: Progress | None = None,
     say: Say | None = None,
 ) -> Path:
@@ -197,20 +206,23 @@ def perturb_file(
     reports depends on a value, and no value stops a report. What `say` is told of what was read otherwise than it
     stands there is for the device's own screen.
     """
+    name, mechanism, further, secure = cell.dataset, cell.mechanism, cell.further, files.secure
     if secure and len(seeds) != 1:
         raise OptionError(
             "--secure collects real reports, and every further one of the same person spends epsilon again: --seeds "
             f"must be 1 and --search-seeds 0, got {len(seeds)} in all"
         )
-    vocabulary = read_vocabulary(features_file, dimensions)
-    read = read_features(name, features, low=low, high=high, vocabulary=vocabulary, missing=missing)
+    vocabulary = read_vocabulary(files.features_file, files.dimensions)
+    read = read_features(
+        name, files.features, low=files.low, high=files.high, vocabulary=vocabulary, missing=files.missing
+    )
     own = read.graph
     if secure and not read.declared:
         raise OptionError(
             "--secure needs the features declared, with --features-file FILE or --dimensions N: read off the file, "
             "their number and order would tell what people have"
         )
-    asked = _once(own, mechanism, epsilon, Settings(seed=root), options or {}, extras or Extras())
+    asked = _once(own, cell, Settings(seed=root), extras or Extras())
     device = asked.device
     if secure and not device.claim.keeps:
         raise OptionError(
@@ -219,26 +231,26 @@ def perturb_file(
         )
     _check_name(name, own, data)
     refuse_curator(further)
-    told, left_out = _beside(further, own, beside or BesideFiles())
+    beside, left_out = _beside(further, own, files.beside)
     path = output or answers_path(data, name, mechanism, device.epsilon, further)
     _keep_real(path, secure=secure, device=device)
     random = {"generator": "operating system", "reproducible": False} if secure else addressed(root)
     # A hash of real people's features is not theirs to send: it would confirm a right guess of them.
-    source = None if secure else file_hash(features)
+    source = None if secure else file_hash(files.features)
     facts = {"dataset": name, "input": source, "random": random, "claim": _claim(device, read)}
     if read.declared:
         facts[FEATURES_HASH] = features_hash(own)
-    values = at_ends(own.features, low, high) if isinstance(device, SetValued) else own.features
+    values = at_ends(own.features, files.low, files.high) if isinstance(device, SetValued) else own.features
     conversation = OwnAnswers(
-        name=name, device=device, features=values, beside=told, root=root, secure=secure, facts=facts,
+        name=name, device=device, features=values, beside=beside, root=root, secure=secure, facts=facts,
         level=asked.level, before=asked.ledger,
     )  # fmt: skip
     write_answers(path, conversation, "", seeds, progress=progress, ids=own.node_ids, new=secure)
     if say is not None:
         if not read.declared:
             say(
-                f"the features, {own.dimensions:,} in all, are those that occur in {features}, which tells of people: "
-                "enough to rehearse; to collect, declare them with --features-file or --dimensions"
+                f"the features, {own.dimensions:,} in all, are those that occur in {files.features}, which tells of "
+                "people: enough to rehearse; to collect, declare them with --features-file or --dimensions"
             )
         for column in read.row_numbers:
             say(row_number_words(column))

@@ -33,13 +33,13 @@ from graphldp.methods import Role
 from graphldp.progress import Progress
 from graphldp.stages.download import obtain
 from graphldp.stages.evaluate import remark_of
-from graphldp.stages.experiment import Plan, plan, run_plans, spent
+from graphldp.stages.experiment import GridPlan, plan, run_plans, spent
 from graphldp.stages.files.artifacts import read_meta, read_table
 from graphldp.stages.files.graphs import read_graph_meta
 from graphldp.stages.files.paths import graph_dir
 from graphldp.stages.grids.params import Cell, Params, value_text
 from graphldp.stages.grids.protocols import Protocol
-from graphldp.stages.grids.targets import Made, Printed, Profile, Target, not_at_hand, protocol_of, stands
+from graphldp.stages.grids.targets import PaperTarget, Printed, Profile, TargetCell, not_at_hand, protocol_of, stands
 from graphldp.stages.pages.reproduced import (
     Line,
     Reproduction,
@@ -53,9 +53,9 @@ from graphldp.stages.pages.reproduced import (
 )
 
 __all__ = [
-    "Estimate",
+    "CellOutcome",
+    "ComputeCost",
     "Order",
-    "Outcome",
     "cell_seconds",
     "compare",
     "estimate",
@@ -87,11 +87,11 @@ class Order:
         missing: the data sets that are left out, each with the reason.
     """
 
-    target: Target
+    target: PaperTarget
     profile: Profile
     protocol: Protocol | None
-    plans: Mapping[str, Plan]
-    made: Mapping[str, Sequence[Made]]
+    plans: Mapping[str, GridPlan]
+    made: Mapping[str, Sequence[TargetCell]]
     missing: Mapping[str, str]
 
     @property
@@ -106,7 +106,7 @@ class Order:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Estimate:
+class ComputeCost:
     """What the cells to compute are going to take, roughly: seconds, bytes of memory and of disk."""
 
     seconds: float
@@ -122,7 +122,7 @@ class Estimate:
 
 
 def order(
-    target: Target,
+    target: PaperTarget,
     profile: Profile,
     *,
     data: Path,
@@ -147,8 +147,8 @@ def order(
     missing: dict[str, str] = {}
     here: list[str] = []
     given = protocol_of(target, papers) if target.trains else None
-    plans: dict[str, Plan] = {}
-    made: dict[str, Sequence[Made]] = {}
+    plans: dict[str, GridPlan] = {}
+    made: dict[str, Sequence[TargetCell]] = {}
 
     def look(names: Sequence[str]) -> None:
         assert given is not None
@@ -177,14 +177,14 @@ def order(
     return Order(target=target, profile=profile, protocol=given, plans=plans, made=made, missing=missing)
 
 
-def _read_as(target: Target, reading: str) -> Target:
+def _read_as(target: PaperTarget, reading: str) -> PaperTarget:
     names = [str(one["name"]) for one in target.readings]
     if reading not in names:
         raise OptionError(f"{target.key} is not read as {reading!r}; it has {', '.join(names) or 'one reading'}")
     return dataclasses.replace(target, readings=tuple(one for one in target.readings if one["name"] == reading))
 
 
-def _left(target: Target, profile: Profile, plans: Mapping[str, Plan], data: Path, here: Sequence[str]) -> str:
+def _left(target: PaperTarget, profile: Profile, plans: Mapping[str, GridPlan], data: Path, here: Sequence[str]) -> str:
     """Return why a profile leaves a data set out; empty where it does not."""
     if not here or profile.minutes == math.inf:
         return ""
@@ -209,12 +209,12 @@ def _absent(name: str, data: Path, *, fetch: bool, progress: Progress | None) ->
     return ""
 
 
-def estimate(orders: Iterable[Order], data: Path) -> Estimate:
+def estimate(orders: Iterable[Order], data: Path) -> ComputeCost:
     """Return what the cells of some targets will take: a guess, from the sizes. Cells that they share count once."""
     return _spend([what for one in orders for what in one.plans.values()], data)
 
 
-def estimates(orders: Iterable[Order], data: Path) -> list[Estimate]:
+def estimates(orders: Iterable[Order], data: Path) -> list[ComputeCost]:
     """Return what each target is going to take after the ones before it: cells that they share are of the first."""
     seen: set[str] = set()
     return [_spend(one.plans.values(), data, seen) for one in orders]
@@ -245,7 +245,7 @@ def _samples(cell: Cell) -> bool:
     return bool({"m", "m_rule"} & set(option_names(cell.mechanism)))
 
 
-def _spend(plans: Iterable[Plan], data: Path, seen: set[str] | None = None) -> Estimate:
+def _spend(plans: Iterable[GridPlan], data: Path, seen: set[str] | None = None) -> ComputeCost:
     seconds = memory = 0.0
     cells, seen = 0, set() if seen is None else seen
     for what in plans:
@@ -260,7 +260,7 @@ def _spend(plans: Iterable[Plan], data: Path, seen: set[str] | None = None) -> E
             meta = read_graph_meta(graph_dir(data, cell.graph))
             memory = max(memory, 4.0 * int(meta["n"]) * int(meta["d"]))
             cells += 1
-    return Estimate(seconds=seconds, memory=memory + 6e8 if cells else 0.0, disk=3e4 * cells)
+    return ComputeCost(seconds=seconds, memory=memory + 6e8 if cells else 0.0, disk=3e4 * cells)
 
 
 def reproduce(
@@ -294,19 +294,19 @@ def reproduce_all(
         pass
 
 
-def _first_ours(plans: Mapping[str, Plan]) -> list[str]:
+def _first_ours(plans: Mapping[str, GridPlan]) -> list[str]:
     return sorted(plans, key=lambda column: column != "ours")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Outcome:
+class CellOutcome:
     """What a cell has become.
 
     Its scores by measure, what people spent, what is to be said of it, by which code, and how long it took (None where
     nothing says).
     """
 
-    made: Made
+    made: TargetCell
     scores: Mapping[str, NDArray[np.float64]]
     mean_epsilon: float
     remark: str
@@ -322,21 +322,21 @@ class Outcome:
         return found[0]
 
 
-def _outcomes(what: Order) -> dict[str, list[Outcome]]:
+def _outcomes(what: Order) -> dict[str, list[CellOutcome]]:
     return {
         column: [read_outcome(made, path) for made, path in zip(what.made[column], plan_.paths, strict=True)]
         for column, plan_ in what.plans.items()
     }
 
 
-def read_outcome(made: Made, path: Path) -> Outcome:
+def read_outcome(made: TargetCell, path: Path) -> CellOutcome:
     """Return what a cell that is there has become."""
     meta, table = read_meta(path, "ldp reproduce"), read_table(path, "ldp reproduce")
     final = table.filter(pc.equal(table["role"], "final")).sort_by("seed")
     measures = measures_of(str(meta["task"]))
     scores = {name: np.array(final[f"test_{name}"].to_pylist(), dtype=np.float64) for name in measures.names}
     total = ledger_from_meta([meta]).once().total()
-    return Outcome(
+    return CellOutcome(
         made=made, scores=scores, mean_epsilon=total.epsilon if total.mean is None else total.mean,
         remark=remark_of(meta), steps=str((meta.get("chosen_point") or {}).get("steps", "")),
         code=str(meta.get("code", "")), seconds=_seconds(path),
@@ -383,12 +383,12 @@ def _said(value: Any) -> str:
     return value_text(value)
 
 
-def _lines(what: Order, found: Mapping[str, Sequence[Outcome]], results: Path) -> list[Line]:
+def _lines(what: Order, found: Mapping[str, Sequence[CellOutcome]], results: Path) -> list[Line]:
     if what.target.steps:
         return _steps(what, found)
     confidence = Confidence()
     ours = {_key(one.made): one for one in found.get("ours", []) if one.made.asked is not None}
-    readings: dict[tuple[Any, ...], list[Outcome]] = {}
+    readings: dict[tuple[Any, ...], list[CellOutcome]] = {}
     for one in found.get("theirs", []):
         readings.setdefault(_key(one.made), []).append(one)
     references = {
@@ -441,7 +441,7 @@ def _lines(what: Order, found: Mapping[str, Sequence[Outcome]], results: Path) -
     return completed(lines, target)
 
 
-def _together(several: Sequence[Outcome]) -> float | None:
+def _together(several: Sequence[CellOutcome]) -> float | None:
     known = [one.seconds for one in several if one.seconds is not None]
     return sum(known) if known else None
 
@@ -450,7 +450,7 @@ def _under(protocol: str, remark: str) -> str:
     return f"{remark} under {protocol}" if remark else ""
 
 
-def _nearest(what: Order, readings: Mapping[tuple[Any, ...], Sequence[Outcome]]) -> str:
+def _nearest(what: Order, readings: Mapping[tuple[Any, ...], Sequence[CellOutcome]]) -> str:
     """Return the reading whose numbers lie nearest to the printed ones, by the mean distance over all of them."""
     distances: dict[str, list[float]] = {}
     for several in readings.values():
@@ -466,7 +466,7 @@ def _nearest(what: Order, readings: Mapping[tuple[Any, ...], Sequence[Outcome]])
 
 
 def _gains(
-    what: Order, readings: Mapping[Any, Sequence[Outcome]], ours: Mapping[Any, Outcome], used: set[Any],
+    what: Order, readings: Mapping[Any, Sequence[CellOutcome]], ours: Mapping[Any, CellOutcome], used: set[Any],
     confidence: Confidence,
 ) -> list[Line]:  # fmt: skip
     """Return what rows gain over others, where a target compares them, and the printed gains beside.
@@ -510,7 +510,7 @@ def _gains(
 
 
 def _gained(
-    ones: Sequence[Outcome | None], others: Sequence[Outcome | None], measure: Measure, confidence: Confidence
+    ones: Sequence[CellOutcome | None], others: Sequence[CellOutcome | None], measure: Measure, confidence: Confidence
 ) -> Interval | None:
     """Return what some rows gain over others on average, run by run; None where one of them was not run."""
     means = []
@@ -522,7 +522,7 @@ def _gained(
     return paired_difference(means[0], means[1], confidence).scaled(measure.factor)
 
 
-def _gain(target: Target, label: str, cell: Cell) -> Printed | None:
+def _gain(target: PaperTarget, label: str, cell: Cell) -> Printed | None:
     """Return the printed gain of a row at a cell's data set and budget, if there is one."""
     for one in target.printed:
         same = one.metric.endswith("_gain") and (one.label, one.dataset) == (label, cell.dataset)
@@ -536,7 +536,7 @@ def _without(one: Printed, what: Order) -> Line:
     return dataclasses.replace(bare(one), why=reason(one, what.target, what.missing))
 
 
-def reason(one: Printed, target: Target, missing: Mapping[str, str]) -> str:
+def reason(one: Printed, target: PaperTarget, missing: Mapping[str, str]) -> str:
     """Return why a printed number has no row of ours here; empty where nothing says so."""
     left = missing.get(one.dataset or "", "")
     found = one.why or left if one.dataset not in dataset_names() else left or one.why
@@ -546,7 +546,7 @@ def reason(one: Printed, target: Target, missing: Mapping[str, str]) -> str:
     return found
 
 
-def _steps(what: Order, found: Mapping[str, Sequence[Outcome]]) -> list[Line]:
+def _steps(what: Order, found: Mapping[str, Sequence[CellOutcome]]) -> list[Line]:
     """Return a bridge's lines: each step's result, and what it changed."""
     confidence, lines, before = Confidence(), [], None
     printed = what.target.printed[0]
@@ -572,7 +572,7 @@ def _steps(what: Order, found: Mapping[str, Sequence[Outcome]]) -> list[Line]:
     return lines
 
 
-def _measured(target: Target, results: Path, used: set[Any]) -> list[Line]:
+def _measured(target: PaperTarget, results: Path, used: set[Any]) -> list[Line]:
     """Return the lines of what is measured without training, from the file that its command wrote."""
     lines = []
     for one in target.source:
@@ -596,7 +596,7 @@ def _measured(target: Target, results: Path, used: set[Any]) -> list[Line]:
     return lines + _curves(target, results)
 
 
-def missing_measurement(target: Target, results: Path) -> tuple[str, ...]:
+def missing_measurement(target: PaperTarget, results: Path) -> tuple[str, ...]:
     """Return the words of the command that measures what a target without rows shows; empty where its file is there."""
     file, (program, *words) = target.measured.get("file"), shlex.split(target.measured.get("command", "-"))
     if target.trains or not file or program != "ldp" or (results / str(file)).is_file():
@@ -605,7 +605,7 @@ def missing_measurement(target: Target, results: Path) -> tuple[str, ...]:
     return (*words[:folder], str(results / Path(words[folder]).relative_to("results")), *words[folder + 1 :])
 
 
-def _curves(target: Target, results: Path) -> list[Line]:
+def _curves(target: PaperTarget, results: Path) -> list[Line]:
     """Return the lines of a figure that is measured without training.
 
     A row of the file is one line, or one for each place `along` an axis, of which each has a column of its own. `rows`
@@ -639,7 +639,7 @@ def is_of(source: Mapping[str, Any], one: Printed) -> bool:
     return (one.label, one.metric, one.dataset, one.row) == named
 
 
-def _key(made: Made) -> tuple[Any, ...]:
+def _key(made: TargetCell) -> tuple[Any, ...]:
     assert made.asked is not None
     return made.cell.dataset, made.asked.label, made.cell.epsilon, axes_text(made.cell.axes)
 
@@ -648,7 +648,7 @@ def _same(one: float, other: float) -> bool:
     return one == other or math.isclose(one, other, rel_tol=1e-9)
 
 
-def _measure(one: Outcome, printed: Printed | None) -> Measure:
+def _measure(one: CellOutcome, printed: Printed | None) -> Measure:
     task = measures_of(one.made.cell.places.get("train.task", "")) if "train.task" in one.made.cell.places else None
     known = [measure for name in one.scores for measure in _ALL if measure.name == name]
     if printed is not None:
@@ -662,12 +662,12 @@ def _measure(one: Outcome, printed: Printed | None) -> Measure:
 _ALL = {measure.name: measure for name in tasks() for measure in measures_of(name).measures}.values()
 
 
-def _interval(one: Outcome, measure: Measure, confidence: Confidence) -> Interval:
+def _interval(one: CellOutcome, measure: Measure, confidence: Confidence) -> Interval:
     return measure.interval(one.scores[measure.name], confidence)
 
 
 def _reference(
-    references: Mapping[tuple[Any, ...], Outcome], cell: Cell, role: Role, measure: Measure, confidence: Confidence
+    references: Mapping[tuple[Any, ...], CellOutcome], cell: Cell, role: Role, measure: Measure, confidence: Confidence
 ) -> Interval | None:
     found = references.get((cell.dataset, cell.setting, role))
     return None if found is None else _interval(found, measure, confidence)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -18,7 +17,7 @@ from graphldp.experiment.options import report_seeds
 from graphldp.experiment.plan import Devices, plan_of
 from graphldp.experiment.resources import Resources
 from graphldp.experiment.result import fingerprint
-from graphldp.experiment.space import check_axes
+from graphldp.experiment.search_space import check_axes
 from graphldp.ledger import epsilon_text
 from graphldp.measures import measures_of
 from graphldp.points import AXES
@@ -29,7 +28,7 @@ from graphldp.stages.files.cells import kept
 from graphldp.stages.files.graphs import graph_hash, read_graph
 from graphldp.stages.files.paths import graph_dir, trials_path
 from graphldp.stages.files.runs import runs_meta, runs_schema
-from graphldp.stages.grids.params import Params
+from graphldp.stages.grids.params import Cell, Params
 
 __all__ = ["Trial", "make_command", "ranking", "search"]
 
@@ -42,17 +41,12 @@ def make_command(dataset: str, method: str, mechanism: str, epsilon: float) -> s
 
 
 def search(
-    dataset: str,
-    method: str,
-    mechanism: str | None,
-    epsilon: float,
+    cell: Cell,
     *,
     data: Path,
     params: Params,
     device: str = "auto",
     resources: Resources | None = None,
-    options: Mapping[str, Any] | None = None,
-    changes: Mapping[str, Any] | None = None,
     output: Path | None = None,
     progress: Progress | None = None,
 ) -> Path:
@@ -60,17 +54,15 @@ def search(
 
     Of a method that chooses among learners, the rows of the playoff are there as well, of role `playoff`.
 
-    A file that holds this very search is left as it is. Stopped, the same search goes on from there. Arguments as for
-    `run`.
+    A file that holds this very search is left as it is. Stopped, the same search goes on from there.
     """
-    recipe = methods.method(method)
-    if not recipe.model:
-        raise OptionError(f"method {method!r} learns nothing, so there is nothing to search")
-    recipe = recipe.but(changes or {})
-    mechanism, folder, resources = recipe.choose(mechanism), graph_dir(data, dataset), resources or Resources()
+    if not methods.method(cell.method).model:
+        raise OptionError(f"method {cell.method!r} learns nothing, so there is nothing to search")
+    dataset, method, epsilon, recipe = cell.dataset, cell.method, cell.epsilon, cell.recipe
+    mechanism, folder, resources = cell.whole().mechanism, graph_dir(data, dataset), resources or Resources()
     graph = read_graph(folder)
     source = Devices(
-        graph=graph, recipe=recipe, mechanism=mechanism, epsilon=float(epsilon), options=dict(options or {}),
+        graph=graph, recipe=recipe, mechanism=mechanism, epsilon=float(epsilon), options=dict(cell.options),
         params=params,
     )  # fmt: skip
     check_axes(params.search, [source.row])
@@ -78,7 +70,7 @@ def search(
     finals = params.seeds if len(plan.learners) > 1 else 0  # on which learners are compared
     name = recipe.cell_name(mechanism)
     target = output or trials_path(data, dataset, name, epsilon, params.train.task)
-    given = (dict(options or {}), dict(changes or {}))
+    given = (dict(cell.options), dict(cell.changes))
     searching: dict[str, Any] = {"seed": params.seed, "search": asdict(params.search), "train": asdict(params.train)}
     if finals:
         searching["seeds"] = finals
@@ -98,7 +90,7 @@ def search(
             "model": result.setup.backbone.name,
             "chosen_point": result.chosen,
             "search": {**meta["search"], **plan.facts(result.learners)},
-            "changes": dict(changes or {}),
+            "changes": dict(cell.changes),
             "record": {"search": list(result.records)},
             "fingerprint": mark,
         }

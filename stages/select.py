@@ -14,7 +14,7 @@ from graphldp.experiment.people import apart_of, split_of
 from graphldp.experiment.rounds import score_reports, selection_facts
 from graphldp.graph import Graph
 from graphldp.ledger import ledger_from_meta
-from graphldp.server import Scores
+from graphldp.server import AttributeScores
 from graphldp.stages.files.answers import AnswersFile
 from graphldp.stages.files.artifacts import file_hash, write_table
 from graphldp.stages.files.belong import check_graph
@@ -67,7 +67,7 @@ def select(
     return output
 
 
-def _table(graph: Graph, seed: int, scores: Scores) -> pa.Table:
+def _table(graph: Graph, seed: int, scores: AttributeScores) -> pa.Table:
     rank: NDArray[np.int32] = np.empty(graph.dimensions, dtype=np.int32)
     rank[scores.ranking()] = np.arange(1, graph.dimensions + 1, dtype=np.int32)
     features = graph.feature_names or tuple(str(place) for place in range(graph.dimensions))

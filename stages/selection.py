@@ -20,8 +20,8 @@ from graphldp import methods
 from graphldp.adversary import (
     Entries,
     Fact,
+    LearnedView,
     Rate,
-    ServerView,
     advantage_bound,
     facts_of,
     public_view,
@@ -37,9 +37,9 @@ from graphldp.ledger import epsilon_text
 from graphldp.progress import Progress
 from graphldp.randomness import generator
 from graphldp.server import (
+    AttributeScores,
     Estimate,
     Filtered,
-    Scores,
     attribute_accuracy,
     degree_correlation,
     kprop,
@@ -188,11 +188,11 @@ class _File:
     def first(self, seed: int) -> Reports:
         return self.file.questions(seed)[0].answers
 
-    def scores(self, reports: Reports, seed: int) -> Scores:
+    def scores(self, reports: Reports, seed: int) -> AttributeScores:
         by, steps = self.rounds.score_by, self.rounds.score_steps
         return score_reports(self.graph, reports, by=by, steps=steps, split=split_of(self.graph, self.params, seed))
 
-    def directed(self, first: Reports, scores: Scores, seed: int) -> Reports:
+    def directed(self, first: Reports, scores: AttributeScores, seed: int) -> Reports:
         reports = self.file.questions(seed)[1].answers
         asked = directed_from_meta(reports.meta).ranking
         if asked != scores.top(len(asked)):
@@ -337,7 +337,7 @@ class _World:
     public: Mapping[int, Floats]
     degree: Floats
     varying: NDArray[np.int64]
-    cache: dict[tuple[str, int, int], Scores]
+    cache: dict[tuple[str, int, int], AttributeScores]
 
     @classmethod
     def of(cls, graph: Graph, seeds: Sequence[int], params: Params) -> _World:
@@ -357,7 +357,7 @@ class _World:
             cache={},
         )
 
-    def clean_scores(self, by: str, steps: int, seed: int) -> Scores:
+    def clean_scores(self, by: str, steps: int, seed: int) -> AttributeScores:
         """Return what the scorer makes of the true features, with a seed's training labels."""
         key = (by, steps, seed)
         if key not in self.cache:
@@ -407,7 +407,7 @@ class _Repetition:
         true = _utility(graph, rectify(world.clean), rounds.score_steps, split, chosen)
         facts = facts_of(graph.features, chosen.tolist())
         tallies = {name: Tallies(graph.nodes) for name in _GROUPS}
-        view = ServerView.of(graph, estimate, kprop(rounds.score_steps), [fact.attribute for fact in facts])
+        view = LearnedView.of(graph, estimate, kprop(rounds.score_steps), [fact.attribute for fact in facts])
         said = ((source.device, first), (directed, second))
         laws = _attacked(world, seed, said, view, facts, names, tallies)
         every = degree_correlation(estimate.deviations(), world.degree, range(graph.dimensions))
@@ -444,7 +444,7 @@ def _attacked(
     world: _World,
     seed: int,
     said: Sequence[tuple[VectorMechanism | DirectedMechanism, Reports]],
-    view: ServerView,
+    view: LearnedView,
     facts: Sequence[Fact],
     names: Sequence[str],
     tallies: Mapping[str, Tallies],

@@ -21,7 +21,7 @@ from graphldp.measures import Measure, measures_of
 from graphldp.stages.experiment import cell_title, plan, run_cells
 from graphldp.stages.files.artifacts import read_meta, read_table
 from graphldp.stages.grids.params import Cell, Params, experiments, find, load, value_text
-from graphldp.stages.grids.targets import Made, Profile, Target, protocol_of
+from graphldp.stages.grids.targets import PaperTarget, Profile, TargetCell, protocol_of
 from graphldp.stages.pages.reproduced import axes_text
 from graphldp.stages.pages.tables import number, read_csv
 from graphldp.stages.reproduce import cell_seconds
@@ -64,7 +64,9 @@ def of_experiments(results: Path, datasets: Sequence[str], names: Sequence[str] 
                 yield Spot(title=f"{grid.name}: {cell_title(cell)}", params=grid, cell=cell, committed=known)
 
 
-def of_target(target: Target, profile: Profile, results: Path, papers: Path, datasets: Sequence[str]) -> Iterator[Spot]:
+def of_target(
+    target: PaperTarget, profile: Profile, results: Path, papers: Path, datasets: Sequence[str]
+) -> Iterator[Spot]:
     """Yield the cells of a paper's table or figure that have a committed number with an interval."""
     path = results / "reproduce" / target.slug / profile.name / "table.csv"
     if not target.trains or not path.is_file():
@@ -100,7 +102,7 @@ def _same(cell: Cell, row: Mapping[str, str]) -> bool:
     return named and there == places and math.isclose(float(row["epsilon"]), cell.epsilon)
 
 
-def _is_of(made: Made, row: Mapping[str, str], column: str, steps: bool) -> bool:
+def _is_of(made: TargetCell, row: Mapping[str, str], column: str, steps: bool) -> bool:
     """Whether a reproduced row is the cell's, in this column."""
     if made.asked is None or row["metric"].endswith("gain") or not row[column]:
         return False

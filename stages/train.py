@@ -10,10 +10,9 @@ from graphldp import methods
 from graphldp.errors import ArtifactError, OptionError
 from graphldp.experiment.cell import learn_majority
 from graphldp.experiment.conversation import check_classes
-from graphldp.experiment.options import Further
 from graphldp.experiment.plan import plan_of
 from graphldp.experiment.resources import Resources
-from graphldp.experiment.told import as_answered
+from graphldp.experiment.server_view import as_answered
 from graphldp.graph import WITHOUT_LABELS
 from graphldp.ledger import epsilon_text
 from graphldp.progress import Progress
@@ -30,14 +29,14 @@ from graphldp.stages.files.answers import make_command as ask_command
 from graphldp.stages.files.artifacts import expect, file_hash, is_real, write_json
 from graphldp.stages.files.belong import asked_for, check_graph
 from graphldp.stages.files.cards import floor_of
-from graphldp.stages.files.cell_sources import Answered, Stored
+from graphldp.stages.files.cell_sources import Answered, StoredEstimates
 from graphldp.stages.files.cells import Cells, not_lost
 from graphldp.stages.files.graphs import graph_hash, read_graph
 from graphldp.stages.files.models import save_model
 from graphldp.stages.files.paths import calibrated_path, graph_dir, runs_path
 from graphldp.stages.files.reports import CalibratedFile
 from graphldp.stages.files.runs import found_meta, placed, runs_meta, write_runs
-from graphldp.stages.grids.params import Params
+from graphldp.stages.grids.params import Cell, Params
 
 __all__ = ["make_command", "train"]
 
@@ -48,14 +47,10 @@ def make_command(dataset: str, method: str, mechanism: str, epsilon: float) -> s
 
 
 def train(
-    dataset: str,
-    method: str,
-    mechanism: str | None,
-    epsilon: float,
+    cell: Cell,
     *,
     data: Path,
     params: Params,
-    name: str | None = None,
     device: str = "auto",
     resources: Resources | None = None,
     calibrated: Path | None = None,
@@ -66,11 +61,12 @@ def train(
 ) -> Path:
     """Train one cell and write its runs; with `models`, keep its best final model there as well.
 
+    What was asked of people with which options, the artifact says, and not the cell.
     `calibrated`, or `answers` of a method that learns from these as they are, is the artifact where it is not in its
     usual place.
     """
-    recipe = methods.method(method)
-    mechanism = recipe.choose(mechanism)
+    dataset, method, epsilon, name = cell.dataset, cell.method, cell.epsilon, cell.name
+    recipe, mechanism = methods.method(method), cell.whole().mechanism
     resources = resources or Resources()
     folder = graph_dir(data, dataset)
     graph = read_graph(folder, features=False)
@@ -87,7 +83,8 @@ def train(
         return write_runs(target, learn_majority(graph, params), meta)
     name = name or recipe.cell_name(mechanism)
     check_classes(recipe, params.train)
-    source, beside = _source(recipe, dataset, mechanism, epsilon, data, calibrated, answers, name, params.further)
+    asked = replace(cell, mechanism=mechanism, name=name, further=params.further)
+    source, beside = _source(asked, data, calibrated, answers)
     asking = ask_command(dataset, recipe, mechanism, epsilon, params.further)
     remedy = f"make them again with `{with_draws(asking, source.meta, params)}`"
     remedy += f", then `{source.make}`" if recipe.calibrates else ""
@@ -97,16 +94,17 @@ def train(
         check_selection(source.path, source.meta["selection"], params)
     estimated: dict[str, str] = {}
     if WITHOUT_LABELS in graph.provenance and params.further.private_labels:
-        told = source if isinstance(source, AnswersFile) else beside
-        assert told is not None
-        graph, estimated = as_answered(graph, told.told(0)), {"test": "estimated from the labels that were sent"}
-    stored: Stored | Answered
+        sent = source if isinstance(source, AnswersFile) else beside
+        assert sent is not None
+        graph = as_answered(graph, sent.further_questions(0))
+        estimated = {"test": "estimated from the labels that were sent"}
+    stored: StoredEstimates | Answered
     if isinstance(source, AnswersFile):
         stored = Answered(graph=graph, file=source, params=params)
     else:
         # The artifact says which filters were meant; the search chooses among them.
         params = replace(params, search=replace(params.search, steps=tuple(source.meta["steps"])))
-        stored = Stored(graph=graph, file=source, params=params, answers=beside)
+        stored = StoredEstimates(graph=graph, file=source, params=params, answers=beside)
     plan = plan_of(stored, params)
     if models is not None and recipe.learners:
         raise OptionError(
@@ -168,20 +166,14 @@ def _check_seeds(source: CalibratedFile | AnswersFile, params: Params, remedy: s
 
 
 def _source(
-    recipe: methods.Method,
-    dataset: str,
-    mechanism: str,
-    epsilon: float,
-    data: Path,
-    calibrated: Path | None,
-    answers: Path | None,
-    name: str,
-    further: Further,
+    cell: Cell, data: Path, calibrated: Path | None, answers: Path | None
 ) -> tuple[CalibratedFile | AnswersFile, AnswersFile | None]:
     """Return the artifact that the method learns from, once it is of what was asked for.
 
     Where people were asked for more than features, the answers that it was made of are the second one.
     """
+    recipe, further = methods.method(cell.method), cell.further
+    dataset, mechanism, epsilon, name = cell.dataset, cell.mechanism, cell.epsilon, cell.name
     if not recipe.calibrates:
         if calibrated is not None:
             raise OptionError(

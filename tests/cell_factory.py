@@ -14,13 +14,14 @@ from graphldp import methods
 from graphldp.datasets.options import Synthetic
 from graphldp.datasets.synthetic import synthetic_graph
 from graphldp.experiment.options import SearchParams, TrainParams
+from graphldp.experiment.plan import Devices
 from graphldp.experiment.running import RowResult, run_rows
 from graphldp.graph import Graph
 from graphldp.stages.denoise import denoise
 from graphldp.stages.files.artifacts import read_table
 from graphldp.stages.files.graphs import read_graph, write_graph
 from graphldp.stages.files.paths import graph_dir
-from graphldp.stages.grids.params import Params
+from graphldp.stages.grids.params import Cell, Params
 from graphldp.stages.perturb import perturb_method
 from graphldp.stages.train import train
 
@@ -54,7 +55,9 @@ def run(
     """Run a method on a stored graph in memory, as `ldp run` does, and return its rows."""
     recipe = methods.method(method).but(changes or {})
     graph = read_graph(graph_dir(data, dataset))
-    return list(run_rows(graph, recipe, recipe.choose(mechanism), epsilon, params, **options).rows)
+    chosen, given = recipe.choose(mechanism), options.pop("options", {})
+    own = Devices(graph=graph, recipe=recipe, mechanism=chosen, epsilon=epsilon, options=given, params=params)
+    return list(run_rows(own, **options).rows)
 
 
 def small_params(
@@ -90,10 +93,16 @@ def calibrate(
     **options: Any,
 ) -> Path:
     """Ask people for one cell, and denoise their answers where the method has it; return the last artifact."""
-    answers = perturb_method(name, method, mechanism, epsilon, data=data, settings=params, options=options)
+    answers = perturb_method(
+        Cell(dataset=name, method=method, mechanism=mechanism, epsilon=epsilon, options=options),
+        data=data,
+        settings=params,
+    )
     if not methods.method(method).calibrates:
         return answers
-    return denoise(name, method, mechanism, epsilon, data=data, steps=params.search.steps)
+    return denoise(
+        Cell(dataset=name, method=method, mechanism=mechanism, epsilon=epsilon), data=data, steps=params.search.steps
+    )
 
 
 def learn(
@@ -108,7 +117,15 @@ def learn(
 ) -> Path:
     """Perturb, denoise and train one cell; return its Runs artifact. `options` are those of `train`."""
     calibrate(data, params, method, mechanism, epsilon, name=name)
-    return train(name, method, mechanism, epsilon, data=data, params=params, **options)
+    cell = Cell(dataset=name, method=method, mechanism=mechanism, epsilon=epsilon)
+    return train(cell, data=data, params=params, **options)
+
+
+def cell_of(given: Mapping[str, Any]) -> tuple[Cell, dict[str, Any]]:
+    """Return the cell that these arguments name, and the other arguments."""
+    own = {one.name for one in dataclasses.fields(Cell)} - {"data"}  # here the folder, not what a data set is made with
+    named = {key: value for key, value in given.items() if key in own and value is not None}
+    return Cell(**named), {key: value for key, value in given.items() if key not in own}
 
 
 def rows(path: Path, role: str | None = None) -> list[dict[str, Any]]:

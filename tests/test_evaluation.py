@@ -78,7 +78,7 @@ def test_rows_equal_the_single_call() -> None:
     assert mean_intervals(values, OPTIONS) == [mean_interval(row, OPTIONS) for row in values]
 
 
-def test_pairing_removes_what_the_split_does_to_both() -> None:
+def test_pair_scorer_removes_what_the_split_does_to_both() -> None:
     split = generator(7, "split").normal(0.8, 0.05, size=10)
     noise = generator(7, "noise").normal(0.0, 0.001, size=10)
     gain = paired_difference(split + 0.01 + noise, split, OPTIONS)

@@ -127,7 +127,7 @@ class Mutation:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Finding:
+class FaultVerdict:
     """What has become of a fault.
 
     Attributes:
@@ -265,12 +265,12 @@ class Copy:
         # What was compiled from a text of the same length in the same second would be taken for this one's.
         Path(cache_from_source(str(path))).unlink(missing_ok=True)
 
-    def test(self, mutation: Mutation, *, audit: bool) -> Finding:
+    def test(self, mutation: Mutation, *, audit: bool) -> FaultVerdict:
         """Plant a fault, run its tests, and say what came of it."""
         begin = time.monotonic()
         with self.planted(mutation):
             verdict, noticed, reason = _read(*self.pytest("-x", "--tb=short", *mutation.tests))
-            return Finding(
+            return FaultVerdict(
                 mutation=mutation,
                 verdict=verdict,
                 seconds=time.monotonic() - begin,
@@ -326,7 +326,7 @@ def rotated(mutations: Sequence[Mutation], commit: str) -> list[Mutation]:
     return sorted(mutations, key=lambda one: hashlib.sha256(f"{commit} {one.name}".encode()).digest())
 
 
-def run(mutations: Sequence[Mutation], *, jobs: int, audit: bool, seconds: float | None) -> Iterator[Finding]:
+def run(mutations: Sequence[Mutation], *, jobs: int, audit: bool, seconds: float | None) -> Iterator[FaultVerdict]:
     """Yield what becomes of each fault, as it is known; with `seconds`, begin none after that time."""
     begin = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="mutations-") as folder, ExitStack() as stack:
@@ -335,7 +335,7 @@ def run(mutations: Sequence[Mutation], *, jobs: int, audit: bool, seconds: float
         for number in range(jobs):
             copies.put(stack.enter_context(Copy(Path(folder) / str(number))))
 
-        def one(mutation: Mutation) -> Finding | None:
+        def one(mutation: Mutation) -> FaultVerdict | None:
             if seconds is not None and time.monotonic() - begin > seconds:
                 return None
             copy = copies.get()
@@ -344,9 +344,9 @@ def run(mutations: Sequence[Mutation], *, jobs: int, audit: bool, seconds: float
             finally:
                 copies.put(copy)
 
-        caught: list[Finding] = []
+        caught: list[FaultVerdict] = []
         with ThreadPoolExecutor(jobs) as pool:
-            waiting: list[Future[Finding | None]] = [pool.submit(one, mutation) for mutation in mutations]
+            waiting: list[Future[FaultVerdict | None]] = [pool.submit(one, mutation) for mutation in mutations]
             try:
                 for done in as_completed(waiting):
                     finding = done.result()
@@ -407,7 +407,7 @@ def main() -> int:
             print(f"{mutation.name:34}{mutation.breaks}{f' [loss: {mutation.loss}]' if mutation.loss else ''}")
     if unfit or asked.list:
         return int(unfit)
-    findings: dict[str, Finding] = {}
+    findings: dict[str, FaultVerdict] = {}
     width = max(len(mutation.name) for mutation in chosen)
     for finding in run(chosen, jobs=asked.jobs, audit=asked.audit, seconds=asked.rotate):
         findings[finding.mutation.name] = finding
@@ -441,7 +441,7 @@ def _chosen(asked: argparse.Namespace, every: list[Mutation]) -> list[Mutation]:
     return own
 
 
-def _summary(findings: list[Finding], total: int) -> int:
+def _summary(findings: list[FaultVerdict], total: int) -> int:
     caught = sum(finding.verdict == CAUGHT for finding in findings)
     audited = [finding for finding in findings if finding.audit]
     convicted = sum(finding.audit == "convicted" for finding in audited)

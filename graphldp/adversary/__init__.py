@@ -6,7 +6,7 @@ reader_of(device).posterior(fact)     how sure the most telling whole report mak
 reader_of(device).odds(entries, fact) what the reports that were sent say of each person
 InformedSets                          the same for sets, to somebody who knows all of her other attributes
 profile_odds                          which of two whole profiles sent a report
-ServerView, learned_chances           an attacker with everything the server has, and some people's true values
+LearnedView, learned_chances          an attacker with everything the server has, and some people's true values
 success_bound, advantage_bound, ...   what epsilon-LDP allows any attack
 """
 
@@ -15,7 +15,7 @@ from __future__ import annotations
 from graphldp.adversary.bounds import advantage_bound, area_bound, posterior_bound, success_bound
 from graphldp.adversary.channel import BLIND, OPEN, Channel
 from graphldp.adversary.facts import Fact, facts_of
-from graphldp.adversary.learned import ServerView, fit_logistic, learned_chances, neighbour_votes, public_view
+from graphldp.adversary.learned import LearnedView, fit_logistic, learned_chances, neighbour_votes, public_view
 from graphldp.adversary.profiles import profile_odds
 from graphldp.adversary.readers import Entries, Reader, reader_of
 from graphldp.adversary.sets import InformedSets, SurestSets
@@ -28,9 +28,9 @@ __all__ = [
     "Entries",
     "Fact",
     "InformedSets",
+    "LearnedView",
     "Rate",
     "Reader",
-    "ServerView",
     "SurestSets",
     "Tally",
     "advantage_bound",

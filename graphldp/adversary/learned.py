@@ -18,7 +18,7 @@ from graphldp.errors import DataError
 from graphldp.graph import Graph
 from graphldp.server import Calibration, Estimate, Filtered
 
-__all__ = ["ServerView", "fit_logistic", "learned_chances", "neighbour_votes", "public_view"]
+__all__ = ["LearnedView", "fit_logistic", "learned_chances", "neighbour_votes", "public_view"]
 
 Floats: TypeAlias = NDArray[np.float64]
 
@@ -95,7 +95,7 @@ def public_view(graph: Graph, train: ArrayLike) -> Floats:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class ServerView:
+class LearnedView:
     """What the server has of each person and each of some attributes, beside what is public.
 
     Attributes:
@@ -111,7 +111,7 @@ class ServerView:
     around: Floats
 
     @classmethod
-    def of(cls, graph: Graph, estimate: Estimate, calibration: Calibration, attributes: ArrayLike) -> ServerView:
+    def of(cls, graph: Graph, estimate: Estimate, calibration: Calibration, attributes: ArrayLike) -> LearnedView:
         """Return the view after calibrating an estimate; only the named attributes' columns are written out."""
         chosen = np.asarray(attributes, dtype=np.int64)
         deviations = sp.csc_array(estimate.deviations())[:, chosen]

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
         feature_information,
         information_bound,
     )
-    from graphldp.audit.mechanisms import Audit, AuditOptions, Row, audit_mechanism, audit_rows
+    from graphldp.audit.mechanisms import Audit, AuditOptions, AuditRow, audit_mechanism, audit_rows
     from graphldp.audit.properties import (
         PROPERTIES,
         audit_gaussian,
@@ -40,6 +40,7 @@ __all__ = [
     "PROPERTIES",
     "Audit",
     "AuditOptions",
+    "AuditRow",
     "BlackBoxOptions",
     "Bound",
     "Finding",
@@ -47,7 +48,6 @@ __all__ = [
     "Information",
     "Loss",
     "Power",
-    "Row",
     "audit_function",
     "audit_gaussian",
     "audit_mechanism",
@@ -73,7 +73,7 @@ _HOMES = {
     "fit": ("Fit", "Power"),
     "gaussian": ("gaussian_delta", "gaussian_epsilon", "gaussian_sigma"),
     "information": ("Information", "class_information", "feature_information", "information_bound"),
-    "mechanisms": ("Audit", "AuditOptions", "Row", "audit_mechanism", "audit_rows"),
+    "mechanisms": ("Audit", "AuditOptions", "AuditRow", "audit_mechanism", "audit_rows"),
     "properties": ("PROPERTIES", "audit_gaussian", "audit_same_law", "audit_soft_threshold", "audit_unbiased"),
 }
 _HOME = {name: module for module, names in _HOMES.items() for name in names}

@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 from graphldp.audit.budget import CONFIDENCE, CONVICTION_ALPHA, FALSE_ALARMS, TABLE_ROWS, check_samples
 from graphldp.audit.empirical import Bound, bound_of_counts
 from graphldp.audit.reports import (
-    Measure,
     Raised,
+    ReportNumber,
     Table,
     bit_measures,
     flatten,
@@ -384,7 +384,7 @@ class Event:
         words: what a number of the measure stands for.
     """
 
-    measure: Measure
+    measure: ReportNumber
     low: float
     high: float
     swapped: bool = False
@@ -455,7 +455,9 @@ def _counts(column: Floats, low: Floats, high: Floats) -> NDArray[np.int64]:
     return np.asarray(inside, dtype=np.int64)
 
 
-def best_pairs(groups: Sequence[Sequence[Table]], seen: Sequence[Measure] | None = None) -> list[tuple[int, int, int]]:
+def best_pairs(
+    groups: Sequence[Sequence[Table]], seen: Sequence[ReportNumber] | None = None
+) -> list[tuple[int, int, int]]:
     """Return the pairs that some event tells apart best, by the bound on the small samples: group, and two of it."""
     from scipy.stats import beta
 
@@ -489,7 +491,7 @@ def best_pairs(groups: Sequence[Sequence[Table]], seen: Sequence[Measure] | None
     return chosen
 
 
-def choose_event(one: Table, two: Table, seen: Sequence[Measure] | None = None) -> tuple[float, Event]:
+def choose_event(one: Table, two: Table, seen: Sequence[ReportNumber] | None = None) -> tuple[float, Event]:
     """Return the event with the largest bound on these reports, and the bound.
 
     The bound is the one that convicts: it prefers an event that is seen often enough to prove something. Without
@@ -503,7 +505,7 @@ def choose_event(one: Table, two: Table, seen: Sequence[Measure] | None = None) 
     score = _train(one.take(slice(0, None, 2)), two.take(slice(0, None, 2)))
     if score is not None:
         fresh = slice(1, None, 2)
-        measure = Measure(name="score of all entries", of=score.of)
+        measure = ReportNumber(name="score of all entries", of=score.of)
         looked.append((measure, score.of(one.take(fresh)), score.of(two.take(fresh))))
     for measure, a, b in looked:
         low, high = _events([a, b], ordered=measure.ordered)

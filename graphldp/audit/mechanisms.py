@@ -22,7 +22,7 @@ from graphldp.audit.law import outcomes
 from graphldp.audit.links import audit_links, links_case
 from graphldp.audit.quantiles import map_distance
 from graphldp.audit.sets import audit_sets, sets_case
-from graphldp.audit.subject import FEW, Piece, Setting, Subject, small_directed, subject_names, subject_of
+from graphldp.audit.subject import FEW, AuditSetting, Piece, Subject, small_directed, subject_names, subject_of
 from graphldp.audit.votes import audit_vote, vote_case
 from graphldp.audit.whole import Case, WholeFinding, audit_whole, level_case
 from graphldp.client import names as client_names
@@ -35,7 +35,7 @@ from graphldp.errors import OptionError, unknown_name
 from graphldp.progress import Progress
 from graphldp.randomness import generator
 
-__all__ = ["Audit", "AuditOptions", "Row", "audit_mechanism", "audit_rows", "budgets"]
+__all__ = ["Audit", "AuditOptions", "AuditRow", "audit_mechanism", "audit_rows", "budgets"]
 
 _FEW_DIMENSIONS = 3  # of the joint report that is enumerated
 _CROSS_TOLERANCE = 1e-6  # between the mechanism's own loss and the enumeration, relative to 1 + the loss
@@ -90,13 +90,13 @@ class AuditOptions:
             raise OptionError(f"audit: needs finite low < high, got low {self.low} and high {self.high}")
 
     @property
-    def setting(self) -> Setting:
+    def setting(self) -> AuditSetting:
         """What is declared beside a budget."""
-        return Setting(dimensions=self.dimensions, low=self.low, high=self.high, options=self.options)
+        return AuditSetting(dimensions=self.dimensions, low=self.low, high=self.high, options=self.options)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Row:
+class AuditRow:
     """What the audit found about one mechanism at one budget.
 
     Attributes:
@@ -173,11 +173,11 @@ class Row:
 class Audit:
     """All rows, and the budgets that a mechanism itself refused, with its reason."""
 
-    rows: tuple[Row, ...]
+    rows: tuple[AuditRow, ...]
     refused: tuple[tuple[str, float, str], ...] = ()
 
     @property
-    def fails(self) -> list[Row]:
+    def fails(self) -> list[AuditRow]:
         """The rows in which something is wrong that the mechanism does not say itself."""
         return [row for row in self.rows if row.fails]
 
@@ -214,7 +214,7 @@ def audit_rows(
     for done, ((name, epsilon), found) in enumerate(
         zip(cells, _spread(cells, options, processes), strict=True), start=1
     ):
-        if isinstance(found, Row):
+        if isinstance(found, AuditRow):
             rows.append(found)
         else:
             refused.append((name, epsilon, found))
@@ -225,7 +225,7 @@ def audit_rows(
     return Audit(rows=tuple(rows), refused=tuple(refused))
 
 
-def _spread(cells: list[tuple[str, float]], options: AuditOptions, processes: int) -> Iterator[Row | str]:
+def _spread(cells: list[tuple[str, float]], options: AuditOptions, processes: int) -> Iterator[AuditRow | str]:
     if processes == 1:
         yield from (_cell(cell, options) for cell in cells)
         return
@@ -233,7 +233,7 @@ def _spread(cells: list[tuple[str, float]], options: AuditOptions, processes: in
         yield from pool.map(partial(_cell, options=options), cells)
 
 
-def _cell(cell: tuple[str, float], options: AuditOptions) -> Row | str:
+def _cell(cell: tuple[str, float], options: AuditOptions) -> AuditRow | str:
     """Return the row, or why the mechanism refuses it."""
     try:
         subject = subject_of(*cell, options.setting)
@@ -242,12 +242,12 @@ def _cell(cell: tuple[str, float], options: AuditOptions) -> Row | str:
     return audit_subject(subject, cell[1], options)
 
 
-def audit_mechanism(name: str, epsilon: float, options: AuditOptions) -> Row:
+def audit_mechanism(name: str, epsilon: float, options: AuditOptions) -> AuditRow:
     """Return the row of one mechanism at one budget."""
     return audit_subject(subject_of(name, epsilon, options.setting), epsilon, options)
 
 
-def audit_subject(subject: Subject, nominal: float, options: AuditOptions) -> Row:
+def audit_subject(subject: Subject, nominal: float, options: AuditOptions) -> AuditRow:
     """Return the row of a mechanism that was taken apart."""
     if subject.answers:
         return _together(subject, nominal, options)
@@ -291,9 +291,9 @@ def audit_subject(subject: Subject, nominal: float, options: AuditOptions) -> Ro
     )
 
 
-def _row(subject: Subject, nominal: float, problems: list[str], unseen: str, *, loss: Loss, **found: Any) -> Row:
+def _row(subject: Subject, nominal: float, problems: list[str], unseen: str, *, loss: Loss, **found: Any) -> AuditRow:
     failing = subject.epsilon < math.inf and problems
-    return Row(
+    return AuditRow(
         **{**_shared(subject, nominal), **found},
         worst=loss.text(),
         keeps=not problems and not unseen,
@@ -309,7 +309,7 @@ def _sources(subject: Subject, nominal: float, options: AuditOptions) -> Callabl
     return rng
 
 
-def _whole_row(subject: Subject, nominal: float, options: AuditOptions) -> Row:
+def _whole_row(subject: Subject, nominal: float, options: AuditOptions) -> AuditRow:
     """Return the row of a report that is audited as a whole."""
     rng = _sources(subject, nominal, options)
     setting = replace(options.setting, dimensions=subject.dimensions)
@@ -350,7 +350,7 @@ def _look_of(subject: Subject) -> Callable[..., WholeFinding]:
     return audit_sets if isinstance(subject.device, SetValued) else audit_whole
 
 
-def _case_of(subject: Subject, nominal: float, setting: Setting) -> Case:
+def _case_of(subject: Subject, nominal: float, setting: AuditSetting) -> Case:
     if isinstance(subject.device, Vote):
         return vote_case(nominal, setting)
     if isinstance(subject.device, LinkMechanism):
@@ -359,7 +359,7 @@ def _case_of(subject: Subject, nominal: float, setting: Setting) -> Case:
     return of(subject.device.name, nominal, setting)
 
 
-def _together(subject: Subject, nominal: float, options: AuditOptions) -> Row:
+def _together(subject: Subject, nominal: float, options: AuditOptions) -> AuditRow:
     """Return the row of several answers: the worst of what is found about each, and the losses of those that add up."""
     rows = [(label, audit_subject(part, part.epsilon, replace(options, options=_own(subject, part, options))))
             for label, part in subject.answers]  # fmt: skip
@@ -376,7 +376,7 @@ def _together(subject: Subject, nominal: float, options: AuditOptions) -> Row:
     lowest = min(fits, key=lambda one: one.p)
     shown = [row.power for _, row in rows if row.power is not None]
     strongest = max((row for _, row in rows), key=lambda row: row.empirical.value / max(row.epsilon, 1e-300))
-    return Row(
+    return AuditRow(
         **{**_shared(subject, nominal), "exact": exact},
         exact_delta=max(row.exact_delta for _, row in rows),
         enumerated=float(total(row.enumerated for _, row in rows)),
@@ -485,7 +485,9 @@ def _elsewhere(
     return problems, lowest
 
 
-def _once_more(subject: Subject, nominal: float, setting: Setting, rng: np.random.Generator) -> tuple[list[str], float]:
+def _once_more(
+    subject: Subject, nominal: float, setting: AuditSetting, rng: np.random.Generator
+) -> tuple[list[str], float]:
     """Check the claim, the law and the sampler once more, in few dimensions and with fewer calls."""
     try:
         small = subject_of(subject.name, nominal, setting.few(FEW))

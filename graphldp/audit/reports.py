@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from graphldp.errors import OptionError
 
-__all__ = ["Measure", "Raised", "Reading", "Table", "bit_measures", "flatten", "measures", "pair_measures", "read"]
+__all__ = ["Raised", "Reading", "ReportNumber", "Table", "bit_measures", "flatten", "measures", "pair_measures", "read"]
 __all__ += ["table", "varying"]
 
 Floats: TypeAlias = NDArray[np.float64]
@@ -281,7 +281,7 @@ def table(readings: Sequence[Reading]) -> Table:
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Measure:
+class ReportNumber:
     """A number by which a report may give its input away.
 
     Attributes:
@@ -312,31 +312,33 @@ def widen(reports: Table, width: int) -> Table:
     return dataclasses.replace(reports, rows=rows)
 
 
-def measures(tables: Sequence[Table]) -> list[Measure]:
+def measures(tables: Sequence[Table]) -> list[ReportNumber]:
     """Return each coordinate, and what a proof easily forgets: what kind a report is, how many zeros it has, ..."""
     width = max(t.rows.shape[1] for t in tables)
     coded = set.intersection(*(set(t.codes) for t in tables))
-    found = [Measure(name=name, of=_code(name), ordered=False) for name in sorted(coded)]
+    found = [ReportNumber(name=name, of=_code(name), ordered=False) for name in sorted(coded)]
     found += [_entry(j) for j in varying(tables)]
     if width:
         found += [
-            Measure(name="number of minus zeros", of=lambda t: _count((t.rows == 0) & np.signbit(t.rows))),
-            Measure(name="number of entries that are no number", of=lambda t: t.lengths - _count(~np.isnan(t.rows))),
+            ReportNumber(name="number of minus zeros", of=lambda t: _count((t.rows == 0) & np.signbit(t.rows))),
+            ReportNumber(
+                name="number of entries that are no number", of=lambda t: t.lengths - _count(~np.isnan(t.rows))
+            ),
         ]
     if width > 1:
         found += [
-            Measure(name="number of entries that are not 0", of=lambda t: _count(np.nan_to_num(t.rows) != 0)),
-            Measure(name="largest magnitude", of=lambda t: np.abs(np.nan_to_num(t.rows)).max(axis=1)),
-            Measure(name="smallest magnitude that is not 0", of=lambda t: _smallest(np.nan_to_num(t.rows))),
-            Measure(name="sum", of=lambda t: np.nan_to_num(t.rows).sum(axis=1)),
-            Measure(name="length", of=lambda t: t.lengths.astype(np.float64)),
+            ReportNumber(name="number of entries that are not 0", of=lambda t: _count(np.nan_to_num(t.rows) != 0)),
+            ReportNumber(name="largest magnitude", of=lambda t: np.abs(np.nan_to_num(t.rows)).max(axis=1)),
+            ReportNumber(name="smallest magnitude that is not 0", of=lambda t: _smallest(np.nan_to_num(t.rows))),
+            ReportNumber(name="sum", of=lambda t: np.nan_to_num(t.rows).sum(axis=1)),
+            ReportNumber(name="length", of=lambda t: t.lengths.astype(np.float64)),
         ]
     if width > 1 and "whole report" not in coded:
-        found.append(Measure(name="whole report", of=lambda t: _mixed(t.rows), ordered=False))
+        found.append(ReportNumber(name="whole report", of=lambda t: _mixed(t.rows), ordered=False))
     return found
 
 
-def pair_measures(tables: Sequence[Table]) -> list[Measure]:
+def pair_measures(tables: Sequence[Table]) -> list[ReportNumber]:
     """Return what two coordinates say together: the cell that they are in, their difference and their sum."""
     columns = varying(tables)[:_PAIRED]
     width = max(t.rows.shape[1] for t in tables)
@@ -346,22 +348,22 @@ def pair_measures(tables: Sequence[Table]) -> list[Measure]:
     for place, i in enumerate(columns):
         for j in columns[place + 1 :]:
             found += [
-                Measure(name=f"cell of entries {i} and {j}", of=_cell(i, j, edges[i], edges[j]), ordered=False),
-                Measure(name=f"entry {i} - entry {j}", of=_joined(i, j, -1)),
-                Measure(name=f"entry {i} + entry {j}", of=_joined(i, j, 1)),
+                ReportNumber(name=f"cell of entries {i} and {j}", of=_cell(i, j, edges[i], edges[j]), ordered=False),
+                ReportNumber(name=f"entry {i} - entry {j}", of=_joined(i, j, -1)),
+                ReportNumber(name=f"entry {i} + entry {j}", of=_joined(i, j, 1)),
             ]
     return found
 
 
-def bit_measures(tables: Sequence[Table]) -> list[Measure]:
+def bit_measures(tables: Sequence[Table]) -> list[ReportNumber]:
     """Return what the last bits of float64 numbers say, of the coordinates that fill all bits of them."""
     found = []
     for j in varying(tables)[:_PAIRED]:
         values = np.concatenate([t.rows[:, j] for t in tables if j < t.rows.shape[1]])
         if np.mean(_zeros(values) < 40) > 0.01:
             found += [
-                Measure(name=f"power of two that entry {j} is a multiple of: 2^", of=_of_column(j, _finest)),
-                Measure(name=f"number of last bits of entry {j} that are 0", of=_of_column(j, _zeros)),
+                ReportNumber(name=f"power of two that entry {j} is a multiple of: 2^", of=_of_column(j, _finest)),
+                ReportNumber(name=f"number of last bits of entry {j} that are 0", of=_of_column(j, _zeros)),
             ]
     return found
 
@@ -374,8 +376,8 @@ def _of_column(j: int, what: Callable[[Floats], Floats]) -> Callable[[Table], Fl
     return lambda reports: what(_column(reports, j))
 
 
-def _entry(j: int) -> Measure:
-    return Measure(name=f"entry {j}", of=_of_column(j, lambda column: column))
+def _entry(j: int) -> ReportNumber:
+    return ReportNumber(name=f"entry {j}", of=_of_column(j, lambda column: column))
 
 
 def _code(name: str) -> Callable[[Table], Floats]:

@@ -20,7 +20,7 @@ from graphldp.audit.empirical import Bound, bound_of_scores
 from graphldp.audit.exact import vector
 from graphldp.audit.fit import WRONG_BUDGET, Power, either_way
 from graphldp.audit.quantiles import map_differs, map_distance
-from graphldp.audit.subject import Setting
+from graphldp.audit.subject import AuditSetting
 from graphldp.audit.whole import Case, WholeFinding, whole_problems
 from graphldp.client import Randomiser, Reports, protocol
 from graphldp.client.laws.sets import Membership
@@ -151,7 +151,7 @@ _LAWS: dict[str, Callable[[Any, tuple[int, ...]], Floats]] = {
 }
 
 
-def sets_case(name: str, nominal: float, setting: Setting) -> Case:
+def sets_case(name: str, nominal: float, setting: AuditSetting) -> Case:
     """Return the case of all sets of a few features."""
     setting = setting.few(_DIMENSIONS)
     options = {**setting.options, "pad": min(int(setting.options.get("pad", _PAD)), _PAD)}
@@ -175,7 +175,7 @@ def sets_case(name: str, nominal: float, setting: Setting) -> Case:
     )
 
 
-def audit_sets(subject: Any, nominal: float, setting: Setting, samples: int, seed: int) -> WholeFinding:
+def audit_sets(subject: Any, nominal: float, setting: AuditSetting, samples: int, seed: int) -> WholeFinding:
     """Return the finding about every pair of sets of features."""
     device = subject.device
     case = sets_case(device.name, nominal, setting)

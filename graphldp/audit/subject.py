@@ -27,7 +27,7 @@ from graphldp.errors import OptionError, unknown_name
 from graphldp.randomness import UniformSource
 from graphldp.registry import check_options
 
-__all__ = ["FEW", "LEVELS", "Piece", "Setting", "Subject", "small_directed", "subject_names", "subject_of"]
+__all__ = ["FEW", "LEVELS", "AuditSetting", "Piece", "Subject", "small_directed", "subject_names", "subject_of"]
 
 Floats: TypeAlias = NDArray[np.float64]
 
@@ -38,7 +38,7 @@ _NOTHING = 1e-10  # the budget of a feature whose share is 0: its law is that of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Setting:
+class AuditSetting:
     """What is declared beside a budget.
 
     Attributes:
@@ -57,7 +57,7 @@ class Setting:
         """The range."""
         return self.low, self.high
 
-    def few(self, dimensions: int) -> Setting:
+    def few(self, dimensions: int) -> AuditSetting:
         """Return the setting for at most so many dimensions; options that say more than these allow say less."""
         options = dict(self.options)
         few = min(dimensions, self.dimensions)
@@ -136,7 +136,7 @@ def subject_names() -> list[str]:
     return sorted([*names(), *_QUESTIONS])
 
 
-def subject_of(name: str, epsilon: float, setting: Setting) -> Subject:
+def subject_of(name: str, epsilon: float, setting: AuditSetting) -> Subject:
     """Return what is registered under that name, taken apart."""
     if name in _QUESTIONS:
         return _QUESTIONS[name](epsilon, setting)
@@ -147,7 +147,7 @@ def subject_of(name: str, epsilon: float, setting: Setting) -> Subject:
     return _device_subject(name, _protocol(name, epsilon, setting))
 
 
-def _protocol(name: str, epsilon: float, setting: Setting) -> Any:
+def _protocol(name: str, epsilon: float, setting: AuditSetting) -> Any:
     return protocol(name, epsilon, setting.dimensions, *setting.ends, **setting.options)
 
 
@@ -169,7 +169,7 @@ def _device_subject(name: str, device: Any) -> Subject:
     )
 
 
-def _number_subject(name: str, epsilon: float, setting: Setting) -> Subject:
+def _number_subject(name: str, epsilon: float, setting: AuditSetting) -> Subject:
     if setting.ends != (-1.0, 1.0) or setting.options:
         what = {"level": "privacy levels", "label": "labels"}[lookup(name).kind]
         raise OptionError(f"{name} randomises {what} 1 to {LEVELS}: it takes no range and no options here")
@@ -192,7 +192,7 @@ def _number_subject(name: str, epsilon: float, setting: Setting) -> Subject:
     )
 
 
-def _vote_subject(epsilon: float, setting: Setting) -> Subject:
+def _vote_subject(epsilon: float, setting: AuditSetting) -> Subject:
     """A vote on classes, by weights with which every class is somebody's."""
     d = setting.dimensions
     weights = np.cos(np.outer(np.arange(d) + 1, 1 + 2 * np.arange(CLASSES)))
@@ -214,7 +214,7 @@ def _vote_subject(epsilon: float, setting: Setting) -> Subject:
     )
 
 
-def _rounds_subject(epsilon: float, setting: Setting) -> Subject:
+def _rounds_subject(epsilon: float, setting: AuditSetting) -> Subject:
     """Two rounds: half of the budget on random dimensions, half on the best of a ranking and random others."""
     options = dict(setting.options)
     name = options.pop("mechanism", "pm")
@@ -256,7 +256,7 @@ def small_directed(device: DirectedMechanism, few: int) -> Subject:
     return _directed_subject(DirectedMechanism(device=small, ranking=ranking, rho=device.rho))
 
 
-def _survey_subject(epsilon: float, setting: Setting) -> Subject:
+def _survey_subject(epsilon: float, setting: AuditSetting) -> Subject:
     """A survey: some are asked for all features, some for those found telling, and the others for a vote."""
     from graphldp.experiment.survey import Survey  # a whole experiment, which no other subject needs
 
@@ -288,7 +288,7 @@ def _together(name: str, epsilon: float, answers: tuple[tuple[str, Subject], ...
     )
 
 
-def _links_subject(name: str, epsilon: float, setting: Setting) -> Subject:
+def _links_subject(name: str, epsilon: float, setting: AuditSetting) -> Subject:
     """Links of one person to as many others as there are dimensions: a list with a bit for each."""
     options = dict(setting.options)
     device = link_mechanism(name, epsilon, setting.dimensions + 1, options.pop("report", "lower"), **options)
@@ -307,7 +307,7 @@ def _links_subject(name: str, epsilon: float, setting: Setting) -> Subject:
     )
 
 
-_QUESTIONS: dict[str, Callable[[float, Setting], Subject]] = {
+_QUESTIONS: dict[str, Callable[[float, AuditSetting], Subject]] = {
     "links-blink": partial(_links_subject, "blink"),
     "links-dprr": partial(_links_subject, "dprr"),
     "links-rr": partial(_links_subject, "rr"),

@@ -15,7 +15,7 @@ from graphldp.audit.empirical import bound_of_scores
 from graphldp.audit.exact import vector
 from graphldp.audit.fit import FEWEST_TOUCHED, WRONG_BUDGET, Power, either_way
 from graphldp.audit.quantiles import map_differs, map_distance
-from graphldp.audit.subject import FEW, Setting, subject_of
+from graphldp.audit.subject import FEW, AuditSetting, subject_of
 from graphldp.audit.whole import Case, WholeFinding, whole_problems
 from graphldp.client import Randomiser, Reports
 from graphldp.client.vote import Vote
@@ -28,7 +28,7 @@ Floats: TypeAlias = NDArray[np.float64]
 _POWER_SAMPLES = 120_000
 
 
-def vote_case(nominal: float, setting: Setting) -> Case:
+def vote_case(nominal: float, setting: AuditSetting) -> Case:
     """Return the case of people at the corners of the range, one or two for each class."""
     small: Any = subject_of("vote", nominal, setting.few(FEW)).device
     return _case(small)
@@ -79,7 +79,7 @@ def _log_law(device: Vote, sets: list[tuple[int, ...]], own: int) -> Floats:
     return np.asarray(odds - np.logaddexp.reduce(odds))
 
 
-def audit_vote(subject: Any, nominal: float, setting: Setting, samples: int, seed: int) -> WholeFinding:
+def audit_vote(subject: Any, nominal: float, setting: AuditSetting, samples: int, seed: int) -> WholeFinding:
     """Return the finding about votes."""
     device = subject.device
     case = vote_case(nominal, setting)

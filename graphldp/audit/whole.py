@@ -23,7 +23,7 @@ from graphldp.audit.exact import Loss, short, vector, worst
 from graphldp.audit.fit import WRONG_BUDGET, Fit, Power, either_way, fit_counts, scaled
 from graphldp.audit.quantiles import map_differs
 from graphldp.audit.reports import Table
-from graphldp.audit.subject import Setting
+from graphldp.audit.subject import AuditSetting
 from graphldp.client import Randomiser, Reports, mechanism, protocol
 from graphldp.errors import OptionError
 from graphldp.randomness import generator
@@ -198,7 +198,7 @@ _CHANNELS: dict[str, Callable[[Any, int], list[tuple[int, float, int, float, flo
 }
 
 
-def level_case(name: str, nominal: float, setting: Setting) -> Case:
+def level_case(name: str, nominal: float, setting: AuditSetting) -> Case:
     """Return the case of (features, level) pairs: every level, at both ends and in the middle of the range."""
     options = {key: value for key, value in setting.options.items() if key != "m"}
     small: Any = protocol(name, nominal, _DIMENSIONS, *setting.ends, **options)
@@ -236,7 +236,7 @@ def level_case(name: str, nominal: float, setting: Setting) -> Case:
     )
 
 
-def audit_whole(subject: Any, nominal: float, setting: Setting, samples: int, seed: int) -> WholeFinding:
+def audit_whole(subject: Any, nominal: float, setting: AuditSetting, samples: int, seed: int) -> WholeFinding:
     """Return the finding about (features, level) pairs."""
     device = subject.device
     case = level_case(device.name, nominal, setting)

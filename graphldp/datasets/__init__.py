@@ -6,7 +6,7 @@ registry alone is imported here, so that listing the names stays quick; the pars
 
 from __future__ import annotations
 
-from graphldp.datasets.options import Options, with_settings
+from graphldp.datasets.options import DatasetOptions, with_settings
 from graphldp.datasets.registry import DatasetSpec, Expected, PinnedFile, names, spec, title
 
-__all__ = ["DatasetSpec", "Expected", "Options", "PinnedFile", "names", "spec", "title", "with_settings"]
+__all__ = ["DatasetOptions", "DatasetSpec", "Expected", "PinnedFile", "names", "spec", "title", "with_settings"]

@@ -9,7 +9,7 @@ from graphldp.datasets.canonical import canonical
 from graphldp.datasets.cora_wheel import parse_cora_wheel
 from graphldp.datasets.musae import parse_musae
 from graphldp.datasets.npz import parse_npz
-from graphldp.datasets.options import LargestClasses, Options, Synthetic, Traffic, ValueRange
+from graphldp.datasets.options import DatasetOptions, LargestClasses, Synthetic, Traffic, ValueRange
 from graphldp.datasets.planetoid import parse_planetoid
 from graphldp.datasets.registry import DatasetSpec
 from graphldp.datasets.synthetic import synthetic_graph
@@ -21,7 +21,7 @@ __all__ = ["parse"]
 
 
 def parse(
-    spec: DatasetSpec, files: Mapping[str, bytes], *, name: str | None = None, options: Options | None = None
+    spec: DatasetSpec, files: Mapping[str, bytes], *, name: str | None = None, options: DatasetOptions | None = None
 ) -> Graph:
     """Return the graph of a registered dataset from the verified contents of its files (file name to bytes).
 
@@ -48,7 +48,9 @@ def parse(
             raise OptionError(f"{spec.name} (kind {kind}) is read by the loader of another library, not from files")
 
 
-def _citations(spec: DatasetSpec, files: Mapping[str, bytes], options: Options, common: Mapping[str, Any]) -> Graph:
+def _citations(
+    spec: DatasetSpec, files: Mapping[str, bytes], options: DatasetOptions, common: Mapping[str, Any]
+) -> Graph:
     if spec.name != "cora":
         low, high = (options.low, options.high) if isinstance(options, ValueRange) else (spec.low, spec.high)
         return parse_planetoid(files, dataset=spec.name, low=low, high=high, **common)

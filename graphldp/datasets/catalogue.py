@@ -9,10 +9,10 @@ from __future__ import annotations
 import functools
 
 from graphldp.datasets.options import (
+    DatasetOptions,
     LabelledRange,
     LargestClasses,
     NoOptions,
-    Options,
     Synthetic,
     Traffic,
     ValueRange,
@@ -59,7 +59,7 @@ def _add(
     expected: tuple[int | None, int | None, int | None, int | None, int | None],
     citation: str,
     *,
-    options: Options | None = None,
+    options: DatasetOptions | None = None,
     values: tuple[float, float] = (0.0, 1.0),
 ) -> None:
     nodes, edges, self_loops, dimensions, classes = expected

@@ -10,10 +10,10 @@ from typing import Any, TypeVar, get_type_hints
 from graphldp.errors import OptionError, unknown_name
 
 __all__ = [
+    "DatasetOptions",
     "LabelledRange",
     "LargestClasses",
     "NoOptions",
-    "Options",
     "Synthetic",
     "Traffic",
     "ValueRange",
@@ -22,7 +22,7 @@ __all__ = [
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Options:
+class DatasetOptions:
     """The base of every dataset's options; a field's help is in its metadata."""
 
     def values(self) -> dict[str, int | float]:
@@ -36,12 +36,12 @@ def _help(text: str, default: Any) -> Any:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NoOptions(Options):
+class NoOptions(DatasetOptions):
     """There is nothing to choose."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Traffic(Options):
+class Traffic(DatasetOptions):
     """For pages whose label is a monthly traffic: the classes are its quantiles."""
 
     classes: int = _help("how many classes of equally many pages, by traffic", 2)
@@ -52,7 +52,7 @@ class Traffic(Options):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LargestClasses(Options):
+class LargestClasses(DatasetOptions):
     """For graphs that some papers cut down to their largest classes."""
 
     largest_classes: int = _help("keep only the nodes of this many largest classes; 0 keeps all", 0)
@@ -63,7 +63,7 @@ class LargestClasses(Options):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ValueRange(Options):
+class ValueRange(DatasetOptions):
     """For real-valued features: the public range that values are clamped to. A declaration, not a measurement."""
 
     low: float = _help("the public lower bound of a value; values below are clamped", 0.0)
@@ -88,7 +88,7 @@ class LabelledRange(ValueRange):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Synthetic(Options):
+class Synthetic(DatasetOptions):
     """A contextual stochastic block model with bag-of-words features."""
 
     nodes: int = _help("how many nodes", 1000)
@@ -119,7 +119,7 @@ class Synthetic(Options):
                 raise OptionError(f"{name} {rule}, got {getattr(self, name)}")
 
 
-OptionsT = TypeVar("OptionsT", bound=Options)
+OptionsT = TypeVar("OptionsT", bound=DatasetOptions)
 
 
 def with_settings(options: OptionsT, settings: Mapping[str, Any], owner: str) -> OptionsT:

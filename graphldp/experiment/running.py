@@ -20,12 +20,12 @@ from graphldp.experiment.cell import learn_cell, learn_majority, work_of
 from graphldp.experiment.conversation import conversation_of
 from graphldp.experiment.options import Further, SearchParams, Settings, TrainParams, check_settings
 from graphldp.experiment.parts import given_away
-from graphldp.experiment.plan import Devices, Plan, plan_of
+from graphldp.experiment.plan import CellPlan, Devices, plan_of
 from graphldp.experiment.resources import InMemory, Resources
 from graphldp.experiment.result import CellResult
 from graphldp.experiment.scores import Measured, measured
-from graphldp.experiment.space import Row, check_axes, check_grids
-from graphldp.experiment.told import Told, told_of
+from graphldp.experiment.search_space import SearchedRow, check_axes, check_grids
+from graphldp.experiment.server_view import ServerView, server_view_of
 from graphldp.graph import Graph
 from graphldp.jsonable import plain
 from graphldp.learn import Predicted, TrainedModel, predictions, trained
@@ -134,8 +134,8 @@ class RunResult:
         assert cell.problem is not None
         assert cell.outcome is not None
         assert cell.setup is not None
-        told = told_of(self.graph, self.settings, cell.setup.recipe)
-        ledger = spent_by(cell, self.graph.content_hash(), self.settings, told)
+        server_view = server_view_of(self.graph, self.settings, cell.setup.recipe)
+        ledger = spent_by(cell, self.graph.content_hash(), self.settings, server_view)
         return trained(cell.problem, cell.runs[place], cell.outcome, place, cell.setup.backbone, spent=ledger)
 
     def predict(self) -> Predicted:
@@ -249,14 +249,12 @@ def run(
     recipe = methods.method(method)
     mechanism = recipe.choose(mechanism)
     own, changes, settings = settings_of(recipe, mechanism, options, seed=seed, seeds=seeds, search_seeds=search_seeds)
+    asked = Devices(
+        graph=known, recipe=recipe.but(changes), mechanism=mechanism, epsilon=epsilon, options=own, params=settings
+    )
     return run_rows(
-        known,
-        recipe.but(changes),
-        mechanism,
-        epsilon,
-        settings,
+        asked,
         device=device,
-        options=own,
         references=references,
         confidence=Confidence(level=confidence),
         progress=progress,
@@ -270,7 +268,7 @@ def settings_of(
     trains = {one.name for one in dataclasses.fields(TrainParams)}
     asks = {one.name for one in dataclasses.fields(Further)}
     searches = {one.name for one in dataclasses.fields(SearchParams)} - {"seeds", "options"}
-    row = Row(recipe=recipe, mechanism=mechanism)
+    row = SearchedRow(recipe=recipe, mechanism=mechanism)
     parts: dict[str, dict[str, Any]] = {"mechanism": {}, "method": {}, "train": {}, "search": {}, "further": {}}
     for key, value in options.items():
         if key in asks:
@@ -298,27 +296,23 @@ def settings_of(
 
 
 def run_rows(
-    graph: Graph,
-    recipe: methods.Method,
-    mechanism: str,
-    epsilon: float,
-    settings: Settings,
+    own: Devices,
     *,
     device: str = "auto",
     resources: Resources | None = None,
-    options: Mapping[str, Any] | None = None,
     references: bool = True,
     confidence: Confidence | None = None,
     progress: Progress | None = None,
     say: Callable[[str], None] | None = None,
 ) -> RunResult:
-    """Run a recipe as it is, with settings that are whole; `options` are the mechanism's.
+    """Run what people answer who are asked in memory, and, with `references`, the rows that every table has.
 
     `say` is told how many links will be reported, once what was asked for can be had and before anybody is asked.
     """
+    graph, recipe, settings = own.graph, own.recipe, own.params
     if not recipe.model:
         raise OptionError(f"method {recipe.name!r} is a row of every table by itself; choose another to run")
-    wanted = [(recipe, mechanism, epsilon, dict(options or {}))]
+    wanted = [(recipe, own.mechanism, own.epsilon, dict(own.options))]
     if references:
         others = [one for one in methods.references() if one.model and one.name != recipe.name]
         wanted += [(one, one.mechanism, one.budget or 0.0, {}) for one in others]
@@ -327,14 +321,14 @@ def run_rows(
     asked = [settings.but_public() if one.role is Role.CEILING else settings for one, *_ in wanted]
     # Whatever is wrong with a cell shows before the first one is trained.
     cells = [
-        Devices(graph=graph, recipe=one, mechanism=name, epsilon=float(budget), options=extra, params=own)
-        for (one, name, budget, extra), own in zip(wanted, asked, strict=True)
+        Devices(graph=graph, recipe=one, mechanism=name, epsilon=float(budget), options=extra, params=params)
+        for (one, name, budget, extra), params in zip(wanted, asked, strict=True)
     ]
     check_axes(settings.search, [cell.row for cell in cells])
     own = next(cell for cell in cells if cell.recipe is recipe)
     talk = conversation_of(graph, recipe, own.mechanism, own.epsilon, settings, own.options)
     recipe.calibration(recipe.steps(settings.search.steps)[0], talk.device, 1.0)
-    forecast = own.told.forecast()
+    forecast = own.server_view.forecast()
     if say is not None and forecast:
         say(forecast)
     # First what was asked for: what is wrong with it is not the floor's fault.
@@ -345,7 +339,7 @@ def run_rows(
         names = [cell.recipe.cell_name(cell.mechanism) for cell in cells]
         check_grids({name: plan.points[: plan.learners[0].stop] for name, plan in zip(names, plans, strict=True)})
     resources = resources or Resources(memo=InMemory())  # floor, ceiling and what falls back on it share learners
-    results: list[tuple[Devices | None, Plan | None, CellResult]] = []
+    results: list[tuple[Devices | None, CellPlan | None, CellResult]] = []
     if references:
         results.append((None, None, learn_majority(graph, settings)))
     work, ahead = [], set[str]()
@@ -372,7 +366,7 @@ def run_rows(
 def _rows(
     graph: Graph,
     settings: Settings,
-    results: Sequence[tuple[Devices | None, Plan | None, CellResult]],
+    results: Sequence[tuple[Devices | None, CellPlan | None, CellResult]],
     confidence: Confidence,
 ) -> tuple[RowResult, ...]:
     measures = measures_of(settings.train.task)
@@ -397,18 +391,20 @@ def _rows(
                 scores=own,
                 measured=measured(own, lower, upper, measures, confidence),
                 search={} if plan is None else {**asdict(settings.search), **plan.facts(result.learners)},
-                spent=spent_by(result, content, settings, told_of(graph, settings, methods.method(recipe.name))).once(),
+                spent=spent_by(
+                    result, content, settings, server_view_of(graph, settings, methods.method(recipe.name))
+                ).once(),
                 cell=result,
             )
         )
     return tuple(out)
 
 
-def spent_by(result: CellResult, content: str, settings: Settings, told: Told) -> Ledger:
+def spent_by(result: CellResult, content: str, settings: Settings, server_view: ServerView) -> Ledger:
     """Return what people have spent on all runs of a cell: their answers, and numbers that they gave away."""
     given = given_away(settings.train, content)
     if result.setup is None:
-        return Ledger(spends=(*told.ledger(content, settings.draws).spends, *given.spends))
+        return Ledger(spends=(*server_view.ledger(content, settings.draws).spends, *given.spends))
     answers = ledger_from_meta([result.setup.meta(content, settings.draws)])
     return Ledger(spends=(*answers.spends, *given.spends))
 
@@ -418,7 +414,7 @@ def _scores(result: CellResult, measures: Sequence[str]) -> dict[str, NDArray[np
     return {one: np.array([row[f"test_{one}"] for row in final], dtype=np.float64) for one in measures}
 
 
-def _plan(cell: Devices, settings: Settings, asked: str) -> Plan:
+def _plan(cell: Devices, settings: Settings, asked: str) -> CellPlan:
     """Return a cell's plan; where it cannot be, and was not asked for by name, say how to leave it out."""
     try:
         return plan_of(cell, settings)

@@ -27,7 +27,7 @@ from graphldp.experiment.estimates import estimate_of, of_people
 from graphldp.experiment.options import Settings
 from graphldp.experiment.parts import apart_of, split_of
 from graphldp.experiment.rounds import score_reports, selection_facts
-from graphldp.experiment.told import told_of
+from graphldp.experiment.server_view import server_view_of
 from graphldp.graph import Graph
 from graphldp.methods import check_steps
 from graphldp.server import Calibration, Estimate, rectify, scorer_names
@@ -144,7 +144,7 @@ class ScoredRounds:
         """Return what the server makes of a seed's first round: both scores of every feature."""
         asking, split = self.asking, split_of(self.graph, self.params, seed)
         apart = apart_of(self.graph, self.params, seed)
-        known = told_of(self.graph, self.params).known(seed)
+        known = server_view_of(self.graph, self.params).known(seed)
         found = score_reports(known, reports, by=asking.score_by, steps=asking.score_steps, split=split, apart=apart)
         worth = np.maximum(np.nan_to_num(found.values), 0.0)
         estimate = rectify(reports)

@@ -226,7 +226,7 @@ def try_splits(
     everything = [asked.devices(graph, one, float(total), plain) for one in shares]
     for cell in everything:  # whatever is wrong with a split shows before the first one is trained
         conversation_of(graph, cell.recipe, cell.mechanism, cell.epsilon, cell.params, cell.options)
-        cell.told.forecast()
+        cell.server_view.forecast()
     resources = resources or Resources(memo=InMemory())
     trials = []
     for count, (one, cell) in enumerate(zip(shares, everything, strict=True)):
@@ -254,16 +254,16 @@ def _trial(
         people = split_of(graph, params, seed).validation
         validation.append(float(score_classes(classes[seed], graph.labels, people)["accuracy"][0]))
     final = [row for row in found.rows if row["role"] == "final"]
-    told = cell.told
-    links = told.link_mechanism
-    public = math.inf if told.linked else 0.0
+    server_view = cell.server_view
+    links = server_view.link_mechanism
+    public = math.inf if server_view.linked else 0.0
     return Trial(
         shares=shares,
         features=cell.epsilon,
         labels=params.further.epsilon_labels,
         bit=public if links is None else links.epsilon,
         relationship=public if links is None else links.relationship_epsilon,
-        spent=spent_by(found, graph.content_hash(), params, told).once(),
+        spent=spent_by(found, graph.content_hash(), params, server_view).once(),
         validation=np.array(validation),
         test=np.array([row["test_accuracy"] for row in final], dtype=np.float64),
     )

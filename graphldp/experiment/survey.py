@@ -24,7 +24,7 @@ from graphldp.experiment.conversation import Asking, Question, Turn, is_number, 
 from graphldp.experiment.devices import check_options, device_for, refuse_parts
 from graphldp.experiment.options import Settings, split_facts
 from graphldp.experiment.people import apart_of, split_of
-from graphldp.experiment.told import told_of
+from graphldp.experiment.server_view import server_view_of
 from graphldp.graph import Graph
 from graphldp.randomness import Source, generator, seed_of
 from graphldp.server import Calibration, Estimate, rectify
@@ -200,13 +200,13 @@ class Surveys:
         """Ask everybody, one question after the other, and return what they were asked and what they said."""
         graph, train = self.graph, split_of(self.graph, self.params, seed).train
         labels = np.full(graph.nodes, -1, dtype=np.int64)
-        told = told_of(graph, self.params)
-        server = told.known(seed)
+        server_view = server_view_of(graph, self.params)
+        server = server_view.known(seed)
         labels[train] = server.labels[train]
         root = seed_of(self.params.seed, "survey", graph.name, seed)
         apart = apart_of(graph, self.params, seed)
         known = server if apart is None else apart.sever(server)
-        shares, _ = memberships(known, labels, train, graph.classes, generator(root, "labels"), told.chances)
+        shares, _ = memberships(known, labels, train, graph.classes, generator(root, "labels"), server_view.chances)
         if apart is None:
             teachers, voters = teachers_and_voters(shares, train, self.survey.teachers, generator(root, "groups"))
         else:

@@ -1,11 +1,11 @@
 """Learning from calibrated reports: many runs as one batched model."""
 
-from graphldp.learn.chain import Estimate, choose_order
+from graphldp.learn.chain import OrderChoice, choose_order
 from graphldp.learn.deferred import Deferred
 from graphldp.learn.device import DEVICES, resolve_device
 from graphldp.learn.fitting import fit
 from graphldp.learn.models import Backbone, model, models, register
-from graphldp.learn.pairing import PairScorer
+from graphldp.learn.pair_scorer import PairScorer
 from graphldp.learn.problem import MessageGraph, NodeInputs, Options, Outcome, Problem, Run
 from graphldp.learn.save import Predicted, TrainedModel, pack, predict, predictions, trained, unpack
 from graphldp.learn.scores import link_scores, score_classes, score_links, score_sets, score_values
@@ -27,13 +27,13 @@ __all__ = [
     "Backbone",
     "Deferred",
     "EdgeSplit",
-    "Estimate",
     "Interrupted",
     "LabelSets",
     "Links",
     "MessageGraph",
     "NodeInputs",
     "Options",
+    "OrderChoice",
     "Outcome",
     "PairScorer",
     "Predicted",

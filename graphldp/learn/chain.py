@@ -21,7 +21,7 @@ from graphldp.errors import OptionError
 from graphldp.learn.problem import NodeInputs, Problem, Run
 from graphldp.learn.sparse import Csr
 
-__all__ = ["Estimate", "choose_order", "filtered", "filtered_ones", "trimmed", "walked"]
+__all__ = ["OrderChoice", "choose_order", "filtered", "filtered_ones", "trimmed", "walked"]
 
 # What two cores of a current processor reach, in operations and bytes per second. Only the ratios matter, and they
 # are constants so that the same work is always done in the same order, to the same bits.
@@ -133,7 +133,7 @@ def filtered_ones(shift: sp.csr_array, coefficients: Sequence[float]) -> NDArray
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Estimate:
+class OrderChoice:
     """What was chosen, why, and what each order was estimated to cost over the whole training.
 
     Attributes:
@@ -166,7 +166,7 @@ def distinct(inputs: Sequence[NodeInputs], runs: Sequence[Run]) -> list[tuple[in
 
 def choose_order(
     problem: Problem, runs: Sequence[Run], *, width: int, epochs: int, order: str = "auto", limit: int | None = None
-) -> Estimate:
+) -> OrderChoice:
     """Return the cheaper order of the chain for these runs.
 
     Args:
@@ -210,7 +210,7 @@ def choose_order(
                 "use order 'auto' or raise max_memory"
             )
         reason = "asked for"
-    return Estimate(
+    return OrderChoice(
         order=order,
         reason=reason,
         propagate_seconds=propagate,

@@ -15,17 +15,17 @@ from torch import Tensor
 
 from graphldp.errors import DataError, ProcessError
 from graphldp.learn.batch import GraphMatrices, RunBatch, without_dropout
-from graphldp.learn.chain import Estimate, choose_order, trimmed
+from graphldp.learn.chain import OrderChoice, choose_order, trimmed
 from graphldp.learn.deferred import DEFERRED_BYTES, Deferred
 from graphldp.learn.denormals import flushed_denormals
+from graphldp.learn.memory import estimate_memory, waves
 from graphldp.learn.noise import DropoutNoise, initial_parameters
 from graphldp.learn.optim import Adam
 from graphldp.learn.parallel import deferred_interrupt, group_count, side_by_side, spread, thread_share, work
 from graphldp.learn.problem import Options, Outcome, Problem, Run
+from graphldp.learn.processes import Processes
 from graphldp.learn.state import Group, Interrupted, State, fingerprint
 from graphldp.learn.tasks.base import Metrics, Task
-from graphldp.learn.team import Team
-from graphldp.learn.waves import estimate_memory, waves
 from graphldp.progress import Progress
 
 __all__ = ["Trainer", "TrainingBatch"]
@@ -53,14 +53,14 @@ class Trainer:
         runs: Sequence[Run],
         options: Options,
         device: torch.device,
-        team: Team | None = None,
+        processes: Processes | None = None,
     ):
         if not runs:
             raise DataError("there is nothing to train: no runs were given")
         for run in runs:
             run.check(problem)
         self.problem, self.runs, self.options, self.device = problem, list(runs), options, device
-        self.model, self.task, self.team = options.model, options.task, team or Team()
+        self.model, self.task, self.processes = options.model, options.task, processes or Processes()
         self.task.check(problem, self.runs)
         for run in runs:
             run.check_hidden(problem)
@@ -87,7 +87,7 @@ class Trainer:
     def close(self) -> None:
         """Let go of what it keeps elsewhere: of nothing."""
 
-    def _order(self) -> Estimate:
+    def _order(self) -> OrderChoice:
         """Return the order of the chain."""
         # Half of the memory for the filtered inputs: the runs need some, too.
         limit = None if self.options.max_memory is None else self.options.max_memory // 2
@@ -148,7 +148,7 @@ class Trainer:
     def fit(self, progress: Progress | None = None, state: State | None = None) -> Outcome:
         """Train to the end, from the start or from a state."""
         mark = fingerprint(self.problem, self.runs, self.options)
-        if len(set(self.team.gather(mark.encode()))) > 1:
+        if len(set(self.processes.gather(mark.encode()))) > 1:
             raise ProcessError(
                 "the processes train different things; start all of them with the same command, data and version"
             )
@@ -163,7 +163,7 @@ class Trainer:
             if progress is not None:
                 self._report(state, progress)
             # Of several processes all or none go on.
-            if any(self.team.gather(b"stop" if pressed() else b"")):
+            if any(self.processes.gather(b"stop" if pressed() else b"")):
                 raise Interrupted(state.copy())
         return self._outcome(state)
 
@@ -207,9 +207,9 @@ class Trainer:
         """Return the groups of a wave as they start."""
         runs = self.waves[wave]
         alike = [list(some) for _, some in groupby(runs, key=lambda r: self.kind[r])]
-        count = min(len(runs), self.team.size)
+        count = min(len(runs), self.processes.size)
         if self.device.type == "cpu":
-            count = group_count(len(runs), self.units, self.team.threads, processes=self.team.size)
+            count = group_count(len(runs), self.units, self.processes.threads, processes=self.processes.size)
         share = max(1, count // len(alike))
         out = []
         for some in (part for same in alike for part in spread(same, min(share, len(same)))):
@@ -237,11 +237,11 @@ class Trainer:
                 if progress is not None:
                     self._report(state, progress)
             except KeyboardInterrupt:
-                self.team.stop()
+                self.processes.stop()
                 return True
             if pressed():
-                self.team.stop()
-            return pressed() or self.team.stopping()
+                self.processes.stop()
+            return pressed() or self.processes.stopping()
 
         def task(group: Group) -> Callable[[Callable[[], bool]], None]:
             return lambda stop: self._train_group(state, group, stop)
@@ -249,13 +249,13 @@ class Trainer:
         tasks = [task(group) for group in self._mine(state) if not group.ended]
         units = self.units * sum(len(group.runs) for group in groups)
         # Runs of more kinds than there are threads: the first ones begin.
-        threads = self.team.threads
+        threads = self.processes.threads
         most = max(1, min(len(groups), threads)) if self.device.type == "cpu" else 1
         share = thread_share(most, units, threads)
         # As many threads as one process would use for a group, and as many groups at once as this one has threads for.
-        here = most if self.team.size == 1 else min(most, max(1, torch.get_num_threads() // share))
+        here = most if self.processes.size == 1 else min(most, max(1, torch.get_num_threads() // share))
         stopped = bool(tasks) and side_by_side(tasks, tick, share, here)
-        if self.team.size > 1:
+        if self.processes.size > 1:
             stopped = self._exchange(state, stopped, tick)
         if stopped:
             raise Interrupted(state.copy())
@@ -267,16 +267,16 @@ class Trainer:
 
     def _mine(self, state: State) -> list[Group]:
         """Return the groups of the wave that this process trains."""
-        return state.groups[self.team.rank :: self.team.size]
+        return state.groups[self.processes.rank :: self.processes.size]
 
     def _exchange(self, state: State, stopped: bool, tick: Callable[[], bool]) -> bool:
         """Take in what the other processes have made of their groups; return whether any of them was stopped."""
         others = []
-        for part in self.team.gather(bytes([stopped]) + state.to_bytes(), tick):
+        for part in self.processes.gather(bytes([stopped]) + state.to_bytes(), tick):
             stopped = stopped or bool(part[0])
             others.append(State.from_bytes(part[1:]).to(self.device))
         for number in range(len(state.groups)):
-            state.take(others[number % self.team.size], number)
+            state.take(others[number % self.processes.size], number)
         return stopped
 
     @flushed_denormals()
@@ -362,12 +362,12 @@ class Trainer:
         mine = self._mine(state)
         behind = min((group.epoch for group in mine if not group.ended), default=epochs if state.groups else 0)
         wave = f"wave {state.wave + 1} of {waves_}, " if 1 < waves_ > state.wave else ""
-        team = f"process {self.team.rank + 1} of {self.team.size}, " if self.team.size > 1 else ""
+        processes = f"process {self.processes.rank + 1} of {self.processes.size}, " if self.processes.size > 1 else ""
         running = sum(int(state.running(group).sum()) for group in mine)
         best = float(state.validation_loss.min())
         loss = f", best validation loss {best:.4f}" if np.isfinite(best) else ""
         epoch = f"epoch {behind} of {epochs}, " if state.wave < waves_ else ""
-        text = f"{team}{wave}{epoch}{self.doing}{running} of {len(self.runs)} runs training{loss}"
+        text = f"{processes}{wave}{epoch}{self.doing}{running} of {len(self.runs)} runs training{loss}"
         progress(state.wave * epochs + behind, epochs * waves_, text)
 
     def _record(self) -> dict[str, Any]:

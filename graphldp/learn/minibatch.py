@@ -24,20 +24,20 @@ from torch import Tensor
 
 from graphldp.errors import OptionError
 from graphldp.learn.batch import without_dropout
-from graphldp.learn.chain import Estimate, choose_order, filtered, trimmed
+from graphldp.learn.chain import OrderChoice, choose_order, filtered, trimmed
 from graphldp.learn.deferred import Deferred
 from graphldp.learn.denormals import flushed_denormals
 from graphldp.learn.engine import LEAVING_SHARE, Trainer
+from graphldp.learn.memory import CLASS_ARRAYS, LAYER_ARRAYS, NODE_ARRAYS, PARAMETER_ARRAYS
 from graphldp.learn.models.base import Dropout
 from graphldp.learn.noise import DropoutNoise
 from graphldp.learn.optim import Adam
 from graphldp.learn.problem import Options, Problem, Run
-from graphldp.learn.rows import BLOCK_MEMORY, Chain, RowStore, Stores, filtered_columns, in_memory
+from graphldp.learn.processes import Processes
+from graphldp.learn.row_store import BLOCK_MEMORY, Chain, RowStore, Stores, filtered_columns, in_memory
 from graphldp.learn.sparse import Csr, SparseMatrix
 from graphldp.learn.state import Group, State
 from graphldp.learn.tasks.base import Metrics, Objective
-from graphldp.learn.team import Team
-from graphldp.learn.waves import CLASS_ARRAYS, LAYER_ARRAYS, NODE_ARRAYS, PARAMETER_ARRAYS
 from graphldp.randomness import seed_of
 from graphldp.splits import Split
 
@@ -100,7 +100,7 @@ class BatchTrainer(Trainer):
     """Trains the runs of one problem in batches of nodes.
 
     Args:
-        problem, runs, options, device, team: as for the training in full batch.
+        problem, runs, options, device, processes: as for the training in full batch.
         size: how many training nodes are in a batch at most.
         stores: where filtered inputs are kept that the memory limit does not hold.
         automatic: whether batches are what the memory limit has left, and not what was asked for.
@@ -112,7 +112,7 @@ class BatchTrainer(Trainer):
         runs: Sequence[Run],
         options: Options,
         device: torch.device,
-        team: Team | None = None,
+        processes: Processes | None = None,
         *,
         size: int,
         stores: Stores | None = None,
@@ -135,7 +135,7 @@ class BatchTrainer(Trainer):
         self.stored: dict[int, RowStore] = {}
         self.walks: dict[int, SparseMatrix] = {}
         self.lock = threading.Lock()
-        super().__init__(problem, runs, options, device, team)
+        super().__init__(problem, runs, options, device, processes)
 
     def _check(self, options: Options) -> None:
         """Refuse what has no batches."""
@@ -165,7 +165,7 @@ class BatchTrainer(Trainer):
     def _alike(self, run: Run) -> Hashable:
         return super()._alike(run), self.updates(run)
 
-    def _order(self) -> Estimate:
+    def _order(self) -> OrderChoice:
         options = self.options
         known = choose_order(self.problem, self.runs, width=self.width, epochs=options.epochs)
         return replace(known, order="rows", reason="batches of nodes read rows of filtered inputs")

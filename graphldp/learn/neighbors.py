@@ -70,7 +70,7 @@ class Operator:
         return cls(np.asarray(values, dtype=np.float64), diagonal)
 
 
-class Whole:
+class WholeGraph:
     """A graph with everything that its parts are cut out of."""
 
     def __init__(self, problem: Problem, options: Options, hops: int):
@@ -140,7 +140,7 @@ class NeighborTrainer(BatchTrainer):
         if layers is None:
             raise OptionError(f"model {options.model.name!r} has no option `layers`: nobody knows how far it hears")
         self.hops = int(layers)
-        self.wholes: dict[int, Whole] = {}
+        self.wholes: dict[int, WholeGraph] = {}
 
     def _alike(self, run: Run) -> Hashable:
         return object()
@@ -156,11 +156,11 @@ class NeighborTrainer(BatchTrainer):
         around = rows * sum(every**hop for hop in range(self.hops + 1)) if every > 0 else self.problem.nodes
         return min(around, self.problem.nodes)
 
-    def whole(self, graph: int) -> Whole:
+    def whole(self, graph: int) -> WholeGraph:
         """Return a graph with its operators and samplers, made once."""
         with self.lock:
             if graph not in self.wholes:
-                self.wholes[graph] = Whole(self.problem.on(graph), self.options, self.hops)
+                self.wholes[graph] = WholeGraph(self.problem.on(graph), self.options, self.hops)
             return self.wholes[graph]
 
     def rows(

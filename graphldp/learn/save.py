@@ -19,13 +19,15 @@ from graphldp.errors import ArtifactError, DataError, OptionError
 from graphldp.learn.batch import GraphMatrices, RunBatch, without_dropout
 from graphldp.learn.device import resolve_device
 from graphldp.learn.models import Backbone, model
-from graphldp.learn.pairing import PairScorer
+from graphldp.learn.pair_scorer import PairScorer
 from graphldp.learn.problem import NodeInputs, Outcome, Problem, Run
 from graphldp.learn.tasks import Task, task
 from graphldp.learn.tasks.classification import NodeClassification
 from graphldp.learn.tasks.links import LinkPrediction
-from graphldp.learn.tasks.regression import Values
+from graphldp.learn.tasks.multi import MultiTask
+from graphldp.learn.tasks.regression import Regression, Values, predicted_numbers
 from graphldp.ledger import Ledger
+from graphldp.tasks import loss_of
 
 __all__ = ["Predicted", "TrainedModel", "pack", "predict", "predictions", "trained", "unpack"]
 
@@ -149,7 +151,7 @@ class Predicted:
     Attributes:
         probabilities: of the classes, nodes x classes.
         sets: of yes/no labels, the probability of each, nodes x labels.
-        values: the predicted numbers, in the target's own unit.
+        values: the predicted numbers, in the target's own unit: one a node, or nodes x classes.
         pairs: what scores pairs of nodes.
     """
 
@@ -199,8 +201,8 @@ def predictions(
         probabilities = np.asarray(torch.softmax(logits, dim=1).cpu().numpy(), dtype=np.float32)
     if "sets" in names:
         sets = np.asarray(torch.sigmoid(outputs.double()).cpu().numpy(), dtype=np.float32)
-    if "values" in names:
-        learned = outputs[:, -1].double().cpu().numpy()
+    if isinstance(what, MultiTask | Regression):
+        learned = predicted_numbers(loss_of(what.loss), outputs)
         values = np.asarray(trained_model.mean + trained_model.scale * learned, dtype=np.float32)
     return Predicted(probabilities=probabilities, sets=sets, values=values)
 

@@ -17,9 +17,10 @@ from graphldp.learn.tasks.base import Metrics
 from graphldp.learn.tasks.edges import EdgeSplit
 from graphldp.learn.tasks.links import LinkPrediction, PairScores
 from graphldp.learn.tasks.metrics import average_precision, macro_f1, roc_auc
-from graphldp.learn.tasks.regression import number_metrics
+from graphldp.learn.tasks.regression import scores_of
 from graphldp.learn.tasks.sets import set_scores
 from graphldp.splits import score
+from graphldp.tasks import SQUARED, TrainingLoss
 
 __all__ = ["link_scores", "score_classes", "score_links", "score_sets", "score_values"]
 
@@ -42,15 +43,21 @@ def score_sets(predictions: NDArray[np.bool_], sets: NDArray[np.bool_], nodes: N
     return set_scores([(sets[nodes], row[nodes]) for row in guess])
 
 
-def score_values(predictions: ArrayLike, values: ArrayLike, nodes: NDArray[np.integer[Any]]) -> Metrics:
-    """Return MAE, RMSE and R2 on `nodes`, one number per row of `predictions` [runs, n]."""
+def score_values(
+    predictions: ArrayLike, values: ArrayLike, nodes: NDArray[np.integer[Any]], loss: TrainingLoss = SQUARED
+) -> Metrics:
+    """Return the loss's measures on `nodes`, one number per row of `predictions` [runs, n], or [n] of one run.
+
+    Where the nodes have several numbers, [n, width], `predictions` are [runs, n, width] or [n, width].
+    """
     if not len(nodes):
         raise DataError("there are no nodes to score: the split has no test nodes")
     truth = np.asarray(values, dtype=np.float64)[nodes]
     if not np.isfinite(truth).all():
         raise DataError("a node without a finite value cannot be scored")
-    guess = np.atleast_2d(np.asarray(predictions, dtype=np.float64))[:, nodes]
-    return number_metrics([(truth, row) for row in guess])
+    guess = np.asarray(predictions, dtype=np.float64)
+    guess = guess[np.newaxis] if guess.ndim == truth.ndim else guess
+    return scores_of(loss, [(truth, row) for row in guess[:, nodes]])
 
 
 @torch.no_grad()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from graphldp.server.adjacency import NORMALIZATIONS, normalised, shift
-from graphldp.server.attributes import Scores, score_attributes, scorer_names
+from graphldp.server.attributes import AttributeScores, score_attributes, scorer_names
 from graphldp.server.calibration import Calibration
 from graphldp.server.estimate import Estimate, rectify
 from graphldp.server.filtered import Filtered, apply, vanishes
@@ -32,10 +32,10 @@ from graphldp.server.weights import decode_levels, node_weights
 
 __all__ = [
     "NORMALIZATIONS",
+    "AttributeScores",
     "Calibration",
     "Estimate",
     "Filtered",
-    "Scores",
     "apply",
     "attribute_accuracy",
     "boundary",

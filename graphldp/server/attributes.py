@@ -28,14 +28,14 @@ from graphldp.server.filtered import BLOCK_MEMORY, Filtered
 from graphldp.server.logistic import fit_sparse_logistic
 from graphldp.server.pair_products import PairProducts
 
-__all__ = ["Scores", "TrainingClasses", "score_attributes", "scorer_names"]
+__all__ = ["AttributeScores", "TrainingClasses", "score_attributes", "scorer_names"]
 
 Floats: TypeAlias = NDArray[np.float64]
 _TIES = "ties"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Scores:
+class AttributeScores:
     """One number per attribute: the higher, the more it matters.
 
     Attributes:
@@ -241,7 +241,7 @@ def score_attributes(
     *,
     max_memory: float = BLOCK_MEMORY,
     **options: Any,
-) -> Scores:
+) -> AttributeScores:
     """Return the score of every attribute.
 
     Args:
@@ -262,7 +262,7 @@ def score_attributes(
     if np.ndim(labels) == 2:
         return _over_labels(method, filtered, np.asarray(labels), np.asarray(train), max_memory, options)
     values, details = scorer(filtered, TrainingClasses.of(labels, train), max_memory, **options)
-    return Scores(method=method, values=values, ties=details.pop(_TIES, None), details=details)
+    return AttributeScores(method=method, values=values, ties=details.pop(_TIES, None), details=details)
 
 
 def _over_labels(
@@ -272,14 +272,14 @@ def _over_labels(
     train: NDArray[Any],
     max_memory: float,
     options: Mapping[str, Any],
-) -> Scores:
+) -> AttributeScores:
     """Return the mean of the scores by each yes/no label that some training nodes have and others have not."""
     split = [column for column in sets.T if 0 < column[train].sum() < len(train)]
     if not split:
         raise DataError("scoring attributes needs a label that some training nodes have and others have not")
     found = [score_attributes(method, filtered, one, train, max_memory=max_memory, **options) for one in split]
     ties = [one.ties for one in found if one.ties is not None]
-    return Scores(
+    return AttributeScores(
         method=method,
         values=np.mean([one.values for one in found], axis=0),
         ties=np.mean(ties, axis=0) if ties else None,

@@ -6,31 +6,73 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
+from graphldp.measures import NUMBERS
+
 if TYPE_CHECKING:
     from typing import Any
 
     from numpy.typing import NDArray
+    from torch import Tensor
 
     from graphldp.graph import Graph
     from graphldp.measures import Measure
 
-__all__ = ["Target", "TaskEntry"]
+__all__ = ["ABSOLUTE", "SQUARED", "Target", "TaskEntry", "TrainingLoss"]
+
+
+def _outputs(outputs: Tensor) -> Tensor:
+    return outputs
+
+
+def _number_scores(truth: NDArray[Any], guess: NDArray[Any]) -> dict[str, float]:
+    from graphldp.learn.tasks.metrics import number_scores  # numpy, which `--help` does without
+
+    return number_scores(truth, guess)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrainingLoss:
+    """How numbers of nodes are learned, and how good predictions of them are.
+
+    Attributes:
+        name: as options and kept models write it.
+        of: the loss of each output, from outputs and what they should be: two tensors of one shape.
+        predicts: what outputs predict: the outputs themselves, unless it says otherwise.
+        measures: what predictions are measured by.
+        scores: these measures by their names, from truth and guess, two arrays [nodes] or [nodes, classes].
+        standardized: whether the model learns the numbers with a mean of 0 and a variance of 1 on the training nodes.
+        several: whether a node has a number for each class, and not one alone.
+    """
+
+    name: str
+    of: Callable[[Tensor, Tensor], Tensor]
+    predicts: Callable[[Tensor], Tensor] = _outputs
+    measures: tuple[Measure, ...] = NUMBERS
+    scores: Callable[[NDArray[Any], NDArray[Any]], Mapping[str, float]] = _number_scores
+    standardized: bool = True
+    several: bool = False
+
+
+SQUARED = TrainingLoss(name="squared", of=lambda outputs, targets: (outputs - targets).square())
+ABSOLUTE = TrainingLoss(name="absolute", of=lambda outputs, targets: (outputs - targets).abs())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Target:
-    """A number of each node that is learned.
+    """A number of each node that is learned, or several.
 
     Attributes:
         name: what it is.
-        of: what makes it of a graph, [nodes].
+        of: what makes it of a graph: [nodes], or [nodes, classes] where the loss is one of several numbers.
         private: whether it is made of what people have; the people of the training and validation part are then taken
             to have given it away, which no epsilon accounts for.
+        loss: how it is learned and measured.
     """
 
     name: str
     of: Callable[[Graph], NDArray[Any]]
     private: bool = True
+    loss: TrainingLoss = SQUARED
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,6 +106,10 @@ class TaskEntry:
     target: Target | None = None
     learner: str = ""
     options: Mapping[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if self.target is not None and not set(self.target.loss.measures) <= set(self.measures):
+            raise ValueError(f"task {self.task}: its measures lack some of those of its loss, {self.target.loss.name}")
 
     @property
     def headline(self) -> Measure:

@@ -168,7 +168,7 @@ def write_answers(
     conversation: Conversation,
     content: str,
     seeds: Sequence[int],
-    further: Mapping[str, Any] | None = None,
+    facts: Mapping[str, Any] | None = None,
     progress: Progress | None = None,
     *,
     ids: Sequence[str] | None = None,
@@ -176,10 +176,10 @@ def write_answers(
 ) -> Path:
     """Ask everybody for each seed, and write the answers.
 
-    `content` is the graph's hash, `further` more metadata. `ids` are the names under which people take part, and `new`
+    `content` is the graph's hash, `facts` more metadata. `ids` are the names under which people take part, and `new`
     says that nothing may have the file's name.
     """
-    meta = {**conversation.meta(content, seeds), **(further or {})}
+    meta = {**conversation.meta(content, seeds), **(facts or {})}
     words = f"{meta['mechanism']} at epsilon {epsilon_text(float(meta['epsilon']))}"
 
     def asked() -> Iterator[tuple[int, tuple[Question, ...]]]:
@@ -294,7 +294,7 @@ class AnswersFile(SeedFile):
             return (Question(name="features", people=people, features=features, answers=answers),)
         return tuple(one for one in self._all(seed) if not one.further)
 
-    def told(self, seed: int) -> tuple[Question, ...]:
+    def further_questions(self, seed: int) -> tuple[Question, ...]:
         """Return what was asked beside features for one seed, and what people answered."""
         if self.meta["kind"] == REPORTS:
             return ()

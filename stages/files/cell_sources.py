@@ -15,8 +15,8 @@ from graphldp.experiment.estimates import calibration_of
 from graphldp.experiment.options import INDUCTIVE, Settings
 from graphldp.experiment.parts import channel_of
 from graphldp.experiment.plan import Devices, Setup, backbone_of, drawn, drop_of, evidence_of, patience_of
-from graphldp.experiment.space import Row, sorted_out
-from graphldp.experiment.told import Told
+from graphldp.experiment.search_space import SearchedRow, sorted_out
+from graphldp.experiment.server_view import ServerView
 from graphldp.graph import Graph
 from graphldp.methods import PREFIX, Method, method
 from graphldp.server import Calibration, Estimate
@@ -24,7 +24,7 @@ from graphldp.stages.files.answers import AnswersFile, conversation_in, further_
 from graphldp.stages.files.artifacts import file_hash
 from graphldp.stages.files.reports import CalibratedFile
 
-__all__ = ["Answered", "Stored"]
+__all__ = ["Answered", "StoredEstimates"]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -48,7 +48,7 @@ class _Artifact(ABC):
     answers: AnswersFile | None = None
 
     @cached_property
-    def told(self) -> Told:
+    def server_view(self) -> ServerView:
         """What people have told beside their features."""
         found = further_in(self.file.meta)
         # The same answers, of which a server may make another graph.
@@ -57,14 +57,14 @@ class _Artifact(ABC):
         file = self.answers if self.answers is not None else self.file
         linked = not self.recipe.alone
         if not further.asked or not isinstance(file, AnswersFile):
-            return Told(graph=self.graph, further=further, root=self.params.seed, linked=linked)
+            return ServerView(graph=self.graph, further=further, root=self.params.seed, linked=linked)
         made = self.made and file.meta["random"]["reproducible"]
         source = "" if made else str(file_hash(file.path))
-        return Told(
+        return ServerView(
             graph=self.graph,
             further=further,
             root=self.params.seed,
-            listen=file.told,
+            listen=file.further_questions,
             source=source,
             linked=linked,
         )
@@ -77,11 +77,11 @@ class _Artifact(ABC):
         return method(self.file.meta["method"]).but(self.file.meta.get("changes", {}))
 
     @property
-    def row(self) -> Row:
+    def row(self) -> SearchedRow:
         """What there is to search."""
         mechanism, model = str(self.file.meta["mechanism"]), self.params.train.model
         drop = self.params.further.private_labels
-        return Row(recipe=self.recipe, mechanism=mechanism, model=model, depths=self._depths(), drop=drop)
+        return SearchedRow(recipe=self.recipe, mechanism=mechanism, model=model, depths=self._depths(), drop=drop)
 
     def setup(self, options: Mapping[str, Any]) -> Setup:
         """Return what a point's options mean; those with which the artifact was made are an error."""
@@ -93,7 +93,7 @@ class _Artifact(ABC):
                 "perturbs, denoises and searches at once"
             )
         recipe = self.recipe.but(changes)
-        channel = channel_of(self.told, **drop_of(training))
+        channel = channel_of(self.server_view, **drop_of(training))
 
         def calibration(steps: int) -> Calibration:
             return self._calibration(recipe, steps, changed=bool(changes))
@@ -138,7 +138,7 @@ class _Artifact(ABC):
                 epsilon=0.0,
                 options={},
                 params=self.params,
-                heard=self.told if self.told.further.asked else None,
+                heard=self.server_view if self.server_view.further.asked else None,
             )
         return replace(self, other=recipe)
 
@@ -151,12 +151,12 @@ class _Artifact(ABC):
         return self.recipe.asking_options()
 
     def _calibration(self, recipe: Method, steps: int, *, changed: bool) -> Calibration:
-        whole = self.params.train.split != INDUCTIVE and not self.told.private_links
-        return calibration_of(recipe, steps, self._device, self.told.sample, whole=whole)
+        whole = self.params.train.split != INDUCTIVE and not self.server_view.private_links
+        return calibration_of(recipe, steps, self._device, self.server_view.sample, whole=whole)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Stored(_Artifact):
+class StoredEstimates(_Artifact):
     """Estimates in an artifact, with any threshold before the filter already applied."""
 
     file: CalibratedFile

@@ -21,7 +21,7 @@ from graphldp import __version__
 from graphldp.errors import ArtifactError
 from graphldp.experiment.cell import learn_cell
 from graphldp.experiment.options import Settings
-from graphldp.experiment.plan import Plan
+from graphldp.experiment.plan import CellPlan
 from graphldp.experiment.resources import Resources
 from graphldp.experiment.result import CellResult, Checkpoint, Pause
 from graphldp.graph import Graph
@@ -39,7 +39,9 @@ __all__ = ["ROOM", "Cells", "cell_mark", "kept", "mark_of", "not_lost"]
 ROOM = 2 * 2**20  # bytes; what a cell leaves took up to 0.15 million where it was looked at
 
 
-def cell_mark(plan: Plan, settings: Settings, content: str, device: str = "auto", max_memory: int | None = None) -> str:
+def cell_mark(
+    plan: CellPlan, settings: Settings, content: str, device: str = "auto", max_memory: int | None = None
+) -> str:
     """Return a hash of all that decides a cell's numbers: reports, points, settings, graph, code, kind of device.
 
     `content` is the hash of the graph. A limit of memory may make batches of nodes, which are other updates. What a row
@@ -52,7 +54,7 @@ def cell_mark(plan: Plan, settings: Settings, content: str, device: str = "auto"
         {"seed": settings.seed, "seeds": settings.seeds},
         {part: dataclasses.asdict(getattr(settings, part)) for part in ("search", "train")},
         [resolve_device(device).type, max_memory],
-        plan.told.facts() if plan.told.replaces else {},
+        plan.server_view.facts() if plan.server_view.replaces else {},
     ]
     return mark_of(facts, content)
 
@@ -72,7 +74,7 @@ class Cells:
     def learn(
         self,
         graph: Graph,
-        plan: Plan,
+        plan: CellPlan,
         settings: Settings,
         content: str,
         *,
@@ -129,7 +131,7 @@ class Cells:
     def _path(self, mark: str) -> Path:
         return self._folder / f"{mark}.parquet"
 
-    def _get(self, mark: str, plan: Plan) -> CellResult | None:
+    def _get(self, mark: str, plan: CellPlan) -> CellResult | None:
         """Return a cell that is there; None of a file that is damaged, which is computed again."""
         path = self._path(mark)
         try:
@@ -186,7 +188,7 @@ class Cells:
 
 def _agreed(mine: bool, resources: Resources) -> bool:
     """Return whether it is so in all processes that share the runs."""
-    return mine if resources.team is None else all(resources.team.gather(b"1" if mine else b""))
+    return mine if resources.processes is None else all(resources.processes.gather(b"1" if mine else b""))
 
 
 @contextlib.contextmanager
@@ -238,7 +240,7 @@ def not_lost(data: Path) -> Iterator[None]:
 
 def _in_all(found: Checkpoint | None, resources: Resources) -> Checkpoint | None:
     """Return what the first process has found, in all of them."""
-    if resources.team is None:
+    if resources.processes is None:
         return found
-    data = resources.team.gather(b"" if found is None else found.to_bytes())[0]
+    data = resources.processes.gather(b"" if found is None else found.to_bytes())[0]
     return Checkpoint.from_bytes(data) if data else None

@@ -19,7 +19,7 @@ from graphldp.stages.files.artifacts import read_meta
 from graphldp.stages.files.own import read_columns
 from graphldp.stages.pages.wording import counted
 
-__all__ = ["Extras", "Scores", "read_levels", "read_scores"]
+__all__ = ["Extras", "ScoresWithCost", "read_levels", "read_scores"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,7 +38,7 @@ class Extras:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Scores:
+class ScoresWithCost:
     """Scores of all features in the graph's order, and what finding them out has cost."""
 
     options: Mapping[str, Any]
@@ -57,7 +57,7 @@ def read_levels(path: Path, graph: Graph) -> NDArray[np.int32]:
     return out
 
 
-def read_scores(path: Path, graph: Graph, cost: float | None = None) -> Scores:
+def read_scores(path: Path, graph: Graph, cost: float | None = None) -> ScoresWithCost:
     """Return the scores of every feature of the graph, and what finding them out has cost each person.
 
     A file that `ldp select` wrote brings its ledger with it. Of any other it is declared as `cost`, 0 where the scores
@@ -75,7 +75,7 @@ def read_scores(path: Path, graph: Graph, cost: float | None = None) -> Scores:
             options[name] = values.tolist()
     if not options:
         raise DataError(f"{path}: scores need a column importance or sensitivity, or both")
-    return Scores(options=options, ledger=_cost(path, cost, next(iter(options))))
+    return ScoresWithCost(options=options, ledger=_cost(path, cost, next(iter(options))))
 
 
 def _cost(path: Path, cost: float | None, what: str) -> list[dict[str, Any]]:

@@ -23,7 +23,7 @@ from graphldp.datasets.own import (
     own_graph,
 )
 from graphldp.errors import DataError, OptionError
-from graphldp.experiment.own import UNDECLARED
+from graphldp.experiment.collection import UNDECLARED
 from graphldp.graph import Graph
 from graphldp.stages.files.artifacts import file_hash
 

@@ -12,9 +12,9 @@ import pyarrow as pa
 from graphldp import __version__, methods
 from graphldp.experiment.options import Further, Settings
 from graphldp.experiment.parts import given_away
-from graphldp.experiment.plan import Plan
+from graphldp.experiment.plan import CellPlan
 from graphldp.experiment.result import CellResult
-from graphldp.experiment.told import told_of
+from graphldp.experiment.server_view import server_view_of
 from graphldp.graph import Graph
 from graphldp.ledger import ledger_from_meta
 from graphldp.measures import measures_of
@@ -82,8 +82,8 @@ def runs_meta(
     if params.further.asked:
         meta["further"] = params.further.facts()
         if reports is None:
-            told = told_of(graph, params, recipe)
-            meta["ledger"] = [*told.ledger(str(meta["input"]), params.draws).as_json(), *others]
+            server_view = server_view_of(graph, params, recipe)
+            meta["ledger"] = [*server_view.ledger(str(meta["input"]), params.draws).as_json(), *others]
     if reports is not None:
         meta |= {key: reports[key] for key in CARRIED if key != "ledger"}
         meta |= {key: reports[key] for key in ("rounds", "selection", "evidence") if key in reports}
@@ -105,7 +105,7 @@ def placed(further: Further) -> dict[str, Any]:
     return {"axes": further.budgets()} if further.asked else {}
 
 
-def found_meta(plan: Plan, result: CellResult, search: Mapping[str, Any]) -> dict[str, Any]:
+def found_meta(plan: CellPlan, result: CellResult, search: Mapping[str, Any]) -> dict[str, Any]:
     """Return what a cell's runs say of what was found: the chosen point, its model, and the trainer's notes."""
     assert result.setup is not None
     return {

@@ -26,7 +26,7 @@ from graphldp.points import AXES
 from graphldp.stages.grids.yamls import INSTEAD, OTHERWISE, axis_values, build, read_yaml, typed
 
 if TYPE_CHECKING:
-    from graphldp.experiment.space import Row
+    from graphldp.experiment.search_space import SearchedRow
 
 __all__ = [
     "EXPERIMENTS",
@@ -108,9 +108,14 @@ def _references() -> list[RowParams]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cell:
-    """One entry of the table: a data set, an arm and a budget; in an experiment also a place on its axes.
+    """One entry of the table: a data set, a row and a budget; in an experiment also a place on its axes.
 
     Attributes:
+        dataset: the graph, by its name.
+        epsilon: the budget.
+        method: by its registered name; empty where people report once, for whatever method.
+        mechanism: by its registered name; the method's own if left out.
+        name: the row's; method and mechanism if left out.
         options: the mechanism's further options.
         changes: what is changed in the method, as `Method.but` takes it.
         places: what is different in the parameters, by dotted name (`train.train_fraction`).
@@ -121,10 +126,10 @@ class Cell:
     """
 
     dataset: str
-    name: str
-    method: str
-    mechanism: str
     epsilon: float
+    method: str = ""
+    mechanism: str = ""
+    name: str = ""
     options: Mapping[str, Any] = field(default_factory=dict)
     changes: Mapping[str, Any] = field(default_factory=dict)
     places: Mapping[str, Any] = field(default_factory=dict)
@@ -132,6 +137,17 @@ class Cell:
     setting: Axes = ()
     data: Mapping[str, Any] = field(default_factory=dict)
     further: Further = field(default_factory=Further)
+
+    @property
+    def recipe(self) -> methods.Method:
+        """Its method, with what is changed in it."""
+        return methods.method(self.method).but(self.changes)
+
+    def whole(self) -> Cell:
+        """Return the cell with what was left out."""
+        recipe = self.recipe
+        mechanism = recipe.choose(self.mechanism or None)
+        return dataclasses.replace(self, mechanism=mechanism, name=self.name or recipe.cell_name(mechanism))
 
     @property
     def graph(self) -> str:
@@ -501,11 +517,11 @@ def check(params: Params) -> None:
     for row in every:
         _check_space(params, row)
     if params.search.options:
-        from graphldp.experiment.space import check_axes
+        from graphldp.experiment.search_space import check_axes
 
         check_axes(params.search, [_searched(params, row) for row in every])
     if params.search.strategy == "grid":
-        from graphldp.experiment.space import check_grids
+        from graphldp.experiment.search_space import check_grids
 
         check_grids({row.name: _searched(params, row).grid(_search_of(params, row)) for row in every})
 
@@ -523,12 +539,12 @@ def check_numbers(params: Params) -> None:
         raise OptionError(f"evaluate.confidence must be in (0, 1), got {evaluate.confidence}")
 
 
-def _searched(params: Params, row: RowParams) -> Row:
+def _searched(params: Params, row: RowParams) -> SearchedRow:
     """Return what there is to search in a row."""
-    from graphldp.experiment.space import Row
+    from graphldp.experiment.search_space import SearchedRow
 
     recipe = methods.method(row.method).but(row.changes)
-    return Row(recipe=recipe, mechanism=row.mechanism, model=params.train.model, drop=bool(params.labels))
+    return SearchedRow(recipe=recipe, mechanism=row.mechanism, model=params.train.model, drop=bool(params.labels))
 
 
 def _search_of(params: Params, row: RowParams) -> SearchParams:

@@ -18,7 +18,7 @@ from graphldp import methods
 from graphldp.client import option_names
 from graphldp.errors import DataError, OptionError, unknown_name
 from graphldp.experiment.options import SearchParams, TrainParams, check_settings
-from graphldp.experiment.space import Row
+from graphldp.experiment.search_space import SearchedRow
 from graphldp.jsonable import plain
 from graphldp.stages.grids.params import Params, RowParams
 from graphldp.stages.grids.yamls import read_paper, typed
@@ -103,7 +103,7 @@ class Protocol:
         given = {*options, *changes, *(name.removeprefix("mechanism.") for name in varied)}
         search = {key: value for key, value in row.search.items() if key != "options"}
         axes = {name: list(values) for name, values in dict(row.search.get("options", {})).items()}
-        there = Row(recipe=recipe.but(row.changes), mechanism=row.mechanism)
+        there = SearchedRow(recipe=recipe.but(row.changes), mechanism=row.mechanism)
         for one in self.entries:
             if one.part == "mechanism" and one.key in option_names(row.mechanism):
                 options.setdefault(one.key, one.value)

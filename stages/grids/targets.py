@@ -25,11 +25,11 @@ from graphldp.stages.grids.yamls import build, read_paper, typed
 
 __all__ = [
     "PROFILES",
-    "Asked",
-    "Made",
+    "PaperTarget",
     "Printed",
     "Profile",
-    "Target",
+    "TargetCell",
+    "TargetRow",
     "belongs",
     "find",
     "not_at_hand",
@@ -115,7 +115,7 @@ class Printed:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
+class TargetRow:
     """A row of a target: what the paper calls it, and how we read it.
 
     Attributes:
@@ -136,7 +136,7 @@ class Asked:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Made:
+class TargetCell:
     """A cell of a target, and where it belongs.
 
     Attributes:
@@ -146,13 +146,13 @@ class Made:
     """
 
     column: str
-    asked: Asked | None
+    asked: TargetRow | None
     reading: str
     cell: Cell
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Target:
+class PaperTarget:
     """A table, a figure or a bridge of a paper.
 
     Attributes:
@@ -181,7 +181,7 @@ class Target:
     place: str
     title: str
     note: str = ""
-    asked: tuple[Asked, ...] = ()
+    asked: tuple[TargetRow, ...] = ()
     readings: tuple[Mapping[str, Any], ...] = ()
     ours: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     printed: tuple[Printed, ...] = ()
@@ -228,7 +228,7 @@ class Target:
 
     def columns(
         self, profile: Profile, given: Protocol, datasets: Sequence[str]
-    ) -> dict[str, tuple[Params, list[Made]]]:
+    ) -> dict[str, tuple[Params, list[TargetCell]]]:
         """Return the cells of the two columns with their parameters; references are in ours alone.
 
         A bridge has one column for each of its steps, named by its number.
@@ -254,7 +254,7 @@ class Target:
 
     def _bridge(
         self, base: Params, profile: Profile, given: Protocol, keep: tuple[str, ...]
-    ) -> dict[str, tuple[Params, list[Made]]]:
+    ) -> dict[str, tuple[Params, list[TargetCell]]]:
         (asked,) = self.asked
         out = {}
         names = ["their protocol", *(str(step["name"]) for step in self.steps)]
@@ -285,9 +285,9 @@ class Target:
         readings: Sequence[Mapping[str, Any]],
         *,
         references: bool = False,
-        one: Asked | None = None,
-    ) -> list[Made]:
-        out: list[Made] = []
+        one: TargetRow | None = None,
+    ) -> list[TargetCell]:
+        out: list[TargetCell] = []
         for dataset in datasets:
             for number, reading in enumerate(readings):
                 for asked in self.asked if one is None else (one,):
@@ -303,7 +303,7 @@ class Target:
                     for cell in grid.cells():
                         if role_of(cell.method) is not Role.PRIVATE:
                             if references and not any(made.asked is None and made.cell == cell for made in out):
-                                out.append(Made(column=column, asked=None, reading="", cell=cell))
+                                out.append(TargetCell(column=column, asked=None, reading="", cell=cell))
                             continue
                         places = {
                             **cell.places,
@@ -312,10 +312,12 @@ class Target:
                         }
                         name = cell.name if len(readings) == 1 else f"{cell.name}-{number}"
                         cell = dataclasses.replace(cell, places=places, name=name)
-                        out.append(Made(column=column, asked=asked, reading=str(reading.get("name", "")), cell=cell))
+                        out.append(
+                            TargetCell(column=column, asked=asked, reading=str(reading.get("name", "")), cell=cell)
+                        )
         return out
 
-    def _budgets(self, dataset: str, asked: Asked, profile: Profile) -> tuple[float, ...]:
+    def _budgets(self, dataset: str, asked: TargetRow, profile: Profile) -> tuple[float, ...]:
         if not self.printed or self.steps:
             return self.few if self.few and profile.budgets else profile.thinned(self.epsilons, profile.budgets)
         found = [one.epsilon for one in self.printed if one.dataset == dataset and belongs(one, asked)]
@@ -330,12 +332,12 @@ class Target:
         }
 
 
-def belongs(one: Printed, asked: Asked) -> bool:
+def belongs(one: Printed, asked: TargetRow) -> bool:
     """Return whether a printed number is one of a row's."""
     return one.label == asked.printed and (not asked.csv or one.row in asked.csv)
 
 
-def stands(one: Printed, made: Made) -> bool:
+def stands(one: Printed, made: TargetCell) -> bool:
     """Return whether a printed number stands beside a cell: its row, data set, budget, and place on every axis."""
     if made.asked is None or not belongs(one, made.asked) or one.dataset != made.cell.dataset:
         return False
@@ -373,7 +375,7 @@ _KEYS = {
 _ROW = {"printed", "label", "csv", "also", "model"}
 
 
-def targets(papers: Path) -> list[Target]:
+def targets(papers: Path) -> list[PaperTarget]:
     """Return every target of every paper, in the papers' order."""
     if not papers.is_dir():
         raise OptionError(
@@ -382,7 +384,7 @@ def targets(papers: Path) -> list[Target]:
     return [one for path in sorted(papers.glob("*.yaml")) for one in _of_paper(path)]
 
 
-def find(address: str, papers: Path) -> list[Target]:
+def find(address: str, papers: Path) -> list[PaperTarget]:
     """Return the targets of `all`, of a paper, or the one of `PAPER:TABLE`; `table17` may be written `17`."""
     every = targets(papers)
     if address == "all":
@@ -404,7 +406,7 @@ def find(address: str, papers: Path) -> list[Target]:
     return found
 
 
-def _of_paper(path: Path) -> list[Target]:
+def _of_paper(path: Path) -> list[PaperTarget]:
     raw = read_paper(path)
     tables: dict[str, list[Mapping[str, Any]]] = {}
     for table in raw.get("tables", []):
@@ -412,7 +414,7 @@ def _of_paper(path: Path) -> list[Target]:
     return [_target(path, raw, tables, one) for one in raw.get("reproduce", [])]
 
 
-def _target(path: Path, paper: Mapping[str, Any], tables: Mapping[str, Any], raw: Mapping[str, Any]) -> Target:
+def _target(path: Path, paper: Mapping[str, Any], tables: Mapping[str, Any], raw: Mapping[str, Any]) -> PaperTarget:
     where = f"{path}, reproduce {raw.get('target')}"
     unknown = set(raw) - _KEYS
     if unknown or "target" not in raw or not ({"table", "figure", "bridge"} & set(raw)):
@@ -445,7 +447,7 @@ def _target(path: Path, paper: Mapping[str, Any], tables: Mapping[str, Any], raw
         raise DataError(f"{where}: two rows have one label; give each its own")
     titles = [str(table["shows"]) for table in tables.get(number, [])]
     epsilons = raw.get("epsilons", [raw["epsilon"]] if "epsilon" in raw else [])
-    return Target(
+    return PaperTarget(
         paper=str(paper["paper"]),
         short=str(paper["short"]),
         name=str(raw["target"]),
@@ -469,7 +471,7 @@ def _target(path: Path, paper: Mapping[str, Any], tables: Mapping[str, Any], raw
     )
 
 
-def _asked(where: str, raw: Mapping[str, Any]) -> Asked:
+def _asked(where: str, raw: Mapping[str, Any]) -> TargetRow:
     row = {key: value for key, value in raw.items() if key not in _ROW}
     if "printed" not in raw:
         raise DataError(f"{where}: a row says which of the paper's it is, with printed")
@@ -477,7 +479,7 @@ def _asked(where: str, raw: Mapping[str, Any]) -> Asked:
     if params.search:
         typed(SearchParams, params.search, f"{where}: search.")
     label = str(raw.get("label", raw["printed"]))
-    return Asked(
+    return TargetRow(
         printed=str(raw["printed"]),
         label=label,
         csv=tuple(raw.get("csv", [])),
@@ -541,6 +543,6 @@ def not_at_hand(name: str) -> str:
     return f"not at hand: {source}; `ldp download {name}`"
 
 
-def protocol_of(target: Target, papers: Path) -> Protocol:
+def protocol_of(target: PaperTarget, papers: Path) -> Protocol:
     """Return the protocol of a target's paper."""
     return protocol(target.paper, papers)

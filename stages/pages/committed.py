@@ -30,7 +30,7 @@ from graphldp.stages.pages.class_information import backgrounds_of
 from graphldp.stages.pages.figures import budget_figure
 from graphldp.stages.pages.maps import drawn, map_figure, maps
 from graphldp.stages.pages.report import report_page
-from graphldp.stages.pages.tables import Claim, Result, Row, Section, axis_columns, columns, read_csv
+from graphldp.stages.pages.tables import ClaimMark, Result, Section, TableRow, axis_columns, columns, read_csv
 from graphldp.stages.pages.wording import at, short
 from graphldp.tasks import TaskEntry
 
@@ -55,7 +55,7 @@ class _Bootstrap(Confidence):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Row(Row):
+class _Row(TableRow):
     """A row as its record has it: what was spent stands there in words."""
 
     said: str
@@ -132,8 +132,11 @@ def read_committed(folder: Path, printed: PaperNumbers, experiment: Params) -> R
     measures = _measures(set(rows[0]) - set(axes), record)
     sections, start = [], 0
     for called, shown, said in _tables(lines, words):
-        own = [_settled(row, words_of, measures, record) for row, words_of in zip(rows[start:], shown, strict=False)]
+        here = rows[start : start + len(shown)]
         start += len(shown)
+        if len(here) != len(shown):
+            raise ArtifactError(f"{record} has {len(rows)} rows, and {words} has more; make both again")
+        own = [_settled(row, words_of, measures, record) for row, words_of in zip(here, shown, strict=True)]
         sections.append(_section(called, said, own, axes, measures, printed, record))
     if start != len(rows):
         raise ArtifactError(f"{record} has {len(rows)} rows, and {words} has {start}; make both again")
@@ -278,7 +281,7 @@ def _row(
         gain=_interval(row, "gain", runs),
         gap=_interval(row, "gap", runs),
         papers=_paper(row, head, printed, record),
-        claim=Claim(keeps=keeps == "keeps", text=broken),
+        claim=ClaimMark(keeps=keeps == "keeps", text=broken),
         axes=tuple((axis, row[axis]) for axis in axes if row[axis]),
         degenerate="; ".join(one for one in remarks if not one.startswith(_SAME)),
         same_as=same,

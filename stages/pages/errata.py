@@ -77,7 +77,7 @@ ERRATA = (
         "E4", "PPGNN III-B, Table III", "MLR improves on multi-bit",
         "they have the same law; the users of the PPM rows hold on average 6.2 times the budget of the MB row",
         "tables show the users' mean and largest budget beside the nominal one", ("mlr", "mb", "ppm", "ppm-public"),
-        by=("graphldp.stages.pages.tables:Row.mean_epsilon", "graphldp.stages.pages.tables:Row.max_epsilon"),
+        by=("graphldp.stages.pages.tables:TableRow.mean_epsilon", "graphldp.stages.pages.tables:TableRow.max_epsilon"),
     ),
     Erratum(
         "E5", "PPGNN Thm 5, Alg. 2 and 3", "the pair of features and level has epsilon^tau-LDP",
@@ -187,14 +187,14 @@ ERRATA = (
         "the formula is plain randomised response; BLINK also spends on degrees, and 2 epsilon if both ends report",
         "`links: rr` is that formula, `links: blink` spends on degrees, too; what a relationship loses, with one end's "
         "or both ends' reports, stands in the ledger; [links](links.md)",
-        by=("graphldp.client.links.rr:RandomisedResponse", "graphldp.client.links.blink:Blink"),
+        by=("graphldp.client.links.rr:LinkRandomisedResponse", "graphldp.client.links.blink:Blink"),
     ),
     Erratum(
         "E23", "TOGL 3.2", "the guarantee covers the whole pipeline",
         "phase II reads raw labels, and its result is broadcast",
         "the labels of training nodes alone are read: public ones, or with `--labels krr` what people have sent, whose "
         "budget the ledger adds; [labels](labels.md)",
-        by=("graphldp.server.attributes:score_attributes", "graphldp.experiment.told:Told"),
+        by=("graphldp.server.attributes:score_attributes", "graphldp.experiment.server_view:ServerView"),
     ),
     Erratum(
         "E24", "TOGL D.5", "rows CLDP and PLDP", "no metric, alpha or set of levels is given: not reproducible",

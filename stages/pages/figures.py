@@ -15,7 +15,7 @@ from html import escape
 from graphldp.evaluation import Interval
 from graphldp.measures import Measure
 from graphldp.methods import Role, reference
-from graphldp.stages.pages.tables import Result, Row, Section, number, signed
+from graphldp.stages.pages.tables import Result, Section, TableRow, number, signed
 from graphldp.stages.pages.wording import at, axis_title, short
 
 __all__ = [
@@ -89,7 +89,7 @@ class Picture:
         return f"Gain over the floor in {units}, against {axis_title(self.axis)}{evenly}"
 
     @property
-    def rows(self) -> list[Row]:
+    def rows(self) -> list[TableRow]:
         """What is drawn beside floor and ceiling; further references have no place among budgets."""
         rows = [row for section in self.sections for row in section.private]
         return [row for row in rows if self.axis != _EPSILON or 0 < row.epsilon < math.inf]
@@ -108,17 +108,17 @@ class Picture:
         """Whether floor and ceiling have a value of their own at every place."""
         return self.axis in dict(self.sections[0].setting)
 
-    def places(self, row: Row) -> tuple[str, ...]:
+    def places(self, row: TableRow) -> tuple[str, ...]:
         """Return where a row is drawn: at its own place, or everywhere if it has none."""
         own = number(row.epsilon) if self.axis == _EPSILON else dict(row.axes).get(self.axis)
         return self.values if own is None else (own,)
 
-    def series(self) -> dict[str, list[tuple[str, Row]]]:
+    def series(self) -> dict[str, list[tuple[str, TableRow]]]:
         """Return the private rows by what they are called here, each as its points from left to right."""
         rows = self.rows
         budgets = len({row.epsilon for row in rows}) > 1 and self.axis != _EPSILON
         fixed = {name for name, _ in self.sections[0].setting} | {self.axis}
-        out: dict[str, list[tuple[str, Row]]] = {}
+        out: dict[str, list[tuple[str, TableRow]]] = {}
         for row in rows:
             parts = [row.name, *(at(name, value) for name, value in row.axes if name not in fixed)]
             parts += [f"epsilon {number(row.epsilon)}"] if budgets else []
@@ -128,11 +128,11 @@ class Picture:
             points.sort(key=lambda point: order(point[0]))
         return {name + points[-1][1].mark: points for name, points in out.items()}
 
-    def reference(self, role: Role) -> list[tuple[str, Row]]:
+    def reference(self, role: Role) -> list[tuple[str, TableRow]]:
         """Return the floor, the ceiling or the commonest class at every place."""
         return self.level(reference(role).name)
 
-    def level(self, method: str) -> list[tuple[str, Row]]:
+    def level(self, method: str) -> list[tuple[str, TableRow]]:
         """Return the row of a method that has one budget, at every place."""
         places = [dict(one.setting)[self.axis] for one in self.sections] if self.shared else self.values
         sections = self.sections if self.shared else self.sections[:1] * len(self.values)
@@ -221,7 +221,7 @@ class Panel:
 
     name: str
     place: int
-    points: tuple[tuple[str, Row], ...]
+    points: tuple[tuple[str, TableRow], ...]
     parts: tuple[str, ...]
     height: float
 
@@ -333,7 +333,7 @@ def reach_text(picture: Picture) -> str:
     return " ".join(out)
 
 
-def _beyond(row: Row, low: float, high: float) -> bool:
+def _beyond(row: TableRow, low: float, high: float) -> bool:
     return row.gain is not None and not low <= row.gain.mean <= high
 
 
@@ -359,7 +359,7 @@ def _range(picture: Picture) -> tuple[float, float]:
     return low - pad, high + pad
 
 
-def _ends(points: Sequence[tuple[str, Row]]) -> tuple[list[float], list[float]]:
+def _ends(points: Sequence[tuple[str, TableRow]]) -> tuple[list[float], list[float]]:
     gains = [row.gain for _, row in points if row.gain is not None]
     lows = [gain.low if gain.known else gain.mean for gain in gains]
     return lows, [gain.high if gain.known else gain.mean for gain in gains]
@@ -412,7 +412,7 @@ def _frame(name: Sequence[str], scale: _Scale) -> list[str]:
     return parts
 
 
-def _trail(points: Sequence[tuple[str, Row]], scale: _Scale) -> str:
+def _trail(points: Sequence[tuple[str, TableRow]], scale: _Scale) -> str:
     """Return a row's line; of one place, a short stroke."""
     spots = [(scale.x(place), scale.y(row.gain.mean)) for place, row in points if row.gain is not None]
     if len(spots) == 1:
@@ -420,7 +420,7 @@ def _trail(points: Sequence[tuple[str, Row]], scale: _Scale) -> str:
     return f"M{'L'.join(f'{_n(x)} {_n(y)}' for x, y in spots)}" if spots else ""
 
 
-def _ceiling(points: Sequence[tuple[str, Row]], scale: _Scale) -> list[str]:
+def _ceiling(points: Sequence[tuple[str, TableRow]], scale: _Scale) -> list[str]:
     """Return the ceiling's line, where all of it lies within."""
     gains = [(place, row.gain.mean) for place, row in points if row.gain is not None]
     if not gains or not all(scale.low <= gain <= scale.high for _, gain in gains):
@@ -431,7 +431,7 @@ def _ceiling(points: Sequence[tuple[str, Row]], scale: _Scale) -> list[str]:
     return [f'<path {style} d="M{"L".join(f"{_n(scale.x(place))} {_n(scale.y(gain))}" for place, gain in gains)}"/>']
 
 
-def _row(points: Sequence[tuple[str, Row]], scale: _Scale) -> list[str]:
+def _row(points: Sequence[tuple[str, TableRow]], scale: _Scale) -> list[str]:
     """Return a row's own line, and its points with their intervals: each by the side of the floor on which it is."""
     path = _trail(points, scale) if len(points) > 1 else ""
     parts = [f'<path fill="none" stroke="var(--same)" stroke-width="1.4" d="{path}"/>'] if path else []

@@ -10,25 +10,25 @@ from dataclasses import dataclass
 
 from graphldp.evaluation import FEW
 from graphldp.methods import Role
-from graphldp.stages.pages.tables import Row, Section, number
+from graphldp.stages.pages.tables import Section, TableRow, number
 
-__all__ = ["Finding", "find"]
+__all__ = ["Headline", "find"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Finding:
+class Headline:
     """The headline of one dataset, the sentences that carry it, and the best private row."""
 
     headline: str
     sentences: tuple[str, ...]
-    best: Row | None
+    best: TableRow | None
     above: int
     same: int
     below: int
     unknown: int
 
 
-def find(section: Section) -> Finding:
+def find(section: Section) -> Headline:
     """Return what the section's intervals say."""
     rows = section.results
     sides = [row.gain.against(0.0) for row in rows if row.gain is not None]
@@ -59,10 +59,10 @@ def find(section: Section) -> Finding:
             f"Rows marked † use {_listed(broken)}, which {'does' if len(broken) == 1 else 'do'} not keep the claimed "
             "epsilon; their budget is larger than it says."
         )
-    return Finding(headline=_headline(section, counts, best), sentences=tuple(sentences), best=best, **counts)
+    return Headline(headline=_headline(section, counts, best), sentences=tuple(sentences), best=best, **counts)
 
 
-def _headline(section: Section, counts: dict[str, int], best: Row | None) -> str:
+def _headline(section: Section, counts: dict[str, int], best: TableRow | None) -> str:
     where = f"On {section.title}"
     total = len(section.results)
     if best is None:
@@ -108,7 +108,7 @@ def _worth(section: Section) -> str:
     return f"{first} That is all that features can win here: {worth}."
 
 
-def _best(best: Row, section: Section) -> str:
+def _best(best: TableRow, section: Section) -> str:
     gain = best.gain
     assert gain is not None  # only the floor has no gain over itself
     one = section.measure

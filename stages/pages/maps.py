@@ -14,17 +14,17 @@ from html import escape
 from graphldp.measures import Measure
 from graphldp.methods import Role
 from graphldp.stages.pages.figures import FIGURE_CSS, Picture, pictures
-from graphldp.stages.pages.tables import Background, Result, Row, Section, number, signed
+from graphldp.stages.pages.tables import Background, Result, Section, TableRow, number, signed
 from graphldp.stages.pages.wording import at, axis_title
 
-__all__ = ["Map", "Panel", "drawn", "map_figure", "maps"]
+__all__ = ["Map", "ShadedMap", "drawn", "map_figure", "maps"]
 
 _CELL, _LINE, _LEFT, _TOP, _BOTTOM, _GAP = 46, 26, 54, 26, 40, 12
 _STRONGEST = 0.5  # opacity of the largest gain: dark type stays legible on it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Panel:
+class ShadedMap:
     """One map: a number, and how strongly it is coloured, at each place.
 
     Attributes:
@@ -57,7 +57,7 @@ class Map:
     slug: str
     place: str
     axes: tuple[str, str]
-    panels: tuple[Panel, ...]
+    panels: tuple[ShadedMap, ...]
     measure: Measure
     shared: bool
 
@@ -93,20 +93,20 @@ def drawn(result: Result) -> list[Picture]:
     return [picture for picture in pictures(result) if picture.sections[0].place not in covered]
 
 
-def _values(rows: Sequence[Row], axis: str) -> tuple[str, ...]:
+def _values(rows: Sequence[TableRow], axis: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(value for row in rows for name, value in row.axes if name == axis))
 
 
 def _map(
     place: str,
     sections: Sequence[Section],
-    rows: Sequence[Row],
+    rows: Sequence[TableRow],
     axes: tuple[str, str],
     backgrounds: Sequence[Background],
 ) -> Map:
     across, up = (_values(rows, axis) for axis in axes)
     shared = set(axes) <= {name for name, _ in sections[0].setting}
-    by_panel: dict[str, dict[tuple[str, str], Row]] = {}
+    by_panel: dict[str, dict[tuple[str, str], TableRow]] = {}
     for row in sorted(
         rows, key=lambda row: (row.role is Role.PRIVATE, row.epsilon if row.role is Role.PRIVATE else 0.0)
     ):
@@ -122,7 +122,7 @@ def _map(
         role = next(iter(found.values())).role
         name = {Role.FLOOR: "structure, the floor itself", Role.CEILING: "nonpriv, the ceiling"}.get(role, title)
         cells = {spot: _cell(row, limit) for spot, row in found.items()}
-        panels.append(Panel(title=name, across=axis_title(axes[0]), columns=across, rows=up, cells=cells))
+        panels.append(ShadedMap(title=name, across=axis_title(axes[0]), columns=across, rows=up, cells=cells))
     panels += [_bits(one, up) for one in backgrounds if one.dataset == sections[0].dataset and axes[1] == one.axis]
     return Map(
         slug=place,
@@ -134,7 +134,7 @@ def _map(
     )
 
 
-def _cell(row: Row, limit: float) -> tuple[str, float, bool]:
+def _cell(row: TableRow, limit: float) -> tuple[str, float, bool]:
     if row.gain is None:  # the floor: its own value, without a colour
         return row.mean_text, 0.0, False
     digits = row.measures.headline.digits
@@ -142,18 +142,18 @@ def _cell(row: Row, limit: float) -> tuple[str, float, bool]:
     return signed(row.gain.mean, digits), row.gain.mean / limit if limit else 0.0, stands_out
 
 
-def _bits(one: Background, up: tuple[str, ...]) -> Panel:
+def _bits(one: Background, up: tuple[str, ...]) -> ShadedMap:
     cells = {
         (column, place): (f"{bits:.2g}" if bits >= 0.0005 else "0", 0.0, False)
         for place, values in one.values.items()
         for column, bits in zip(one.columns, values, strict=True)
     }
-    return Panel(title="bits that say the class", across="", columns=one.columns, rows=up, cells=cells)
+    return ShadedMap(title="bits that say the class", across="", columns=one.columns, rows=up, cells=cells)
 
 
 def map_figure(shown: Map, *, width: int, standalone: bool = True) -> str:
     """Return the panels side by side, in as many lines as the width asks for; `standalone` brings the style."""
-    lines: list[list[tuple[Panel, float]]] = [[]]
+    lines: list[list[tuple[ShadedMap, float]]] = [[]]
     left = 0.0
     for panel in shown.panels:
         if lines[-1] and left + _wide(panel) > width:
@@ -179,15 +179,15 @@ def map_figure(shown: Map, *, width: int, standalone: bool = True) -> str:
     )
 
 
-def _wide(panel: Panel) -> float:
+def _wide(panel: ShadedMap) -> float:
     return _LEFT + _CELL * len(panel.columns)
 
 
-def _high(panel: Panel) -> float:
+def _high(panel: ShadedMap) -> float:
     return _TOP + _LINE * len(panel.rows) + _BOTTOM
 
 
-def _drawn(panel: Panel, side: str, left: float, top: float) -> list[str]:
+def _drawn(panel: ShadedMap, side: str, left: float, top: float) -> list[str]:
     start, head, count = left + _LEFT, top + _TOP, len(panel.rows)
     parts = [f'<text class="strong" font-size="12.5" x="{start:g}" y="{top + 15:g}">{escape(panel.title)}</text>']
     parts.append(

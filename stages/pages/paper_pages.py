@@ -17,13 +17,13 @@ from graphldp.stages.claims import VERDICTS, Judged, counts, judge
 from graphldp.stages.files.artifacts import write_text
 from graphldp.stages.grids.paper_numbers import load_papers
 from graphldp.stages.grids.protocols import protocol, protocol_names
-from graphldp.stages.grids.targets import Target, targets
+from graphldp.stages.grids.targets import PaperTarget, targets
 from graphldp.stages.grids.yamls import read_paper
 from graphldp.stages.pages.errata import ERRATA
 from graphldp.stages.pages.reproduced import folder_of, rows_of
 from graphldp.stages.pages.tables import span
 
-__all__ = ["Tally", "outdated_papers", "paper_page", "tally", "write_papers"]
+__all__ = ["PaperCounts", "outdated_papers", "paper_page", "tally", "write_papers"]
 
 _SHARES = {one.name for one in (measures_of(name).headline for name in tasks()) if one.unit}
 _NOTE = "Written by `ldp results` from papers/{name}.yaml and results/reproduce; do not edit."
@@ -51,7 +51,7 @@ def _pages(papers: Path, results: Path, docs: Path) -> dict[Path, str]:
     }
 
 
-def paper_page(path: Path, every: Sequence[Target], judged: Sequence[Judged], results: Path) -> str:
+def paper_page(path: Path, every: Sequence[PaperTarget], judged: Sequence[Judged], results: Path) -> str:
     """Return a paper's page."""
     paper = read_paper(path)
     name, short = str(paper["paper"]), str(paper["short"])
@@ -103,7 +103,7 @@ def _text(value: Any) -> str:
     return str(value).lower() if isinstance(value, bool) else f"{value:g}" if isinstance(value, float) else str(value)
 
 
-def _row(target: Target, results: Path) -> str:
+def _row(target: PaperTarget, results: Path) -> str:
     what = f"{target.place}: {target.title}".replace("|", "/")
     made = target.trains or target.measured.get("file")
     command = f"`ldp reproduce {target.key}`" if made else f"`{target.measured.get('command', '')}`"
@@ -133,7 +133,7 @@ def _row(target: Target, results: Path) -> str:
     )
 
 
-def _bridge(own: Sequence[Target], results: Path) -> list[str]:
+def _bridge(own: Sequence[PaperTarget], results: Path) -> list[str]:
     """Return the way from a headline number to ours, step by step, where it was run."""
     target = next((one for one in own if one.steps), None)
     found = None if target is None else _found(target, results)
@@ -160,7 +160,7 @@ def _gaps(rows: Sequence[Mapping[str, str]], column: str) -> list[float]:
     return [abs(float(row[column]) - float(row["printed"])) for row in points]
 
 
-def _found(target: Target, results: Path) -> tuple[str, list[dict[str, str]]] | None:
+def _found(target: PaperTarget, results: Path) -> tuple[str, list[dict[str, str]]] | None:
     for profile in ("paper", "quick"):
         if rows := rows_of(folder_of(target, profile, results) / "table.csv"):
             return profile, rows
@@ -168,7 +168,7 @@ def _found(target: Target, results: Path) -> tuple[str, list[dict[str, str]]] | 
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Tally:
+class PaperCounts:
     """What was made again, counted.
 
     Attributes:
@@ -191,7 +191,7 @@ class Tally:
     profiles: tuple[str, ...]
 
 
-def tally(papers: Path, results: Path) -> Tally:
+def tally(papers: Path, results: Path) -> PaperCounts:
     """Count what stands in a folder of results."""
     known = load_papers(papers)
     printed = {(one.file, one.row) for one in known.entries} | {(one.file, one.row) for one in known.alone}
@@ -216,17 +216,17 @@ def tally(papers: Path, results: Path) -> Tally:
             theirs |= {place} if row["within"] else set()
             within |= {place} if row["within"] == "true" else set()
     figures = sum(len(read_paper(path)["figures"]) for path in papers.glob("*.yaml"))
-    return Tally(
+    return PaperCounts(
         printed=len(printed), beside=len(beside), theirs=len(theirs), within=len(within),
         graphs=tuple(sorted(set(beside.values()))), figures=figures, drawn=drawn, profiles=tuple(sorted(profiles)),
     )  # fmt: skip
 
 
-def _draws(target: Target, papers: Path) -> bool:
+def _draws(target: PaperTarget, papers: Path) -> bool:
     """Whether the page of a figure that is measured elsewhere shows a drawing."""
     path = papers.parent / str(target.measured.get("page", ""))
     return path.is_file() and ".svg)" in path.read_text(encoding="utf-8")
 
 
-def _is_figure(target: Target) -> bool:
+def _is_figure(target: PaperTarget) -> bool:
     return not target.printed and not target.steps

@@ -19,14 +19,14 @@ from graphldp.evaluation import FEW, Interval
 from graphldp.methods import Role, references
 from graphldp.stages.pages.explained import mechanism_sentence, method_page, method_sentence
 from graphldp.stages.pages.figures import FIGURE_CSS, Panel, Picture, gain_bar, panels, reach_text
-from graphldp.stages.pages.findings import Finding, find
+from graphldp.stages.pages.findings import Headline, find
 from graphldp.stages.pages.maps import Map, drawn, map_figure, maps
 from graphldp.stages.pages.tables import (
     DAGGER,
     Column,
     Result,
-    Row,
     Section,
+    TableRow,
     daggers,
     footnotes,
     marks,
@@ -118,7 +118,7 @@ def _jump(result: Result) -> str:
     return f'<nav aria-label="Tables">{listed}</nav>'
 
 
-def _section(section: Section, finding: Finding, result: Result, picture: Picture | None) -> str:
+def _section(section: Section, finding: Headline, result: Result, picture: Picture | None) -> str:
     """Return a table's section; the picture of several tables stands in the first one's."""
     sentences = "".join(f"<p>{escape(sentence)}</p>" for sentence in finding.sentences)
     figure = _figure(picture, result) if picture is not None else ""
@@ -201,7 +201,7 @@ def _idle(picture: Picture) -> str:
     )
 
 
-def _tiles(section: Section, finding: Finding) -> str:
+def _tiles(section: Section, finding: Headline) -> str:
     floor, ceiling, one = section.reference(Role.FLOOR), section.reference(Role.CEILING), section.measure
     tiles = [("floor", "Nobody’s features", "the floor, epsilon 0", floor)]
     if finding.best is not None:
@@ -255,7 +255,7 @@ def _limit(section: Section) -> float:
     return max(1.25 * worth, 0.005 * section.measure.factor)
 
 
-def _group(row: Row) -> str:
+def _group(row: TableRow) -> str:
     """Return the heading under which a row stands: what one user spends."""
     if row.role is Role.PRIVATE:
         return f"<b>epsilon {number(row.epsilon)}</b> per user"
@@ -264,7 +264,7 @@ def _group(row: Row) -> str:
     return "<b>epsilon 0</b>: no features, nothing spent"
 
 
-def _plainly(row: Row) -> bool:
+def _plainly(row: TableRow) -> bool:
     """Whether all of a row's budget is spent once and on features, as its heading lets one think."""
     return row.role is not Role.PRIVATE or row.spent == f"features {row.epsilon}"
 
@@ -273,19 +273,19 @@ def page_columns(section: Section) -> tuple[Column, ...]:
     """Return the columns of a section's table; their texts are HTML, the first one's a row's name."""
     letters, limit = marks(section.rows), _limit(section)
 
-    def bar(row: Row) -> str:
+    def bar(row: TableRow) -> str:
         return gain_bar(row.gain, limit) if row.gain is not None and row.role is not Role.GUESS else ""
 
-    def paper(row: Row) -> str:
+    def paper(row: TableRow) -> str:
         if not row.papers:
             return ""
         return f"<span>{escape(row.papers[0].text)}<sup>{letters[row.papers[0].note]}</sup></span>"
 
-    def mean(column: Column) -> Callable[[Row], str]:
+    def mean(column: Column) -> Callable[[TableRow], str]:
         found, sign = column.interval, column.key != section.measure.name
         return lambda row: "" if found is None else _number(row, found(row), sign=sign)
 
-    def plain(column: Column) -> Callable[[Row], str]:
+    def plain(column: Column) -> Callable[[TableRow], str]:
         return lambda row: escape(column.says("html", row))
 
     own = {"row": lambda row: f"{_named(row)}{_about(row, section)}", "bars": bar, "verdict": _verdict, "paper": paper}
@@ -298,7 +298,7 @@ def page_columns(section: Section) -> tuple[Column, ...]:
     )  # fmt: skip
 
 
-def _named(row: Row) -> str:
+def _named(row: TableRow) -> str:
     """Return a row's name, as a link to what its method is."""
     return f'<a href="#method-{escape(row.method)}">{escape(row.name)}</a>{escape(row.mark)}'
 
@@ -307,7 +307,7 @@ def _attribute(name: str, value: str) -> str:
     return f' {name}="{escape(value)}"' if value else ""
 
 
-def _line(row: Row, shown: Sequence[Column]) -> str:
+def _line(row: TableRow, shown: Sequence[Column]) -> str:
     name, *others = shown
     cells = "".join(
         f'<td role="cell"{_attribute("class", column.kind)}{_attribute("data-label", column.label)}>'
@@ -317,7 +317,7 @@ def _line(row: Row, shown: Sequence[Column]) -> str:
     return f'<tr role="row"><th role="rowheader" scope="row">{name.text(row)}</th>{cells}</tr>'
 
 
-def _verdict(row: Row) -> str:
+def _verdict(row: TableRow) -> str:
     """Return on which side of the floor a private row is, or that it is the floor or the ceiling itself."""
     if row.role is Role.FLOOR:
         return '<span class="verdict">the floor</span>'
@@ -328,7 +328,7 @@ def _verdict(row: Row) -> str:
     return f'<span class="verdict {side}">{_VERDICTS[side]}</span>' if judged else ""
 
 
-def _about(row: Row, section: Section) -> str:
+def _about(row: TableRow, section: Section) -> str:
     """Return a row's mechanism, place on the axes, depth and remark, in small type behind its name."""
     parts = [] if row.role is Role.GUESS else [row.mechanism]
     parts += [at(name, value) for name, value in row.axes if name in section.own_axes]
@@ -338,7 +338,7 @@ def _about(row: Row, section: Section) -> str:
     return f'<span class="about">{escape(", ".join(parts))}</span>' if parts else ""
 
 
-def _number(row: Row, interval: Interval | None, *, sign: bool = False) -> str:
+def _number(row: TableRow, interval: Interval | None, *, sign: bool = False) -> str:
     """Return a mean and its ends as the table sets them."""
     mean, _, ends = row.shown(interval, sign=sign).partition(" ")
     if not mean:

@@ -22,7 +22,7 @@ from graphldp.evaluation import MANY, Interval
 from graphldp.measures import measures_of, tasks
 from graphldp.stages.files.artifacts import write_json, write_text
 from graphldp.stages.grids.params import value_text
-from graphldp.stages.grids.targets import PROFILES, Printed, Profile, Target
+from graphldp.stages.grids.targets import PROFILES, PaperTarget, Printed, Profile
 from graphldp.stages.pages.reproduced_figure import figure_svg
 from graphldp.stages.pages.tables import number, span
 
@@ -107,7 +107,7 @@ class Line:
 class Reproduction:
     """All lines of a target, how they were made, and how long that took."""
 
-    target: Target
+    target: PaperTarget
     profile: Profile
     lines: tuple[Line, ...]
     made: Mapping[str, Any]
@@ -209,8 +209,8 @@ def markdown_text(found: Reproduction) -> str:
     if any(line.readings for line in found.lines):
         lines += ["", "What the paper leaves open, in each reading (their protocol; the nearest one stands above):", ""]
         lines += [
-            f"- {line.dataset}, {line.row}, epsilon {number(line.epsilon or 0)}, printed {line.printed}: "
-            + "; ".join(f"{name} {span(one)}" for name, one in line.readings)
+            f"- {', '.join(filter(None, [line.dataset, line.row, _budget(line)]))}, printed {line.printed}: "
+            + "; ".join(f"{name} {span(one, digits=line.digits)}" for name, one in line.readings)
             for line in found.lines if line.readings
         ]  # fmt: skip
     lines += ["", *(f"- {note}" for note in found.notes)] if found.notes else []
@@ -219,6 +219,10 @@ def markdown_text(found: Reproduction) -> str:
         lines += ["", "Their protocol:", ""]
         lines += [f"- `{one['place']}` {one['value']} ({one['source']})" for one in facts]
     return "\n".join(lines) + "\n"
+
+
+def _budget(line: Line) -> str:
+    return "" if line.epsilon is None else f"epsilon {number(line.epsilon)}"
 
 
 _TEX = {"\\": r"\textbackslash{}", "±": r"$\pm$", "−": "$-$", **{char: f"\\{char}" for char in "&%$#_{}"},
@@ -241,7 +245,7 @@ def latex_text(found: Reproduction) -> str:
 _SAME = "same as"
 
 
-def _told(lines: list[Line]) -> list[Line]:
+def _with_same(lines: list[Line]) -> list[Line]:
     """Return the lines, each whose numbers are those of an earlier one saying so."""
     first: dict[Any, Line] = {}
     out = []
@@ -277,7 +281,7 @@ def decimal(text: str) -> float | None:
         return None
 
 
-def folder_of(target: Target, profile: str, results: Path) -> Path:
+def folder_of(target: PaperTarget, profile: str, results: Path) -> Path:
     """Return where what a target has become stands."""
     return results / "reproduce" / target.slug / profile
 
@@ -297,7 +301,7 @@ def write(found: Reproduction, results: Path) -> list[Path]:
     return [*(folder / name for name in texts), folder / "time.json"]
 
 
-def read(target: Target, profile: str, results: Path) -> Reproduction:
+def read(target: PaperTarget, profile: str, results: Path) -> Reproduction:
     """Return what stands in a target's folder, completed by what the papers' files say today."""
     folder = folder_of(target, profile, results)
     if not (folder / "table.csv").is_file() or not (folder / "time.json").is_file():
@@ -308,7 +312,7 @@ def read(target: Target, profile: str, results: Path) -> Reproduction:
     return Reproduction(target=target, profile=PROFILES[profile], lines=tuple(lines), made=facts)
 
 
-def restate(every: Sequence[Target], results: Path) -> list[Path]:
+def restate(every: Sequence[PaperTarget], results: Path) -> list[Path]:
     """Write all texts and figures again from the CSV files that stand there; return the folders."""
     folders = []
     for target in every:
@@ -354,21 +358,21 @@ def _ran(lines: Sequence[Line]) -> list[str]:
     return list(dict.fromkeys(line.dataset for line in lines if line.theirs is not None or line.ours is not None))
 
 
-def bring(every: Sequence[Target], other: Path, results: Path) -> list[Path]:
+def bring(every: Sequence[PaperTarget], other: Path, results: Path) -> list[Path]:
     """Take over what another folder of results has: its data sets in place of ours, ours where it has none.
 
     What is measured without training stands beside its own files, and is made of these.
     """
-    folders = []
-    for target in (one for one in every if one.trains):
-        for profile in PROFILES:
-            if (folder_of(target, profile, other) / "table.csv").is_file():
-                write(with_earlier(read(target, profile, other), results), results)
-                folders.append(folder_of(target, profile, results))
-    return folders
+    places = [(target, profile) for target in every if target.trains for profile in PROFILES]
+    there = [(one, profile) for one, profile in places if (folder_of(one, profile, other) / "table.csv").is_file()]
+    # All of it is read before anything is written: one that cannot be read leaves the results as they are.
+    found = [with_earlier(read(target, profile, other), results) for target, profile in there]
+    for one in found:
+        write(one, results)
+    return [folder_of(target, profile, results) for target, profile in there]
 
 
-def completed(lines: Sequence[Line], target: Target) -> list[Line]:
+def completed(lines: Sequence[Line], target: PaperTarget) -> list[Line]:
     """Return the lines with what follows from others, in the papers' order of data sets.
 
     A number that a paper prints several times for one run stands beside that run each time; a mean of gains has the
@@ -381,14 +385,14 @@ def completed(lines: Sequence[Line], target: Target) -> list[Line]:
     rest = [line for line in out if line.theirs is None and line.ours is None]
     place = {name: index for index, name in enumerate(order)}
     ran.sort(key=lambda line: place.get(line.dataset, len(order)))
-    return _told([*ran, *rest])
+    return _with_same([*ran, *rest])
 
 
 def _without_same(remark: str) -> str:
     return "; ".join(part for part in remark.split("; ") if part and not part.startswith(f"{_SAME} "))
 
 
-def _follows(line: Line, lines: Sequence[Line], target: Target) -> Line:
+def _follows(line: Line, lines: Sequence[Line], target: PaperTarget) -> Line:
     """Return the line of a printed number that has no run of its own, with what it can be told from."""
     one = next((p for p in target.printed if p.row == line.number and _is_line(p, line)), None)
     if one is None:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from graphldp.datasets import title as name_of
 from graphldp.evaluation import Interval
-from graphldp.stages.grids.targets import Target
+from graphldp.stages.grids.targets import PaperTarget
 from graphldp.stages.pages.figures import FIGURE_CSS, nice_ticks
 from graphldp.stages.pages.tables import number, span
 
@@ -54,7 +54,7 @@ class _Point:
         return f"{self.series}, {self.x}: {span(self.found, sign=self.gain)}"
 
 
-def figure_svg(target: Target, lines: Sequence[Line]) -> str:
+def figure_svg(target: PaperTarget, lines: Sequence[Line]) -> str:
     """Return a figure's drawing; empty for a table, a bridge, and where nothing has been run."""
     ran = [line for line in lines if line.theirs is not None or line.ours is not None]
     if target.printed or target.steps or not ran:
@@ -161,7 +161,8 @@ def _panel(
         ends.append(0.0)
     low, high = min(ends), max(ends)
     pad = max(0.06 * (high - low), 0.5 if high > 2 else 0.005)
-    low, high = (0.0 if bars else low - pad), high + pad  # a bar's length says how much it is
+    # A bar's length says how much it is, so that it begins at zero.
+    low, high = (min(0.0, low - pad if low < 0 else 0.0) if bars else low - pad), high + pad
 
     def y(value: float) -> float:
         return _TOP + (_HIGH - _FOOT - _TOP) * (high - value) / (high - low)
@@ -209,7 +210,7 @@ def _panel(
             path = "L".join(f"{left:.1f} {up:.1f}" for left, up, _ in spots)
             parts.append(f'<path fill="none" stroke="var(--c{place % 7})" stroke-width="1.6" d="M{path}"/>')
         for left, up, one in spots:
-            parts += _mark(left, up, one, place, y, bars=bars, width=0.8 * step, foot=y(low))
+            parts += _mark(left, up, one, place, y, bars=bars, width=0.8 * step, foot=y(max(low, 0.0)))
     return parts
 
 
@@ -224,8 +225,8 @@ def _mark(
     parts = []
     if bars:
         parts.append(
-            f'<rect fill="{colour}" opacity=".55" x="{left - width / 2:.1f}" width="{width:.1f}" y="{up:.1f}" '
-            f'height="{max(0.0, foot - up):.1f}">{title}</rect>'
+            f'<rect fill="{colour}" opacity=".55" x="{left - width / 2:.1f}" width="{width:.1f}" '
+            f'y="{min(up, foot):.1f}" height="{abs(foot - up):.1f}">{title}</rect>'
         )
     if one.found.known:
         parts.append(f'<path stroke="{colour}" stroke-width="1.6" d="M{left:.1f} {high:.1f}V{low:.1f}"/>')

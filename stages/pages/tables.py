@@ -27,11 +27,11 @@ from graphldp.tasks import TaskEntry
 __all__ = [
     "FORMS",
     "Background",
-    "Claim",
+    "ClaimMark",
     "Column",
     "Result",
-    "Row",
     "Section",
+    "TableRow",
     "axis_columns",
     "columns",
     "csv_text",
@@ -57,7 +57,7 @@ _MINUS = "−"  # as wide as a plus, unlike the hyphen
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Claim:
+class ClaimMark:
     """Whether a mechanism keeps the epsilon that its paper claims, and if not, what it spends."""
 
     keeps: bool
@@ -65,7 +65,7 @@ class Claim:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Row:
+class TableRow:
     """One cell of the grid, measured.
 
     Attributes:
@@ -93,7 +93,7 @@ class Row:
     gain: Interval | None
     gap: Interval | None
     papers: tuple[PaperNumber, ...]
-    claim: Claim
+    claim: ClaimMark
     axes: tuple[tuple[str, str], ...] = ()
     degenerate: str = ""
     same_as: str = ""
@@ -179,13 +179,13 @@ class Section:
         learner: which of the learners that know the structure alone was the best by validation: the floor.
         ceiling: which learner was the best by validation with everybody's true features beside what the floor knows.
         labelled: which share of the labels is learned from, where that is this data set's own.
-        told: what people are asked for beside features, in words; empty where it is public.
+        asked_beside: what people are asked for beside features, in words; empty where it is public.
         learners: the floor's, where the people of each part are a graph of their own; else empty.
     """
 
     dataset: str
     measures: TaskEntry
-    rows: tuple[Row, ...]
+    rows: tuple[TableRow, ...]
     runs: int
     points: int
     search_seeds: int
@@ -196,7 +196,7 @@ class Section:
     ceiling: str = ""
     learners: tuple[str, ...] = ()
     labelled: str = ""
-    told: str = ""
+    asked_beside: str = ""
 
     @property
     def inductive(self) -> bool:
@@ -236,15 +236,15 @@ class Section:
         shared = dict(self.setting)
         return tuple(dict.fromkeys(name for row in self.rows for name, _ in row.axes if name not in shared))
 
-    def called(self, row: Row) -> str:
+    def called(self, row: TableRow) -> str:
         """Return what one of its rows is called, with its place on the axes on which they differ."""
         return ", ".join([row.name, *self.place_of(row)])
 
-    def place_of(self, row: Row) -> list[str]:
+    def place_of(self, row: TableRow) -> list[str]:
         """Return a row's place on the axes on which rows differ, in words: 'rho = 0.5'."""
         return [at(name, value) for name, value in row.axes if name in self.own_axes]
 
-    def named(self, row: Row) -> str:
+    def named(self, row: TableRow) -> str:
         """Return what a sentence calls a row: one of which a part does nothing is not called by its name alone."""
         return f"{self.called(row)} ({row.degenerate})" if row.degenerate else self.called(row)
 
@@ -267,17 +267,17 @@ class Section:
             f"features, by validation: {self.ceiling}."
             * bool(self.ceiling)
             + (
-                f" {self.told}, in every row but the ceiling, which has what is true; that is spent beside the epsilon "
-                "of features, and `spent` has the sum. No true label chooses anything."
+                f" {self.asked_beside}, in every row but the ceiling, which has what is true; that is spent beside the "
+                "epsilon of features, and `spent` has the sum. No true label chooses anything."
             )
-            * bool(self.told)
+            * bool(self.asked_beside)
             + self.unlike
         )
 
     @property
     def unlike(self) -> str:
         """What is said where rows of one epsilon have not spent the same in all; empty where they have."""
-        unlike: dict[float, list[Row]] = {}
+        unlike: dict[float, list[TableRow]] = {}
         for row in self.private:
             unlike.setdefault(row.epsilon, []).append(row)
         groups = [rows for rows in unlike.values() if len({row.totals for row in rows}) > 1]
@@ -305,16 +305,16 @@ class Section:
         )
 
     @property
-    def private(self) -> tuple[Row, ...]:
+    def private(self) -> tuple[TableRow, ...]:
         """The rows that spend a budget."""
         return tuple(row for row in self.rows if row.role is Role.PRIVATE)
 
     @property
-    def results(self) -> tuple[Row, ...]:
+    def results(self) -> tuple[TableRow, ...]:
         """Those of them that are results of their own: none whose runs are an earlier one's."""
         return tuple(row for row in self.private if not row.repeats)
 
-    def reference(self, role: Role) -> Row:
+    def reference(self, role: Role) -> TableRow:
         """Return the row that is the guess, the floor or the ceiling."""
         return next(row for row in self.rows if row.role is role)
 
@@ -357,7 +357,7 @@ class Result:
     earlier: str = ""
 
     @property
-    def rows(self) -> Iterator[Row]:
+    def rows(self) -> Iterator[TableRow]:
         """All rows, in the order of the table."""
         for section in self.sections:
             yield from section.rows
@@ -394,9 +394,9 @@ class Result:
         one, public = self.measures.headline, self.measures.public
         units = f", in {one.difference}" if one.difference else ""
         better = "" if one.best == "high" else "; above 0 is better, as everywhere here"
-        told = any(section.told for section in self.sections)
-        public = "what people tell beside their features" if told else public
-        whole = "Epsilon is what one user spends on features." if told else "Epsilon is all that one user spends."
+        beside = any(section.asked_beside for section in self.sections)
+        public = "what people tell beside their features" if beside else public
+        whole = "Epsilon is what one user spends on features." if beside else "Epsilon is all that one user spends."
         return (
             f"{one.heading[:1].upper()}{one.heading[1:]}, mean over runs with an interval of "
             f"{self.confidence.words}. Gain over structure (epsilon 0: {public}, "
@@ -456,14 +456,14 @@ class Column:
 
     key: str
     heading: str
-    text: Callable[[Row], str]
+    text: Callable[[TableRow], str]
     where: tuple[str, ...]
     left: bool = False
     kind: str = ""
     label: str = ""
     headings: Mapping[str, str] = field(default_factory=dict)
-    texts: Mapping[str, Callable[[Row], str]] = field(default_factory=dict)
-    interval: Callable[[Row], Interval | None] | None = None
+    texts: Mapping[str, Callable[[TableRow], str]] = field(default_factory=dict)
+    interval: Callable[[TableRow], Interval | None] | None = None
     recorded: Callable[[Mapping[str, str]], str] | None = None
     spare: int = 0
 
@@ -471,7 +471,7 @@ class Column:
         """Return what stands above it in a form."""
         return self.headings.get(form, self.key if form == "csv" else self.heading)
 
-    def says(self, form: str, row: Row) -> str:
+    def says(self, form: str, row: TableRow) -> str:
         """Return what it says of a row in a form."""
         return self.texts.get(form, self.text)(row)
 
@@ -496,19 +496,19 @@ def table_columns(measures: TaskEntry, axes: Sequence[str] = (), section: Sectio
     own = axes if section is None else section.own_axes
     remarked = section is None or any(row.remark for row in section.rows)
 
-    def paper(note: str) -> Callable[[Row], str]:
+    def paper(note: str) -> Callable[[TableRow], str]:
         return lambda row: f"{row.papers[0].text}{note.format(letters[row.papers[0].note])}" if row.papers else ""
 
-    def placed(row: Row) -> str:
+    def placed(row: TableRow) -> str:
         return row.label if section is None else ", ".join([row.label, *section.place_of(row)])
 
     def cited(record: Mapping[str, str]) -> str:
         return f"{record.get('paper', '')} {record.get(f'paper_{head.name}', '')}".strip()
 
-    def only(key: str, text: Callable[[Row], str]) -> Column:
+    def only(key: str, text: Callable[[TableRow], str]) -> Column:
         return Column(key=key, heading=key, text=text, where=("csv",))
 
-    def spread(key: str, heading: str, interval: Callable[[Row], Interval | None], **more: Any) -> Column:
+    def spread(key: str, heading: str, interval: Callable[[TableRow], Interval | None], **more: Any) -> Column:
         sign = key != head.name
         return Column(
             key=key, heading=heading, text=lambda row: row.shown(interval(row), sign=sign), interval=interval, **more
@@ -592,7 +592,7 @@ def _capital(head: Measure) -> str:
     return f"{head.axis[:1].upper()}{head.axis[1:]}{'' if head.best == 'high' else ' (less is better)'}"
 
 
-def _on(axis: str) -> Callable[[Row], str]:
+def _on(axis: str) -> Callable[[TableRow], str]:
     """Return where a row stands on an axis; empty where it has none."""
     return lambda row: dict(row.axes).get(axis, "")
 
@@ -626,7 +626,7 @@ def csv_text(result: Result) -> str:
     return out.getvalue()
 
 
-def _places(row: Row, axes: Sequence[str]) -> list[str]:
+def _places(row: TableRow, axes: Sequence[str]) -> list[str]:
     """Return where a row stands on each axis; empty where it has none."""
     there = dict(row.axes)
     return [there.get(axis, "") for axis in axes]
@@ -679,7 +679,7 @@ def metrics(result: Result) -> dict[str, Any]:
     return out
 
 
-def footnotes(rows: Sequence[Row]) -> list[tuple[str, list[PaperNumber]]]:
+def footnotes(rows: Sequence[TableRow]) -> list[tuple[str, list[PaperNumber]]]:
     """Return the notes on papers' numbers, each once, with the numbers it goes with, in the order of the table."""
     found: dict[str, list[PaperNumber]] = {}
     for row in rows:
@@ -688,12 +688,12 @@ def footnotes(rows: Sequence[Row]) -> list[tuple[str, list[PaperNumber]]]:
     return list(found.items())
 
 
-def marks(rows: Sequence[Row]) -> dict[str, str]:
+def marks(rows: Sequence[TableRow]) -> dict[str, str]:
     """Return the letter of each footnote: a, b, c, ..."""
     return {note: chr(ord("a") + place) for place, (note, _) in enumerate(footnotes(rows))}
 
 
-def daggers(rows: Sequence[Row]) -> list[str]:
+def daggers(rows: Sequence[TableRow]) -> list[str]:
     """Return why rows carry a dagger, each reason once; where a mechanism has several, with the place of each."""
     found: dict[str, dict[str, str]] = {}
     for row in rows:

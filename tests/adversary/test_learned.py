@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from graphldp.adversary import (
-    ServerView,
+    LearnedView,
     Tally,
     facts_of,
     fit_logistic,
@@ -64,7 +64,7 @@ def test_the_attack_finds_what_was_planted_and_nothing_where_nothing_is(graph: G
     for name, epsilon in (("identity", np.inf), ("mb", 500.0), ("mb", 1.0)):
         device = protocol(name, epsilon, graph.dimensions, graph.low, graph.high)
         estimate = rectify(device.perturb(graph.features, np.random.default_rng(0)))
-        view = ServerView.of(graph, estimate, kprop(2), [7])
+        view = LearnedView.of(graph, estimate, kprop(2), [7])
         found[name, epsilon] = _advantage(graph, np.hstack([public, view.columns(0)]), 7)
     assert found["identity", np.inf] > 0.98
     assert found["mb", 500.0] > 0.9
@@ -96,7 +96,7 @@ def test_the_servers_view_is_what_the_filter_gives_and_the_neighbours_mean(graph
     device = protocol("pm", 20.0, graph.dimensions, graph.low, graph.high)
     estimate = rectify(device.perturb(graph.features, np.random.default_rng(0)))
     calibration = kprop(2)
-    view = ServerView.of(graph, estimate, calibration, [3, 90])
+    view = LearnedView.of(graph, estimate, calibration, [3, 90])
     from graphldp.server import apply
 
     dense = apply(estimate, calibration, calibration.operator(graph))

@@ -11,11 +11,11 @@ import pytest
 
 from graphldp.audit import AuditOptions, audit_mechanism, links
 from graphldp.audit.links import curator_bound, links_case, relationship_loss
-from graphldp.audit.subject import Setting
+from graphldp.audit.subject import AuditSetting
 from graphldp.client.links import LinkReports, link_mechanism
 from graphldp.client.links.blink import Blink
 from graphldp.client.links.dprr import DegreePreserving
-from graphldp.client.links.rr import RandomisedResponse
+from graphldp.client.links.rr import LinkRandomisedResponse
 from graphldp.errors import OptionError
 from graphldp.randomness import generator
 
@@ -40,7 +40,7 @@ def one_row_for_all(self: Any, neighbours: Any, rng: Any, **kwargs: Any) -> Link
     return replace(sent, indices=np.tile(own, count), indptr=np.arange(count + 1) * len(own))
 
 
-CLASSES: dict[str, Any] = {"rr": RandomisedResponse, "blink": Blink, "dprr": DegreePreserving}
+CLASSES: dict[str, Any] = {"rr": LinkRandomisedResponse, "blink": Blink, "dprr": DegreePreserving}
 ORIGINAL = {name: cls.perturb for name, cls in CLASSES.items()}
 
 
@@ -68,7 +68,7 @@ def test_a_device_that_sends_every_bit_from_both_ends_but_claims_one_is_convicte
     """Of a relationship: what both ends send together is more than is claimed."""
 
     @dataclass(frozen=True, slots=True, kw_only=True)
-    class Boasting(RandomisedResponse):
+    class Boasting(LinkRandomisedResponse):
         @property
         def relationship_epsilon(self) -> float:
             return self.bit_epsilon
@@ -77,7 +77,7 @@ def test_a_device_that_sends_every_bit_from_both_ends_but_claims_one_is_convicte
     subject = links.audit_links(
         type("Subject", (), {"device": Boasting(epsilon=1.0, nodes=5, report="both"), "name": "x"})(),
         1.0,
-        Setting(dimensions=4),
+        AuditSetting(dimensions=4),
         2000,
         0,
     )

@@ -14,7 +14,7 @@ import pytest
 from graphldp.audit import AuditOptions, audit_mechanism, audit_rows, mechanisms
 from graphldp.audit.conduct import Calls
 from graphldp.audit.mechanisms import audit_subject, budgets
-from graphldp.audit.subject import Piece, Setting, subject_names, subject_of
+from graphldp.audit.subject import AuditSetting, Piece, subject_names, subject_of
 from graphldp.audit.whole import whole_law
 from graphldp.client import Reports, names, protocol
 from graphldp.client.mechanisms.mb import MultiBit
@@ -66,7 +66,7 @@ class Overstated(MultiBit):
 
 
 def broken(**changes: Any) -> Any:
-    subject = subject_of("mb", 1.0, Setting(dimensions=4, options={"m": 2}))
+    subject = subject_of("mb", 1.0, AuditSetting(dimensions=4, options={"m": 2}))
     piece = subject.pieces[0]
     return replace(subject, pieces=(replace(piece, **changes),))
 
@@ -90,7 +90,7 @@ def test_a_budget_that_is_not_divided_fails_with_its_witness() -> None:
     piece = Piece(
         label="", epsilon=1.0, bases=(base,) * 4, m=4, perturb=lambda x, rng: Reports(value=base.sample(x, rng))
     )
-    subject = replace(subject_of("mb", 1.0, Setting(dimensions=4)), pieces=(piece,), m=4, stated=4.0)
+    subject = replace(subject_of("mb", 1.0, AuditSetting(dimensions=4)), pieces=(piece,), m=4, stated=4.0)
     row = audit_subject(subject, 1.0, QUICK)
     assert row.fails
     assert "exact loss 4, 4 times the claimed 1" in row.verdict

@@ -11,6 +11,7 @@ import pytest
 from cell_factory import NAME, files, store
 
 from graphldp.adversary import advantage_bound
+from graphldp.stages.grids.params import Cell
 from graphldp.stages.perturb import perturb_graph
 
 CALL = ("attack", "-d", NAME, "--seeds", 2, "--attributes", 6)
@@ -90,7 +91,7 @@ def test_no_more_attributes_are_attacked_than_there_are(ldp) -> None:
 
 
 def test_reports_of_a_file_are_those_of_the_devices(ldp) -> None:
-    path = perturb_graph(NAME, "mb", 4.0, data=Path("data"), seeds=(0, 1, -1), root=0)
+    path = perturb_graph(Cell(dataset=NAME, mechanism="mb", epsilon=4.0), data=Path("data"), seeds=(0, 1, -1), root=0)
     one = json.loads(ldp(*CALL, "-m", "mb", "-e", 4, "--json").out)["rows"]
     two = json.loads(ldp("attack", "-r", path, "--seeds", 2, "--attributes", 6, "--json").out)["rows"]
     assert one == two

@@ -9,6 +9,7 @@ import pytest
 from cell_factory import NAME, files, store
 
 from graphldp.stages.files.artifacts import read_meta
+from graphldp.stages.grids.params import Cell
 from graphldp.stages.perturb import perturb_graph
 
 GIVEN = ("denoise", "--dataset", NAME, "--epsilon", "1")
@@ -20,7 +21,7 @@ MADE = Path(f"data/denoised/{NAME}/lpgnn/eps=1.parquet")
 def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder with a graph and its reports, in which the commands run."""
     store(tmp_path / "data")
-    perturb_graph(NAME, "mb", 1.0, data=tmp_path / "data", seeds=(0, 1, -1))
+    perturb_graph(Cell(dataset=NAME, mechanism="mb", epsilon=1.0), data=tmp_path / "data", seeds=(0, 1, -1))
     monkeypatch.chdir(tmp_path)
     return tmp_path
 
@@ -123,7 +124,7 @@ def test_what_cannot_be_is_one_line_and_leaves_nothing(command: str, words: str,
 
 def test_too_large_an_embedding_leaves_the_sparse_artifact(ldp, here: Path) -> None:
     store(here / "data", "large", nodes=8000, dimensions=64)
-    perturb_graph("large", "mb", 1.0, data=here / "data", seeds=(0,))
+    perturb_graph(Cell(dataset="large", mechanism="mb", epsilon=1.0), data=here / "data", seeds=(0,))
     command = ("denoise", "--dataset", "large", "--epsilon", 1, "--steps", 2, "--materialize", "e.parquet")
     answer = ldp(*command, "--max-memory", 0.001)
     assert answer.code == 2

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 from cell_factory import NAME, store
 
-from graphldp.stages.perturb import perturb_file, perturb_graph
+from graphldp.stages.grids.params import Cell
+from graphldp.stages.perturb import CollectionFiles, perturb_file, perturb_graph
 
 
 @pytest.fixture
@@ -18,12 +19,20 @@ def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     own = Path("own.csv")
     own.write_text("node,a,b\n" + "".join(f"p{k},0.5,0.25\n" for k in range(4)), encoding="utf-8")
     for path, mechanism, seeds in (("a", "mb", [0, 1]), ("b", "mb", [1, 2]), ("c", "mb", [3]), ("d", "pm", [0])):
-        perturb_graph(NAME, mechanism, 1.0, data=Path("data"), seeds=seeds, output=Path(f"{path}.parquet"))
+        perturb_graph(
+            Cell(dataset=NAME, mechanism=mechanism, epsilon=1.0),
+            data=Path("data"),
+            seeds=seeds,
+            output=Path(f"{path}.parquet"),
+        )
     for path in ("s", "t"):
         perturb_file(
-            own, "mb", 2.0, low=0, high=1, name="own", data=Path("data"), seeds=[0], secure=True,
+            Cell(dataset="own", mechanism="mb", epsilon=2.0),
+            CollectionFiles(features=own, low=0, high=1, secure=True),
+            data=Path("data"),
+            seeds=[0],
             output=Path(f"{path}.parquet"),
-        )  # fmt: skip
+        )
     return tmp_path
 
 

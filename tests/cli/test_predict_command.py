@@ -9,6 +9,7 @@ import pytest
 from cell_factory import NAME, files, learn, small_params, store
 
 from graphldp.stages.files.artifacts import read_meta, read_table
+from graphldp.stages.grids.params import Cell
 from graphldp.stages.perturb import perturb_graph
 
 REPORTS = f"data/perturbed/{NAME}/mb/eps=1.parquet"
@@ -23,7 +24,12 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     learn(folder / "data", small_params(), models=folder / "kept")
     for name in ("wide", "pm"):
         mechanism, graph = ("pm", NAME) if name == "pm" else ("mb", name)
-        perturb_graph(graph, mechanism, 1.0, data=folder / "data", seeds=(0,), output=folder / f"{name}.parquet")
+        perturb_graph(
+            Cell(dataset=graph, mechanism=mechanism, epsilon=1.0),
+            data=folder / "data",
+            seeds=(0,),
+            output=folder / f"{name}.parquet",
+        )
     return folder
 
 

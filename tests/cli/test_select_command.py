@@ -9,6 +9,7 @@ import pytest
 from cell_factory import NAME, files, store
 
 from graphldp.stages.files.artifacts import read_meta, read_table
+from graphldp.stages.grids.params import Cell
 from graphldp.stages.perturb import perturb_graph
 
 FIRST = f"data/perturbed/{NAME}/pm/eps=4.parquet"
@@ -18,7 +19,7 @@ FIRST = f"data/perturbed/{NAME}/pm/eps=4.parquet"
 def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder with a graph, people's reports, in which the commands run."""
     store(tmp_path / "data")
-    perturb_graph(NAME, "pm", 4.0, data=tmp_path / "data", seeds=(0, 1, -1))
+    perturb_graph(Cell(dataset=NAME, mechanism="pm", epsilon=4.0), data=tmp_path / "data", seeds=(0, 1, -1))
     monkeypatch.chdir(tmp_path)
     return tmp_path
 

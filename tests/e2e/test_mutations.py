@@ -84,7 +84,7 @@ def test_shares_are_the_list_an_order_is_the_commits_own_and_what_is_caught_is_w
     finally:
         sys.path.remove(str(TOOL.parent))
     every = tool.read_list(sorted(tool.LIST.glob("*.toml")))
-    caught = tool.Finding(mutation=every[0], verdict=tool.CAUGHT, seconds=1.0, noticed=("a test",))
+    caught = tool.FaultVerdict(mutation=every[0], verdict=tool.CAUGHT, seconds=1.0, noticed=("a test",))
     assert tool._summary([caught], len(every)) == 0
     assert tool._summary([caught, dataclasses.replace(caught, audit="acquitted")], len(every)) == 1
     names = [one.name for one in every]

@@ -20,7 +20,7 @@ import pytest
 from cell_factory import files, small_graph
 
 from graphldp.cli import app, console
-from graphldp.experiment.told import as_links
+from graphldp.experiment.server_view import as_links
 from graphldp.graph import Graph
 from graphldp.ledger import Ledger
 from graphldp.stages.files.answers import AnswersFile
@@ -172,7 +172,7 @@ def test_links_and_labels_come_from_people_alone(
     assert {what: (one.per, one.epsilon) for what, one in spent.items()} == {
         "features": ("user", 1.0), "labels": ("user", 2.0), "links": ("edge", pytest.approx(8.8)),
     }  # fmt: skip
-    labels, links = merged.told(5)  # the one answer serves every seed
+    labels, links = merged.further_questions(5)  # the one answer serves every seed
     order = read_graph(graph_dir(Path("data"), "mine"), features=False).node_ids
     assert order == tuple(PEOPLE) == merged.ids
     sent = np.asarray(labels.answers.value)[:, 0]
@@ -238,7 +238,7 @@ def test_who_stays_away_is_left_out_of_others_lists(
     assert "give those that were declared with --people" in line_of(capsys, *merge, code=2)
     line_of(capsys, *merge, "--people", "people.parquet")
     path = Path("data/perturbed/mine/mb/epsilon_labels=2,epsilon_links=8,eps=1.parquet")
-    links = as_links(AnswersFile(path, "x").told(0)[1].answers)
+    links = as_links(AnswersFile(path, "x").further_questions(0)[1].answers)
     before = [as_file(here / f"{name}.parquet") for name in ("one", "two")]
     number = {name: node for node, name in enumerate(rest)}
     expected = {
@@ -255,7 +255,7 @@ def test_who_stays_away_is_left_out_of_others_lists(
 def as_file(path: Path) -> set[tuple[int, int]]:
     """Return whom each person in a device's file has named, by their declared numbers."""
     file = AnswersFile(path, "x")
-    one = next(asked for asked in file.told(0) if asked.name == "links")
+    one = next(asked for asked in file.further_questions(0) if asked.name == "links")
     index = np.asarray(one.answers.index)
     return {
         (PEOPLE.index((file.ids or ())[person]), int(other))

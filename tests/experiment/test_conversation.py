@@ -31,6 +31,7 @@ from graphldp.jsonable import plain
 from graphldp.ledger import Ledger, ledger_from_meta
 from graphldp.stages.files.answers import AnswersFile, conversation_in, write_answers
 from graphldp.stages.files.artifacts import read_meta, read_table
+from graphldp.stages.grids.params import Cell
 from graphldp.stages.perturb import perturb_graph, perturb_method
 
 PARAMS = small_params(seeds=1, search_seeds=1)
@@ -59,7 +60,11 @@ def test_the_file_holds_what_left_the_devices(
     """Each question comes back as it was asked and answered, and becomes the same estimate."""
     graph = store(tmp_path)
     recipe, given = methods.method(method).but(changes), asked(graph, method, mechanism, epsilon, changes)
-    path = perturb_method(NAME, method, mechanism, epsilon, data=tmp_path, settings=PARAMS, changes=changes)
+    path = perturb_method(
+        Cell(dataset=NAME, method=method, mechanism=mechanism, epsilon=epsilon, changes=changes),
+        data=tmp_path,
+        settings=PARAMS,
+    )
     file = AnswersFile(path, "ldp perturb")
     heard = conversation_in(file.meta, graph, recipe)
     assert (heard.m, plain(heard.device.meta())) == (given.m, plain(given.device.meta()))
@@ -92,7 +97,11 @@ def test_the_ledger_is_what_the_person_who_answered_most_has_spent(
     method: str, mechanism: str, epsilon: float, changes: dict[str, Any], tmp_path: Path
 ) -> None:
     graph = store(tmp_path)
-    path = perturb_method(NAME, method, mechanism, epsilon, data=tmp_path, settings=PARAMS, changes=changes)
+    path = perturb_method(
+        Cell(dataset=NAME, method=method, mechanism=mechanism, epsilon=epsilon, changes=changes),
+        data=tmp_path,
+        settings=PARAMS,
+    )
     meta, spent = read_meta(path, "x"), np.zeros(graph.nodes)
     for question in AnswersFile(path, "x").questions(0):
         spent[question.people] += float(question.answers.meta["claim"]["epsilon"])
@@ -122,10 +131,16 @@ def test_the_exact_loss_covers_every_answer_of_a_person(
 
 def test_what_people_report_once_is_one_artifact_whoever_asks(tmp_path: Path) -> None:
     store(tmp_path)
-    once = perturb_graph(NAME, "mb", 1.0, data=tmp_path, seeds=PARAMS.draws, root=PARAMS.seed)
+    once = perturb_graph(
+        Cell(dataset=NAME, mechanism="mb", epsilon=1.0), data=tmp_path, seeds=PARAMS.draws, root=PARAMS.seed
+    )
     before = once.read_bytes()
     for method, changes in (("lpgnn", {}), ("upgnet-nh", {"before": 0.25}), ("ldpge", {})):
-        path = perturb_method(NAME, method, "mb", 1.0, data=tmp_path, settings=PARAMS, changes=changes)
+        path = perturb_method(
+            Cell(dataset=NAME, method=method, mechanism="mb", epsilon=1.0, changes=changes),
+            data=tmp_path,
+            settings=PARAMS,
+        )
         assert (path, path.read_bytes()) == (once, before)
     assert "question" not in read_table(once, "x").column_names
 
@@ -134,7 +149,12 @@ def test_what_people_report_once_is_one_artifact_whoever_asks(tmp_path: Path) ->
 def test_answers_are_the_same_file_again(method: str, mechanism: str, epsilon: float, tmp_path: Path) -> None:
     store(tmp_path)
     one, two = (
-        perturb_method(NAME, method, mechanism, epsilon, data=tmp_path, settings=PARAMS, output=tmp_path / name)
+        perturb_method(
+            Cell(dataset=NAME, method=method, mechanism=mechanism, epsilon=epsilon),
+            data=tmp_path,
+            settings=PARAMS,
+            output=tmp_path / name,
+        )
         for name in ("a.parquet", "b.parquet")
     )
     assert one.read_bytes() == two.read_bytes()

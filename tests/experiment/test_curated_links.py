@@ -17,12 +17,13 @@ from graphldp.errors import OptionError
 from graphldp.experiment.conversation import conversation_of
 from graphldp.experiment.options import CURATORS, Further, Settings
 from graphldp.experiment.scored import ScoredRounds
-from graphldp.experiment.told import told_of
+from graphldp.experiment.server_view import server_view_of
 from graphldp.ledger import ledger_from_meta
 from graphldp.methods import method
 from graphldp.server import rectify
 from graphldp.server.sensitivity import feature_sensitivity
 from graphldp.stages.files.answers import AnswersFile
+from graphldp.stages.grids.params import Cell
 from graphldp.stages.perturb import perturb_method
 from graphldp.trusted import CURATORS as MADE
 
@@ -37,21 +38,21 @@ def test_the_curators_of_rows_are_those_of_the_library() -> None:
 def test_a_curator_makes_the_servers_graph_and_his_promise_is_of_its_own_kind(name: str) -> None:
     graph = small_graph()
     settings = Settings(further=Further(links=name, epsilon_links=6.0))
-    told = told_of(graph, settings)
-    known = told.known(0)
+    server_view = server_view_of(graph, settings)
+    known = server_view.known(0)
     assert known.nodes == graph.nodes
-    assert told.questions(0) == ()  # nobody sends anything
-    assert not np.array_equal(known.edges, told.known(1).edges)
-    np.testing.assert_array_equal(known.edges, told_of(small_graph(), settings).known(0).edges)  # addressed
-    (spend,) = told.ledger("content", [0]).spends
+    assert server_view.questions(0) == ()  # nobody sends anything
+    assert not np.array_equal(known.edges, server_view.known(1).edges)
+    np.testing.assert_array_equal(known.edges, server_view_of(small_graph(), settings).known(0).edges)  # addressed
+    (spend,) = server_view.ledger("content", [0]).spends
     assert (spend.per, spend.epsilon, spend.what) == ("edge, from a trusted curator", 6.0, "links")
-    assert "a curator sees all links" in told.forecast()
+    assert "a curator sees all links" in server_view.forecast()
 
 
 def test_public_links_stay_and_private_ones_are_drawn_anew() -> None:
     graph = small_graph()
     few, every = (
-        told_of(
+        server_view_of(
             graph, Settings(further=dataclasses.replace(EDGERR, link_options=(("rho", rho), ("steps", 200))))
         ).known(0)
         for rho in (0.1, 1.0)
@@ -80,7 +81,9 @@ def test_what_a_curator_has_not_is_one_line(options: dict[str, Any], said: str) 
 def test_nobody_reports_where_a_curator_has_the_links(tmp_path: Path) -> None:
     store(tmp_path)
     with pytest.raises(OptionError, match="nobody reports any"):
-        perturb_method(NAME, "lpgnn", None, 1.0, data=tmp_path, settings=small_params(further=EDGERR))
+        perturb_method(
+            Cell(dataset=NAME, method="lpgnn", epsilon=1.0), data=tmp_path, settings=small_params(further=EDGERR)
+        )
     with pytest.raises(OptionError, match="by what people report of them"):
         graphldp.run(
             small_graph(), "hogs", epsilon=1.0, links="lapgraph", epsilon_links=1.0, seeds=2, points=1, epochs=2
@@ -150,7 +153,7 @@ def test_heterorr_is_a_row_in_memory_and_as_an_artifact(tmp_path: Path) -> None:
     assert "features 2.4 + features 5.6 = 8.0" in found.spent.text()
     assert "from a trusted curator: links 1.0" in found.spent.text()
     store(tmp_path)
-    path = perturb_method(NAME, "heterorr", None, 8.0, data=tmp_path, settings=small_params())
+    path = perturb_method(Cell(dataset=NAME, method="heterorr", epsilon=8.0), data=tmp_path, settings=small_params())
     first, second = AnswersFile(path, "x").questions(0)
     assert (first.answers.meta["mechanism"], second.answers.meta["mechanism"]) == ("mb", "featurerr")
     for options, said in (({"gamma": 2.0}, "gamma"), ({"first": 0}, "first"), ({"score_by": "luck"}, "score_by")):

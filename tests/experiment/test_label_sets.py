@@ -17,7 +17,7 @@ from graphldp.experiment.options import Settings, TrainParams
 from graphldp.experiment.parts import part_of, split_of
 from graphldp.graph import Graph
 from graphldp.server import kprop, rectify, score_attributes
-from graphldp.server.evidence import Setting
+from graphldp.server.evidence import EvidenceSetting
 from graphldp.server.filtered import Filtered
 
 FEW: dict[str, Any] = {"seeds": 2, "points": 2, "search_seeds": 1, "epochs": 6, "patience": 3}
@@ -129,7 +129,7 @@ def test_a_graph_of_classes_has_no_sets_to_learn() -> None:
 def test_evidence_sees_no_sets() -> None:
     graph = graph_with_sets()
     device = protocol("mb", 1.0, graph.dimensions, 0.0, 1.0)
-    setting = Setting.of(graph, None, device, np.empty(0, np.int64), 0)
+    setting = EvidenceSetting.of(graph, None, device, np.empty(0, np.int64), 0)
     assert setting.graph.label_sets is None
     with pytest.raises(DataError, match="without features and labels"):
         dataclasses.replace(setting, graph=dataclasses.replace(setting.graph, label_sets=graph.label_sets))

@@ -17,14 +17,14 @@ from graphldp.experiment.cell import learn_cell, learn_majority
 from graphldp.experiment.options import Further, Settings
 from graphldp.experiment.parts import part_of
 from graphldp.experiment.plan import Devices, plan_of
-from graphldp.experiment.told import Told, told_of
+from graphldp.experiment.server_view import ServerView, server_view_of
 from graphldp.graph import Graph
 from graphldp.ledger import Ledger
 from graphldp.methods import method
 from graphldp.stages.denoise import denoise
 from graphldp.stages.files.answers import AnswersFile
 from graphldp.stages.files.artifacts import read_meta, read_table
-from graphldp.stages.grids.params import Params, load
+from graphldp.stages.grids.params import Cell, Params, load
 from graphldp.stages.perturb import perturb_graph, perturb_method
 from graphldp.stages.predict import predict_reports
 from graphldp.stages.train import train
@@ -48,13 +48,13 @@ def chosen_by(rows: list[dict[str, Any]]) -> list[Any]:
 def test_no_true_label_moves_what_is_chosen(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     params = private(seeds=2, search_seeds=1, points=2)
     graph, recipe = small_graph(), method(name)
-    answers = {seed: told_of(graph, params).questions(seed) for seed in params.draws}
+    answers = {seed: server_view_of(graph, params).questions(seed) for seed in params.draws}
 
-    def held(of: Graph, settings: Settings, recipe: Any = None) -> Told:
-        return Told(graph=of, further=settings.further, root=settings.seed, listen=lambda seed: answers[seed])
+    def held(of: Graph, settings: Settings, recipe: Any = None) -> ServerView:
+        return ServerView(graph=of, further=settings.further, root=settings.seed, listen=lambda seed: answers[seed])
 
     for place in (plan, rounds, scored, survey):
-        monkeypatch.setattr(place, "told_of", held)
+        monkeypatch.setattr(place, "server_view_of", held)
 
     def learned(of: Graph) -> list[dict[str, Any]]:
         source = Devices(graph=of, recipe=recipe, mechanism=recipe.mechanism, epsilon=4.0, options={}, params=params)
@@ -69,8 +69,8 @@ def test_no_true_label_moves_what_is_chosen(name: str, monkeypatch: pytest.Monke
 
 def test_a_part_has_sent_labels_to_learn_and_true_ones_to_be_measured_by() -> None:
     graph, params = small_graph(), private()
-    part = part_of(graph, params, 0, told_of(graph, params))
-    sent = told_of(graph, params).known(0).labels
+    part = part_of(graph, params, 0, server_view_of(graph, params))
+    sent = server_view_of(graph, params).known(0).labels
     assert (sent != graph.labels).mean() > 0.1
     replica = part.replica(0, 0)
     for nodes in (part.split.train, part.split.validation):
@@ -78,8 +78,10 @@ def test_a_part_has_sent_labels_to_learn_and_true_ones_to_be_measured_by() -> No
     assert (replica.labels[part.split.test] == -1).all()
     own = part.scores(graph.labels, None, part.split.test)
     assert own["accuracy"] == 1.0
-    np.testing.assert_array_equal(told_of(graph, params).known(0).labels, sent)  # one answer, however often it is read
-    assert (told_of(graph, params).known(1).labels != sent).any()
+    np.testing.assert_array_equal(
+        server_view_of(graph, params).known(0).labels, sent
+    )  # one answer, however often it is read
+    assert (server_view_of(graph, params).known(1).labels != sent).any()
 
 
 def test_people_without_a_label_send_none() -> None:
@@ -87,18 +89,18 @@ def test_people_without_a_label_send_none() -> None:
     labels = graph.labels.copy()
     labels[::3] = -1
     sparse = dataclasses.replace(graph, labels=labels)
-    told = Told(graph=sparse, further=KRR, root=0)
-    (question,) = told.questions(0)
+    view = ServerView(graph=sparse, further=KRR, root=0)
+    (question,) = view.questions(0)
     np.testing.assert_array_equal(question.people, np.flatnonzero(labels >= 0))
-    np.testing.assert_array_equal(told.known(0).labels >= 0, labels >= 0)
+    np.testing.assert_array_equal(view.known(0).labels >= 0, labels >= 0)
 
 
 def test_the_majority_is_of_sent_labels() -> None:
     graph, params = small_graph(), private(seeds=4)
     rows = learn_majority(graph, params).rows
     for row, seed in zip(rows, range(4), strict=True):
-        part = part_of(graph, params, seed, told_of(graph, params))
-        sent = told_of(graph, params).known(seed).labels[part.split.train]
+        part = part_of(graph, params, seed, server_view_of(graph, params))
+        sent = server_view_of(graph, params).known(seed).labels[part.split.train]
         common = np.bincount(sent).argmax()
         assert row["test_accuracy"] == np.mean(graph.labels[part.split.test] == common)
 
@@ -112,14 +114,14 @@ def data(tmp_path: Path) -> Path:
 @pytest.mark.slow
 def test_files_and_memory_give_the_same_and_one_artifact_has_everything(data: Path) -> None:
     params = private(seeds=2, search_seeds=1, points=2)
-    path = perturb_method(NAME, "lpgnn", None, 3.0, data=data, settings=params)
+    path = perturb_method(Cell(dataset=NAME, method="lpgnn", epsilon=3.0), data=data, settings=params)
     assert path.name == "epsilon_labels=2,eps=3.parquet"
     file = AnswersFile(path, "make")
-    assert [one.name for one in (*file.questions(0), *file.told(0))] == ["features", "labels"]
+    assert [one.name for one in (*file.questions(0), *file.further_questions(0))] == ["features", "labels"]
     ledger = Ledger.from_json(file.meta["ledger"]).once()
     assert ledger.text() == "total epsilon per user: features 3.0 + labels 2.0 = 5.0"
-    denoise(NAME, "lpgnn", None, 3.0, data=data, steps=(0, 2), further=KRR)
-    made = train(NAME, "lpgnn", None, 3.0, data=data, params=params)
+    denoise(Cell(dataset=NAME, method="lpgnn", epsilon=3.0, further=KRR), data=data, steps=(0, 2))
+    made = train(Cell(dataset=NAME, method="lpgnn", epsilon=3.0), data=data, params=params)
     rows = read_table(made, "x").to_pylist()
     found = {row.name: row for row in run(NAME, "lpgnn", None, 3.0, data=data, params=params)}
     assert reached(rows) == found["lpgnn"].accuracy.tolist()
@@ -146,9 +148,9 @@ def test_the_ceiling_has_true_labels(data: Path) -> None:
 def test_a_model_of_noisy_labels_is_kept_and_predicts_classes(task: str, data: Path, tmp_path: Path) -> None:
     params = private(seeds=2, search_seeds=1, points=2)
     params = dataclasses.replace(params, train=dataclasses.replace(params.train, task=task))
-    path = perturb_method(NAME, "lpgnn", None, 3.0, data=data, settings=params)
-    denoise(NAME, "lpgnn", None, 3.0, data=data, steps=(0, 2), further=KRR)
-    train(NAME, "lpgnn", None, 3.0, data=data, params=params, models=tmp_path / "kept")
+    path = perturb_method(Cell(dataset=NAME, method="lpgnn", epsilon=3.0), data=data, settings=params)
+    denoise(Cell(dataset=NAME, method="lpgnn", epsilon=3.0, further=KRR), data=data, steps=(0, 2))
+    train(Cell(dataset=NAME, method="lpgnn", epsilon=3.0), data=data, params=params, models=tmp_path / "kept")
     out = predict_reports(tmp_path / "kept", path, data=data, output=tmp_path / "predicted.parquet")
     assert len(read_table(out, "x")) == 90
     found = graphldp.run(
@@ -168,14 +170,14 @@ def test_a_model_of_noisy_labels_is_kept_and_predicts_classes(task: str, data: P
 
 def test_what_was_told_otherwise_is_refused(data: Path) -> None:
     params = private(seeds=2, search_seeds=1, points=2)
-    path = perturb_graph(NAME, "mb", 3.0, data=data, seeds=params.draws)
+    path = perturb_graph(Cell(dataset=NAME, mechanism="mb", epsilon=3.0), data=data, seeds=params.draws)
     with pytest.raises(ArtifactError, match="holds nothing beside features, and labels krr"):
-        denoise(NAME, "lpgnn", None, 3.0, data=data, steps=(0,), reports=path, further=KRR)
-    perturb_graph(NAME, "mb", 3.0, data=data, seeds=params.draws, further=KRR)
-    denoise(NAME, "lpgnn", None, 3.0, data=data, steps=(0, 2), further=KRR)
-    perturb_graph(NAME, "mb", 3.0, data=data, seeds=params.draws, further=KRR, root=1)
+        denoise(Cell(dataset=NAME, method="lpgnn", epsilon=3.0, further=KRR), data=data, steps=(0,), reports=path)
+    perturb_graph(Cell(dataset=NAME, mechanism="mb", epsilon=3.0, further=KRR), data=data, seeds=params.draws)
+    denoise(Cell(dataset=NAME, method="lpgnn", epsilon=3.0, further=KRR), data=data, steps=(0, 2))
+    perturb_graph(Cell(dataset=NAME, mechanism="mb", epsilon=3.0, further=KRR), data=data, seeds=params.draws, root=1)
     with pytest.raises(ArtifactError, match="was not made of"):
-        train(NAME, "lpgnn", None, 3.0, data=data, params=params)
+        train(Cell(dataset=NAME, method="lpgnn", epsilon=3.0), data=data, params=params)
 
 
 @pytest.mark.parametrize(
@@ -200,7 +202,7 @@ def test_what_learns_no_labels_asks_for_none() -> None:
 def test_an_infinite_budget_is_no_question() -> None:
     assert not Further(labels="krr").asked
     graph = small_graph()
-    assert told_of(graph, Settings(further=Further(labels="krr"))).known(3) is graph
+    assert server_view_of(graph, Settings(further=Further(labels="krr"))).known(3) is graph
 
 
 GRID = """

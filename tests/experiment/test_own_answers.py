@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from graphldp.client import protocol
+from graphldp.experiment.collection import UNDECLARED, OwnAnswers, own_beside
 from graphldp.experiment.options import Further
-from graphldp.experiment.own import UNDECLARED, OwnAnswers, own_beside
 
 
 def labels_sent(labels: np.ndarray, *, secure: bool = False) -> tuple[list[int], np.ndarray]:

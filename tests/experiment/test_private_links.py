@@ -16,14 +16,14 @@ from graphldp.experiment import plan, rounds, survey
 from graphldp.experiment.cell import learn_cell
 from graphldp.experiment.options import Further, Settings
 from graphldp.experiment.plan import Devices, plan_of
-from graphldp.experiment.told import Told, as_links, as_reports, told_of
+from graphldp.experiment.server_view import ServerView, as_links, as_reports, server_view_of
 from graphldp.graph import Graph
 from graphldp.ledger import Ledger
 from graphldp.methods import method
 from graphldp.stages.denoise import denoise
 from graphldp.stages.files.answers import AnswersFile
 from graphldp.stages.files.artifacts import read_table
-from graphldp.stages.grids.params import Params, load
+from graphldp.stages.grids.params import Cell, Params, load
 from graphldp.stages.perturb import perturb_method
 from graphldp.stages.train import train
 
@@ -55,15 +55,17 @@ def test_no_true_link_and_no_feature_moves_a_result_while_reports_are_held(
     name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     params, graph, recipe = private(), small_graph(), method(name)
-    answers = {seed: told_of(graph, params).questions(seed) for seed in params.draws}
+    answers = {seed: server_view_of(graph, params).questions(seed) for seed in params.draws}
 
-    def held(of: Graph, settings: Settings, row: Any = None) -> Told:
+    def held(of: Graph, settings: Settings, row: Any = None) -> ServerView:
         linked = row is None or not row.alone
         further = settings.further if linked else settings.further.without_links()
-        return Told(graph=of, further=further, root=settings.seed, listen=lambda seed: answers[seed], linked=linked)
+        return ServerView(
+            graph=of, further=further, root=settings.seed, listen=lambda seed: answers[seed], linked=linked
+        )
 
     for place in (plan, rounds, survey):
-        monkeypatch.setattr(place, "told_of", held)
+        monkeypatch.setattr(place, "server_view_of", held)
 
     def learned(of: Graph) -> list[dict[str, Any]]:
         budget = 0.0 if recipe.mechanism == "null" else 4.0
@@ -74,19 +76,19 @@ def test_no_true_link_and_no_feature_moves_a_result_while_reports_are_held(
     assert outcomes(learned(without_links(graph))) == first
     if name != "mlp":  # what people report of their links does
         other = dataclasses.replace(graph, edges=small_graph(seed=5).edges)
-        answers = {seed: told_of(other, params).questions(seed) for seed in params.draws}
+        answers = {seed: server_view_of(other, params).questions(seed) for seed in params.draws}
         assert outcomes(learned(graph)) != first
 
 
 def test_the_estimated_graph_is_near_the_true_one_and_has_its_labels() -> None:
     graph = small_graph()
     settings = Settings(further=Further(links="rr", epsilon_links=12.0))
-    known = told_of(graph, settings).known(0)
+    known = server_view_of(graph, settings).known(0)
     assert known.weights is None
     assert abs(known.edges.shape[1] - graph.edges.shape[1]) < 3
     np.testing.assert_array_equal(known.labels, graph.labels)
     soft = Further(links="blink", epsilon_links=4.0, link_options=(("estimator", "soft"),))
-    weighed = told_of(graph, Settings(further=soft)).known(0)
+    weighed = server_view_of(graph, Settings(further=soft)).known(0)
     assert weighed.weights is not None
     assert weighed.edges.shape[1] == 90 * 89 // 2
     adjacency = weighed.adjacency()
@@ -100,20 +102,20 @@ def test_reports_survive_the_rectangle_and_the_file(name: str, report: str, tmp_
     graph = store(tmp_path)
     further = Further(links=name, epsilon_links=3.0, link_options=(("report", report),))
     params = private(further)
-    told = told_of(graph, params)
-    (question,) = told.questions(0)
+    view = server_view_of(graph, params)
+    (question,) = view.questions(0)
     links = as_links(question.answers)
     again = as_links(as_reports(links))
     for part in ("indptr", "indices", "degree", "value"):
         np.testing.assert_array_equal(getattr(links, part), getattr(again, part))
-    path = perturb_method(NAME, "lpgnn", None, 1.0, data=tmp_path, settings=params)
-    (kept,) = AnswersFile(path, "make").told(0)
+    path = perturb_method(Cell(dataset=NAME, method="lpgnn", epsilon=1.0), data=tmp_path, settings=params)
+    (kept,) = AnswersFile(path, "make").further_questions(0)
     stored = as_links(kept.answers)
     for part in ("indptr", "indices", "degree", "value"):
         np.testing.assert_array_equal(getattr(links, part), getattr(stored, part))
     spent = {one.what: one for one in Ledger.from_json(AnswersFile(path, "make").meta["ledger"]).once().spends}
     assert spent["links"].per == "edge"
-    assert spent["links"].epsilon == told.link_mechanism.relationship_epsilon
+    assert spent["links"].epsilon == view.link_mechanism.relationship_epsilon
     facts = AnswersFile(path, "make").meta["links"]
     assert facts["epsilon_bit"] == 3.0
     assert facts["epsilon_exact"] <= facts["epsilon"] * (1 + 1e-9)
@@ -128,9 +130,9 @@ def data(tmp_path: Path) -> Path:
 @pytest.mark.parametrize("name", ["lpgnn", "upgnet-hn", "mlp", "hogs", "rgnn", SLOW])
 def test_files_and_memory_give_the_same(name: str, data: Path) -> None:
     params = private(BOTH)
-    perturb_method(NAME, name, None, 3.0, data=data, settings=params)
-    denoise(NAME, name, None, 3.0, data=data, steps=(0, 2), further=BOTH)
-    made = train(NAME, name, None, 3.0, data=data, params=params)
+    perturb_method(Cell(dataset=NAME, method=name, epsilon=3.0), data=data, settings=params)
+    denoise(Cell(dataset=NAME, method=name, epsilon=3.0, further=BOTH), data=data, steps=(0, 2))
+    made = train(Cell(dataset=NAME, method=name, epsilon=3.0), data=data, params=params)
     reached = [row["test_accuracy"] for row in read_table(made, "x").to_pylist() if row["role"] == "final"]
     (row,) = run(NAME, name, None, 3.0, data=data, params=params, references=False)
     assert reached == row.accuracy.tolist()
@@ -199,8 +201,8 @@ def test_an_empty_estimated_graph_still_trains() -> None:
     params = private(Further(links="rr", epsilon_links=40.0))
     recipe = method("lpgnn")
     source = Devices(graph=graph, recipe=recipe, mechanism="mb", epsilon=2.0, options={}, params=params)
-    assert source.told.known(0).edges.shape[1] == 0
-    assert source.told.found() == "the server's graph of the first run has no link at all"
+    assert source.server_view.known(0).edges.shape[1] == 0
+    assert source.server_view.found() == "the server's graph of the first run has no link at all"
     rows = learn_cell(graph, plan_of(source, params), params).rows
     assert all(np.isfinite(row["validation_loss"]) for row in rows)
 
@@ -228,9 +230,9 @@ def test_what_cannot_be_asked_is_one_line(given: dict[str, Any], words: str) -> 
 
 
 def test_how_many_false_links_there_will_be_is_said_before_anybody_is_asked() -> None:
-    told = Told(graph=small_graph(), further=Further(links="rr", epsilon_links=2.0), root=0)
-    assert "about 477 false ones will be reported by 90 people" in told.forecast()
-    assert told.kept == {}
+    view = ServerView(graph=small_graph(), further=Further(links="rr", epsilon_links=2.0), root=0)
+    assert "about 477 false ones will be reported by 90 people" in view.forecast()
+    assert view.kept == {}
 
 
 GRID = """

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import scipy.sparse as sp
-from cell_factory import NAME, accuracies, calibrate, run, small_graph, small_params, store
+from cell_factory import NAME, accuracies, calibrate, cell_of, run, small_graph, small_params, store
 
 from graphldp import methods
 from graphldp.client import Reports
@@ -31,7 +31,7 @@ from graphldp.stages.files.levels_scores import Extras
 from graphldp.stages.files.models import load_model
 from graphldp.stages.files.paths import graph_dir, reports_path
 from graphldp.stages.files.reports import CalibratedFile
-from graphldp.stages.grids.params import Params
+from graphldp.stages.grids.params import Cell, Params
 from graphldp.stages.perturb import perturb_graph, perturb_method
 from graphldp.stages.predict import predict_reports
 from graphldp.stages.select import select
@@ -91,9 +91,14 @@ def stages(
 ) -> tuple[Path, Path]:
     """Take a cell through its stages; return its answers and its estimates."""
     answers = perturb_method(
-        NAME, method, mechanism, epsilon, data=data, settings=params, changes=changes, extras=Extras(levels=levels)
-    )  # fmt: skip
-    return answers, denoise(NAME, method, mechanism, epsilon, data=data, steps=params.search.steps)
+        Cell(dataset=NAME, method=method, mechanism=mechanism, epsilon=epsilon, changes=changes),
+        data=data,
+        settings=params,
+        extras=Extras(levels=levels),
+    )
+    return answers, denoise(
+        Cell(dataset=NAME, method=method, mechanism=mechanism, epsilon=epsilon), data=data, steps=params.search.steps
+    )
 
 
 def sent(both: TwoRounds, seed: int) -> tuple[Reports, Reports]:
@@ -123,14 +128,17 @@ def test_the_files_say_what_both_rounds_have_spent(data: Path) -> None:
     assert first.source != second.source
     both = f"total epsilon per user: features 3.0 x {draws} draws + features 3.0 x {draws} draws = {6.0 * draws}"
     # The first round is an ordinary collection: who has the reports of one has spent its budget once.
-    once = read_meta(perturb_graph(NAME, "pm", 3.0, data=data, seeds=params.draws, root=params.seed), "make")
+    once = read_meta(
+        perturb_graph(Cell(dataset=NAME, mechanism="pm", epsilon=3.0), data=data, seeds=params.draws, root=params.seed),
+        "make",
+    )
     assert ledger_from_meta([once, answers]).text() == both
     for meta in (answers, calibrated):
         assert Ledger.from_json(meta["ledger"]).text() == both
         assert meta["epsilon"] == meta["claim"]["epsilon"] == 6.0
         assert meta["epsilon_exact"] == pytest.approx(6.0)
         assert meta["rounds"] == dataclasses.asdict(Rounds(score_by="fda"))
-    runs = read_meta(train(NAME, "togl-fda", None, 6.0, data=data, params=params), "make")
+    runs = read_meta(train(Cell(dataset=NAME, method="togl-fda", epsilon=6.0), data=data, params=params), "make")
     assert Ledger.from_json(runs["ledger"]).once().total().epsilon == 6.0
     assert Ledger.from_json(runs["ledger"]).total().epsilon == 6.0 * draws
     assert runs["epsilon"] == 6.0
@@ -357,7 +365,7 @@ def test_other_mechanisms_take_both_rounds(mechanism: str, reuse: bool, data: Pa
 def test_the_files_and_memory_give_the_same(method: str, mechanism: str, changes: dict[str, Any], data: Path) -> None:
     params = small_params(seeds=2, steps=(1, 2))
     stages(data, params, method, mechanism, 8.0, **changes)
-    output = train(NAME, method, mechanism, 8.0, data=data, params=params)
+    output = train(Cell(dataset=NAME, method=method, mechanism=mechanism, epsilon=8.0), data=data, params=params)
     (row,) = run(NAME, method, mechanism, 8.0, data=data, params=params, changes=changes, references=False)
     np.testing.assert_array_equal(row.accuracy, accuracies(output))
     (again,) = run(NAME, method, mechanism, 8.0, data=data, params=params, changes=changes, references=False)
@@ -384,7 +392,7 @@ def test_public_levels_are_kept_in_both_rounds(data: Path) -> None:
 def test_a_kept_model_is_given_both_rounds(changes: dict[str, Any], data: Path, tmp_path: Path) -> None:
     params = small_params(seeds=2, steps=(1,))
     answers, _ = stages(data, params, epsilon=8.0, **changes)
-    train(NAME, "togl-fda", None, 8.0, data=data, params=params, models=tmp_path / "model")
+    train(Cell(dataset=NAME, method="togl-fda", epsilon=8.0), data=data, params=params, models=tmp_path / "model")
     kept = load_model(tmp_path / "model")
     assert kept.spent.once().total().epsilon == 8.0
     assert kept.spent.total().epsilon == 8.0 * (params.seeds + params.search.seeds)
@@ -396,11 +404,14 @@ def test_a_kept_model_is_given_both_rounds(changes: dict[str, Any], data: Path, 
     test = split_of(graph, params, int(kept.about["seed"])).test
     assert float((guess[test] == graph.labels[test]).mean()) == pytest.approx(kept.about["test_accuracy"])
     others = perturb_method(
-        NAME, "togl-fda", None, 8.0, data=data, settings=params, changes={"rho": 0.25}, output=tmp_path / "o.parquet"
+        Cell(dataset=NAME, method="togl-fda", epsilon=8.0, changes={"rho": 0.25}),
+        data=data,
+        settings=params,
+        output=tmp_path / "o.parquet",
     )
     with pytest.raises(ArtifactError, match=r"was asked with rho 0\.25, and the method means 0\.5"):
         predict_reports(tmp_path / "model", others, data=data, output=tmp_path / "q.parquet")
-    once = perturb_graph(NAME, "pm", 8.0, data=data, seeds=[0])
+    once = perturb_graph(Cell(dataset=NAME, mechanism="pm", epsilon=8.0), data=data, seeds=[0])
     with pytest.raises(ArtifactError, match="holds answers to one question, and the model was trained on another way"):
         predict_reports(tmp_path / "model", once, data=data, output=tmp_path / "q.parquet")
 
@@ -468,7 +479,9 @@ def test_answers_that_do_not_fit_are_refused(data: Path, tmp_path: Path) -> None
     params = small_params()
     answers, calibrated = stages(data, params)
     calibrated.unlink()
-    once = perturb_graph(NAME, "pm", 8.0, data=data, seeds=[0], output=tmp_path / "once.parquet")
+    once = perturb_graph(
+        Cell(dataset=NAME, mechanism="pm", epsilon=8.0), data=data, seeds=[0], output=tmp_path / "once.parquet"
+    )
     cases: list[tuple[dict[str, Any], str]] = [
         ({"reports": once}, "has kind 'reports' where 'answers' was asked for; .* `ldp perturb .* --method togl-fda"),
         ({"epsilon": 4.0, "reports": answers}, "has epsilon 8 where 4 was asked for; say --epsilon 8"),
@@ -481,14 +494,17 @@ def test_answers_that_do_not_fit_are_refused(data: Path, tmp_path: Path) -> None
     ]
     for changes, message in cases:
         given = {"method": "togl-fda", "epsilon": 8.0, **changes}
+        cell, others = cell_of({"dataset": NAME, "mechanism": "pm", **given})
         with pytest.raises(GraphLDPError, match=message) as error:
-            denoise(
-                NAME, given.pop("method"), "pm", given.pop("epsilon"), data=data, steps=params.search.steps, **given
-            )
+            denoise(cell, data=data, steps=params.search.steps, **others)
         assert "\n" not in str(error.value)
     assert not calibrated.exists()
     # What comes after the answers can still be chosen.
-    denoise(NAME, "togl-fda", "pm", 8.0, data=data, steps=(1,), changes={"reuse": True})
+    denoise(
+        Cell(dataset=NAME, method="togl-fda", mechanism="pm", epsilon=8.0, changes={"reuse": True}),
+        data=data,
+        steps=(1,),
+    )
     assert read_meta(calibrated, "make")["rounds"]["reuse"] is True
 
 
@@ -497,11 +513,11 @@ def test_the_ranking_of_other_labels_than_training_s_is_refused(data: Path, tmp_
     answers, _ = stages(data, params)
     fewer = dataclasses.replace(params, train=dataclasses.replace(params.train, train_fraction=0.1))
     with pytest.raises(ArtifactError, match=r"other splits: train_fraction was 0.5, and is 0.1 now"):
-        train(NAME, "togl-fda", None, 8.0, data=data, params=fewer)
+        train(Cell(dataset=NAME, method="togl-fda", epsilon=8.0), data=data, params=fewer)
     with pytest.raises(ArtifactError, match="other splits: parts was nodes, and is edges now"):
-        train(NAME, "togl-fda", None, 8.0, data=data, params=of_links(params))
+        train(Cell(dataset=NAME, method="togl-fda", epsilon=8.0), data=data, params=of_links(params))
     with pytest.raises(ArtifactError, match="other splits: root was 0, and is 3 now"):
-        train(NAME, "togl-fda", None, 8.0, data=data, params=dataclasses.replace(params, seed=3))
+        train(Cell(dataset=NAME, method="togl-fda", epsilon=8.0), data=data, params=dataclasses.replace(params, seed=3))
     with pytest.raises(ArtifactError, match="holds answers to several questions, of method togl-fda"):
         select(answers, data=data, params=params, output=tmp_path / "again.parquet")
 

@@ -19,6 +19,7 @@ from graphldp import methods
 from graphldp.datasets.memory import as_graph
 from graphldp.errors import DataError, OptionError
 from graphldp.evaluation import Confidence, paired_difference
+from graphldp.experiment.plan import Devices
 from graphldp.experiment.running import RunResult, run_rows
 from graphldp.graph import Graph
 from graphldp.randomness import generator
@@ -32,6 +33,10 @@ SMALL: dict[str, Any] = {
     **{"seeds": 3, "points": 3, "search_seeds": 2, "learning_rate": [0.05, 0.02], "weight_decay": 0.001},
     **{"dropout": [0.25, 0.5], "steps": [0, 2], "hidden": 4, "epochs": 15, "patience": 8, "device": "cpu"},
 }
+
+
+def asked(graph: Graph, recipe: Any, mechanism: str, epsilon: float, params: Any) -> Devices:
+    return Devices(graph=graph, recipe=recipe, mechanism=mechanism, epsilon=epsilon, params=params)
 
 
 def data_of(graph: Graph) -> Data:
@@ -51,7 +56,7 @@ def found() -> RunResult:
 @pytest.mark.slow
 def test_the_numbers_are_those_of_the_command_line(found: RunResult) -> None:
     recipe = methods.method("lpgnn")
-    same = run_rows(small_graph(), recipe, "pm", 2.0, small_params(), device="cpu")
+    same = run_rows(asked(small_graph(), recipe, "pm", 2.0, small_params()), device="cpu")
     assert [row.name for row in found.rows] == ["majority", "structure", "lpgnn-pm", "nonpriv"]
     for one, other in zip(found.rows, same.rows, strict=True):
         np.testing.assert_array_equal(one.accuracy, other.accuracy)
@@ -199,7 +204,7 @@ def test_on_random_labels_a_method_is_rarely_said_to_be_better() -> None:
         scores = []
         for name, epsilon in (("lpgnn", 1.0), ("coin", 0.0)):
             recipe = methods.method(name)
-            (row,) = run_rows(guess, recipe, recipe.mechanism, epsilon, settings, references=False).rows
+            (row,) = run_rows(asked(guess, recipe, recipe.mechanism, epsilon, settings), references=False).rows
             scores.append(row.accuracy)
         found.append(paired_difference(*scores, Confidence()).against(0.0))
     assert found.count("above") / trials <= 0.025 + 4 * math.sqrt(0.025 * 0.975 / trials)
@@ -215,7 +220,7 @@ def test_ldpge_learns_how_common_a_class_is_though_its_inputs_are_centred() -> N
     recipe, params = methods.method("ldpge"), small_params(points=2, epochs=120)
     scores = {}
     for name, one in (("bias", recipe), ("none", dataclasses.replace(recipe, axes=()))):
-        found = run_rows(graph, one, "hds", 0.01, params, device="cpu")
+        found = run_rows(asked(graph, one, "hds", 0.01, params), device="cpu")
         accuracy = {row.name: float(row.accuracy.mean()) for row in found.rows}
         scores[name] = accuracy["ldpge"] - accuracy["majority"]
     assert scores["bias"] >= -0.01

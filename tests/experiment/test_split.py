@@ -73,7 +73,7 @@ def test_a_bit_costs_what_the_mechanism_says() -> None:
 def test_who_is_not_asked_tells_nothing() -> None:
     graph = small_graph()
     without = ASKED.devices(graph, Shares(features=2, links=0, labels=1), 6.0, params())
-    assert without.told.known(0).edges.shape[1] == 0
+    assert without.server_view.known(0).edges.shape[1] == 0
     assert without.recipe.name == "mlp"
     assert without.epsilon == 4.0
     silent = ASKED.devices(graph, Shares(features=0, links=2, labels=1), 6.0, params())
@@ -82,7 +82,7 @@ def test_who_is_not_asked_tells_nothing() -> None:
     floor = dataclasses.replace(ASKED, recipe=method("frontier"), mechanism="privset")
     assert floor.devices(graph, Shares(features=0, links=2, labels=1), 6.0, params()).recipe.name == "structure"
     public = dataclasses.replace(ASKED, links="", labels="")
-    assert not public.devices(graph, Shares(features=1, links=0, labels=0), 6.0, params()).told.asked
+    assert not public.devices(graph, Shares(features=1, links=0, labels=0), 6.0, params()).server_view.asked
 
 
 def test_the_best_is_chosen_on_validation_people_by_their_true_labels(

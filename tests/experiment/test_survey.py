@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from cell_factory import NAME, run, small_graph, small_params, store
+from cell_factory import NAME, cell_of, run, small_graph, small_params, store
 
 from graphldp import methods
 from graphldp.client import VectorMechanism, from_meta
@@ -22,7 +22,7 @@ from graphldp.experiment.devices import device_for
 from graphldp.experiment.parts import split_of
 from graphldp.experiment.plan import Devices, plan_of
 from graphldp.experiment.resources import Resources
-from graphldp.experiment.space import Row
+from graphldp.experiment.search_space import SearchedRow
 from graphldp.experiment.survey import Survey, Surveys
 from graphldp.graph import Graph
 from graphldp.jsonable import plain
@@ -33,7 +33,7 @@ from graphldp.stages.denoise import denoise
 from graphldp.stages.files.answers import AnswersFile
 from graphldp.stages.files.artifacts import file_hash, read_meta, read_table
 from graphldp.stages.files.graphs import graph_hash
-from graphldp.stages.grids.params import Params
+from graphldp.stages.grids.params import Cell, Params
 from graphldp.stages.perturb import perturb_method
 from graphldp.stages.train import train
 
@@ -48,7 +48,8 @@ def surveys(graph: Graph, epsilon: float = 3.0, mechanism: str = "privset", **op
 
 def ask(dataset: str, method: str, mechanism: str | None, epsilon: float, *, params: Params, **given: Any) -> Path:
     """Write what everybody answers."""
-    return perturb_method(dataset, method, mechanism, epsilon, settings=params, **given)
+    cell, others = cell_of({"dataset": dataset, "method": method, "mechanism": mechanism, "epsilon": epsilon, **given})
+    return perturb_method(cell, settings=params, **others)
 
 
 def votes_of(asking: Surveys, seed: int) -> Surveyed:
@@ -275,7 +276,7 @@ def test_everybody_has_spent_epsilon_once(tmp_path: Path) -> None:
     store(tmp_path)
     params = small_params(seeds=2, points=1, epochs=2)
     path = ask(NAME, "frontier", None, 2.0, data=tmp_path, params=params)
-    runs = train(NAME, "frontier", None, 2.0, data=tmp_path, params=params)
+    runs = train(Cell(dataset=NAME, method="frontier", epsilon=2.0), data=tmp_path, params=params)
     for meta in (read_meta(path, "x"), read_meta(runs, "x")):
         assert [spend["epsilon"] for spend in meta["ledger"]] == [2.0]
         assert meta["rounds"] == {"teachers": 0.5, "first": 0.4, "narrowed": 3, "features": 400, "last": 40}
@@ -297,28 +298,42 @@ def test_surveys_that_do_not_fit_are_refused(tmp_path: Path) -> None:
     other = dataclasses.replace(params, train=dataclasses.replace(params.train, train_fraction=0.1))
     numbers = dataclasses.replace(params, train=dataclasses.replace(params.train, task="regression"))
     apart = dataclasses.replace(params, train=dataclasses.replace(params.train, split="inductive"))
-    cell = (NAME, "votes", None, 2.0)
+    cell = Cell(dataset=NAME, method="votes", epsilon=2.0)
     searched = dataclasses.replace(params.search, options={"method.teachers": (0.3, 0.5)})
     cases: list[tuple[Any, str]] = [
-        (lambda: train(*cell, data=tmp_path, params=other), "train_fraction was 0.5, and is 0.1 now.*`ldp perturb` on"),
-        (lambda: train(*cell, data=tmp_path, params=dataclasses.replace(params, seed=1)), "root was 0, and is 1 now"),
+        (lambda: train(cell, data=tmp_path, params=other), "train_fraction was 0.5, and is 0.1 now.*`ldp perturb` on"),
+        (lambda: train(cell, data=tmp_path, params=dataclasses.replace(params, seed=1)), "root was 0, and is 1 now"),
         (
-            lambda: train(*cell, data=tmp_path, params=dataclasses.replace(params, seeds=4)),
+            lambda: train(cell, data=tmp_path, params=dataclasses.replace(params, seeds=4)),
             "it has 3 for final runs and 2 for the search, where 4 and 2 are needed",
         ),
         (
-            lambda: train(*cell, data=tmp_path, params=dataclasses.replace(params, search=searched)),
+            lambda: train(cell, data=tmp_path, params=dataclasses.replace(params, search=searched)),
             "was made with its method.teachers",
         ),
-        (lambda: train(NAME, "votes", None, 3.0, data=tmp_path, params=params), "`ldp perturb .* --method votes"),
-        (lambda: train(NAME, "votes", None, 3.0, data=tmp_path, params=params, answers=path), "has epsilon 2 where 3"),
         (
-            lambda: train(*cell, data=tmp_path, params=params, calibrated=path),
+            lambda: train(Cell(dataset=NAME, method="votes", epsilon=3.0), data=tmp_path, params=params),
+            "`ldp perturb .* --method votes",
+        ),
+        (
+            lambda: train(Cell(dataset=NAME, method="votes", epsilon=3.0), data=tmp_path, params=params, answers=path),
+            "has epsilon 2 where 3",
+        ),
+        (
+            lambda: train(cell, data=tmp_path, params=params, calibrated=path),
             "give them with --answers, not --calibrated",
         ),
-        (lambda: train(NAME, "lpgnn", "mb", 2.0, data=tmp_path, params=params, answers=path), "leave --answers out"),
+        (
+            lambda: train(
+                Cell(dataset=NAME, method="lpgnn", mechanism="mb", epsilon=2.0),
+                data=tmp_path,
+                params=params,
+                answers=path,
+            ),
+            "leave --answers out",
+        ),
         (lambda: ask(NAME, "frontier", None, 2.0, data=tmp_path, params=numbers), "has no classes to learn"),
-        (lambda: train(*cell, data=tmp_path, params=apart), "split was random, and is inductive now"),
+        (lambda: train(cell, data=tmp_path, params=apart), "split was random, and is inductive now"),
         (lambda: AnswersFile(tmp_path / "graphs" / NAME / "labels.parquet", "x"), "kind"),
     ]
     for action, message in cases:
@@ -439,7 +454,7 @@ def test_numbers_as_features_need_another_mechanism(tmp_path: Path) -> None:
 def test_there_is_nothing_to_denoise(method: str, tmp_path: Path) -> None:
     store(tmp_path)
     with pytest.raises(OptionError, match=f"learns from answers as they are, .*`ldp perturb --method {method}`"):
-        denoise(NAME, method, None, 1.0, data=tmp_path, steps=(0,))
+        denoise(Cell(dataset=NAME, method=method, epsilon=1.0), data=tmp_path, steps=(0,))
 
 
 @pytest.mark.parametrize("method", ["votes", "frontier"])
@@ -486,7 +501,7 @@ def test_what_frontier_asks_is_what_its_votes_learner_asks(tmp_path: Path) -> No
 def test_what_is_not_asked_is_not_changed_in_a_choice_and_not_searched() -> None:
     with pytest.raises(OptionError, match="to change gate, run one of them"):
         methods.method("frontier").but({"teachers": 0.3, "gate": 3.0})
-    row = Row(recipe=methods.method("frontier"), mechanism="privset")
+    row = SearchedRow(recipe=methods.method("frontier"), mechanism="privset")
     assert not row.has("method.teachers", {})
     assert not row.has("method.filter", {})
 

@@ -32,7 +32,7 @@ from graphldp.learn import (
 )
 from graphldp.learn.minibatch import AUTO_SIZE, BatchTrainer, _Some
 from graphldp.learn.models.gcn import gcn_norm
-from graphldp.learn.rows import filtered_columns
+from graphldp.learn.row_store import filtered_columns
 from graphldp.learn.sparse import Csr
 
 CPU = torch.device("cpu")

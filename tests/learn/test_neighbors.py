@@ -21,7 +21,7 @@ from graphldp.learn import Interrupted, Options, Problem, State, fit, model, nei
 from graphldp.learn.batch import without_dropout
 from graphldp.learn.engine import Trainer
 from graphldp.learn.minibatch import part_of
-from graphldp.learn.neighbors import NeighborTrainer, Whole, missing_sampler
+from graphldp.learn.neighbors import NeighborTrainer, WholeGraph, missing_sampler
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore", DeprecationWarning)
@@ -165,7 +165,7 @@ def test_predictions_are_exact_whatever_was_drawn_in_training(sampler: None, nam
 def test_a_sum_over_some_neighbours_is_right_in_the_mean(sampler: None, name: str, graph: str) -> None:
     problem, _ = GRAPHS[graph]()
     options = Options(model=model(name), neighbors=2)
-    whole = Whole(problem, options, hops=1)
+    whole = WholeGraph(problem, options, hops=1)
     (operator,) = options.model.operators(problem.adjacency).values()
     h = np.random.default_rng(0).standard_normal((problem.nodes, 3))
     total, draws = np.zeros((5, 3)), 3000

@@ -15,7 +15,7 @@ from graphldp.learn import NodeInputs, Problem, Run, Split
 from graphldp.learn.tasks.metrics import macro_f1
 from graphldp.learn.tasks.private import (
     BARRED,
-    Channel,
+    LabelChannel,
     PrivateClasses,
     PrivateClassification,
     spreading,
@@ -42,7 +42,7 @@ def problem(adjacency: sp.csr_array, classes: int = 3) -> Problem:
     return Problem(shift=sp.csr_array(adjacency), adjacency=adjacency, inputs=(inputs,), classes=classes)
 
 
-def objective(channel: Channel, adjacency: sp.csr_array, labels: np.ndarray = LABELS) -> PrivateClasses:
+def objective(channel: LabelChannel, adjacency: sp.csr_array, labels: np.ndarray = LABELS) -> PrivateClasses:
     run = Run(inputs=0, seed=0, split=SPLIT, labels=labels)
     return PrivateClasses([run, run], CPU, channel, problem(adjacency))
 
@@ -50,7 +50,7 @@ def objective(channel: Channel, adjacency: sp.csr_array, labels: np.ndarray = LA
 @pytest.mark.parametrize("steps", [0, 1, 2])
 @pytest.mark.parametrize("correction", [True, False])
 def test_the_loss_is_drop_as_it_is_printed(steps: int, correction: bool) -> None:
-    channel = Channel(keep=0.6, stray=0.2, steps=steps, correction=correction)
+    channel = LabelChannel(keep=0.6, stray=0.2, steps=steps, correction=correction)
     adjacency = path_of(6, alone=1)
     outputs = torch.randn(6, 2, 3, generator=torch.Generator().manual_seed(1), requires_grad=True)
     found = objective(channel, adjacency).loss(outputs, {})
@@ -77,7 +77,7 @@ def test_the_loss_is_drop_as_it_is_printed(steps: int, correction: bool) -> None
 
 
 def test_whom_no_label_reaches_keeps_her_own() -> None:
-    channel = Channel(keep=0.6, stray=0.2, steps=2)
+    channel = LabelChannel(keep=0.6, stray=0.2, steps=2)
     none = sp.csr_array((6, 6))
     outputs = torch.zeros(6, 2, 3)
     outputs[:, 0, 0] = 5.0
@@ -94,14 +94,14 @@ def test_what_is_said_of_noisy_labels_is_unbiased_for_the_true_ones() -> None:
     guess = np.where(rng.random(count) < 0.7, truth, rng.integers(0, classes, count))
     question = LabelQuestion(epsilon=1.5, classes=classes)
     noisy = question.perturb(truth, generator(0)).value[:, 0].astype(np.int64)
-    channel = Channel(keep=question.law.chances[0], stray=question.law.chances[1])
+    channel = LabelChannel(keep=question.law.chances[0], stray=question.law.chances[1])
     assert true_accuracy(np.mean(noisy == guess), channel) == pytest.approx(np.mean(truth == guess), abs=0.01)
     assert true_macro_f1(noisy, guess, channel) == pytest.approx(macro_f1(truth, guess), abs=0.015)
     assert abs(macro_f1(noisy, guess) - macro_f1(truth, guess)) > 0.1  # as it stands, it is another number
 
 
 def test_an_epoch_that_knows_the_noise_is_not_accepted() -> None:
-    channel = Channel(keep=0.6, stray=0.2)
+    channel = LabelChannel(keep=0.6, stray=0.2)
     rules = objective(channel, path_of(6))
 
     def loss(right: list[int]) -> float:
@@ -119,8 +119,8 @@ def test_an_epoch_that_knows_the_noise_is_not_accepted() -> None:
 
 
 def test_propagated_labels_are_learned_in_full_batch_alone() -> None:
-    assert PrivateClassification(channel=Channel(keep=0.6, stray=0.2)).by_node
-    assert not PrivateClassification(channel=Channel(keep=0.6, stray=0.2, steps=1)).by_node
+    assert PrivateClassification(channel=LabelChannel(keep=0.6, stray=0.2)).by_node
+    assert not PrivateClassification(channel=LabelChannel(keep=0.6, stray=0.2, steps=1)).by_node
 
 
 @pytest.mark.parametrize(
@@ -134,4 +134,4 @@ def test_propagated_labels_are_learned_in_full_batch_alone() -> None:
 )
 def test_what_is_no_channel_is_refused(given: dict, words: str) -> None:
     with pytest.raises(OptionError, match=words):
-        Channel(**{"keep": 0.6, "stray": 0.2, **given})
+        LabelChannel(**{"keep": 0.6, "stray": 0.2, **given})

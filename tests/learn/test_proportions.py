@@ -10,7 +10,7 @@ from test_private_labels import LABELS, SPLIT, objective, path_of
 
 from graphldp.client.mechanisms.krr import LabelQuestion
 from graphldp.errors import OptionError
-from graphldp.learn.tasks.private import Channel, PrivateClassification
+from graphldp.learn.tasks.private import LabelChannel, PrivateClassification
 from graphldp.learn.tasks.proportions import as_chances, clusters, frequencies
 from graphldp.randomness import generator
 
@@ -72,7 +72,7 @@ def test_clusters_are_linked_groups_of_about_the_size() -> None:
 @pytest.mark.parametrize("steps", [0, 2])
 def test_the_loss_is_of_nodes_and_of_clusters(steps: int, labels: np.ndarray) -> None:
     adjacency = path_of(6, alone=1)
-    channel = Channel(keep=KEEP, stray=STRAY, steps=steps, reconstruction=True, bags=3, bag_weight=0.5)
+    channel = LabelChannel(keep=KEEP, stray=STRAY, steps=steps, reconstruction=True, bags=3, bag_weight=0.5)
     outputs = torch.randn(6, 2, 3, generator=torch.Generator().manual_seed(1), requires_grad=True)
     found = objective(channel, adjacency, labels).loss(outputs, {})
     targets, group = frequencies(adjacency, labels, 3, steps, KEEP, STRAY), clusters(adjacency, 3)
@@ -92,11 +92,11 @@ def test_the_loss_is_of_nodes_and_of_clusters(steps: int, labels: np.ndarray) ->
 def test_clusters_alone_are_an_option_of_any_loss() -> None:
     adjacency = path_of(6)
     outputs = torch.randn(6, 2, 3, generator=torch.Generator().manual_seed(2))
-    plain = objective(Channel(keep=KEEP, stray=STRAY), adjacency).loss(outputs, {})
-    both = objective(Channel(keep=KEEP, stray=STRAY, bags=2), adjacency).loss(outputs, {})
+    plain = objective(LabelChannel(keep=KEEP, stray=STRAY), adjacency).loss(outputs, {})
+    both = objective(LabelChannel(keep=KEEP, stray=STRAY, bags=2), adjacency).loss(outputs, {})
     assert (both > plain).all()
-    assert not PrivateClassification(channel=Channel(keep=KEEP, stray=STRAY, bags=2)).by_node
-    assert PrivateClassification(channel=Channel(keep=KEEP, stray=STRAY, reconstruction=True)).by_node
+    assert not PrivateClassification(channel=LabelChannel(keep=KEEP, stray=STRAY, bags=2)).by_node
+    assert PrivateClassification(channel=LabelChannel(keep=KEEP, stray=STRAY, reconstruction=True)).by_node
 
 
 @pytest.mark.parametrize(
@@ -110,4 +110,4 @@ def test_clusters_alone_are_an_option_of_any_loss() -> None:
 )
 def test_options_that_are_none_are_one_line(options: dict, said: str) -> None:
     with pytest.raises(OptionError, match=said):
-        Channel(keep=KEEP, stray=STRAY, **options)
+        LabelChannel(keep=KEEP, stray=STRAY, **options)

@@ -12,7 +12,7 @@ from sklearn.linear_model import LogisticRegression
 from small_graphs import adjacency
 
 from graphldp.errors import DataError, OptionError
-from graphldp.server import Estimate, Filtered, Scores, kprop, none, normalised, score_attributes, scorer_names
+from graphldp.server import AttributeScores, Estimate, Filtered, kprop, none, normalised, score_attributes, scorer_names
 from graphldp.server.logistic import fit_sparse_logistic
 from graphldp.server.pair_products import PairProducts
 
@@ -203,10 +203,10 @@ def test_attributes_without_weight_are_ranked_by_how_soon_they_would_have_one(
 
 
 def test_what_is_equal_in_all_keeps_its_own_order() -> None:
-    scores = Scores(method="mi", values=np.array([0.0, 2.0, 0.0, 2.0, 1.0]))
+    scores = AttributeScores(method="mi", values=np.array([0.0, 2.0, 0.0, 2.0, 1.0]))
     assert scores.ranking().tolist() == [1, 3, 4, 0, 2]
     assert scores.top(2) == (1, 3)
-    tied = Scores(method="sma", values=np.array([0.0, 2.0, 0.0]), ties=np.array([0.1, 1.0, 0.5]))
+    tied = AttributeScores(method="sma", values=np.array([0.0, 2.0, 0.0]), ties=np.array([0.1, 1.0, 0.5]))
     assert tied.ranking().tolist() == [1, 2, 0]
 
 

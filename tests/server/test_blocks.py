@@ -17,7 +17,7 @@ from graphldp.graph import Graph
 from graphldp.randomness import generator
 from graphldp.server import blocks
 from graphldp.server.blocks import Seen, block_evidence, class_links, seen_links
-from graphldp.server.evidence import Setting, make_evidence
+from graphldp.server.evidence import EvidenceSetting, make_evidence
 from graphldp.server.links import estimate_links
 
 
@@ -114,13 +114,15 @@ def test_reports_that_are_no_bits_are_refused_in_one_line(name: str) -> None:
     assert "\n" not in str(found.value)
 
 
-def setting(graph: Graph, reports: LinkReports | None, labels: np.ndarray, train: np.ndarray, chances: Any) -> Setting:
+def setting(
+    graph: Graph, reports: LinkReports | None, labels: np.ndarray, train: np.ndarray, chances: Any
+) -> EvidenceSetting:
     known = dataclasses.replace(graph, labels=labels.astype(np.int32))
     if reports is not None:
         edges, weights = estimate_links(reports, "hybrid").edges()
         known = dataclasses.replace(known, edges=edges, weights=weights)
     nobody = protocol("null", 0.0, graph.dimensions, 0.0, 1.0)
-    return Setting.of(known, None, nobody, train, 3, chances=chances, links=reports)
+    return EvidenceSetting.of(known, None, nobody, train, 3, chances=chances, links=reports)
 
 
 def test_it_finds_classes_that_label_propagation_over_the_estimate_does_not() -> None:

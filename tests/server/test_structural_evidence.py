@@ -15,15 +15,15 @@ from graphldp.errors import DataError, OptionError
 from graphldp.graph import Graph
 from graphldp.server import shift
 from graphldp.server.embeddings import links, pagerank, spectral
-from graphldp.server.evidence import Setting, make_evidence
+from graphldp.server.evidence import EvidenceSetting, make_evidence
 from graphldp.server.evidence.surroundings import side_by_side
 from graphldp.server.propagation import class_shares, log_evidence, spread, walks
 
 NAMES = ("labels", "spectral", "pagerank", "links", "surroundings")
 
 
-def setting(whole: Graph, train: np.ndarray, seed: int = 0) -> Setting:
-    return Setting.of(whole, None, protocol("null", 0.0, whole.dimensions, 0.0, 1.0), train, seed)
+def setting(whole: Graph, train: np.ndarray, seed: int = 0) -> EvidenceSetting:
+    return EvidenceSetting.of(whole, None, protocol("null", 0.0, whole.dimensions, 0.0, 1.0), train, seed)
 
 
 def blocks(structure: float = 0.7, **changes: Any) -> Graph:
@@ -80,7 +80,7 @@ def test_nobodys_row_holds_her_own_label() -> None:
     before = evidence.build(base)
     labels = base.labels.copy()
     labels[7] = (labels[7] + 1) % 3
-    changed = Setting(
+    changed = EvidenceSetting(
         graph=base.graph, estimate=None, device=base.device, labels=labels, train=base.train, classes=3, seed=0
     )
     after = evidence.build(changed)

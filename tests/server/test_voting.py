@@ -15,7 +15,7 @@ from graphldp.datasets.synthetic import synthetic_graph
 from graphldp.errors import OptionError
 from graphldp.randomness import generator
 from graphldp.server import voting
-from graphldp.server.evidence import Setting, make_evidence
+from graphldp.server.evidence import EvidenceSetting, make_evidence
 from graphldp.server.voting import (
     Surveyed,
     check_survey,
@@ -199,7 +199,7 @@ def test_evidence_that_says_nothing_weighs_nothing_and_evidence_that_tells_all_w
 # the evidence ---------------------------------------------------------------------------------------------------------
 
 
-def setting(habits: np.ndarray | None, epsilon: float = 3.0) -> tuple[Setting, np.ndarray, np.ndarray]:
+def setting(habits: np.ndarray | None, epsilon: float = 3.0) -> tuple[EvidenceSetting, np.ndarray, np.ndarray]:
     """Return a setting in which people vote by these habits; None has everybody vote at random."""
     options = Synthetic(nodes=600, classes=3, degree=4.0, dimensions=9, words=3.0, structure=0.4)
     small = synthetic_graph(options, name="synthetic", provenance={})
@@ -209,7 +209,7 @@ def setting(habits: np.ndarray | None, epsilon: float = 3.0) -> tuple[Setting, n
     choice = (rng.random((600, 1)) > np.cumsum(chances, axis=1)).sum(axis=1)
     votes = vote.perturb(np.eye(3)[choice], rng).value.copy()
     votes[::3] = -1
-    found = Setting.of(small, survey(votes, vote, 9), None, split.train, 5)  # type: ignore[arg-type]
+    found = EvidenceSetting.of(small, survey(votes, vote, 9), None, split.train, 5)  # type: ignore[arg-type]
     return found, np.asarray(small.labels), split.test
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from cell_factory import NAME, SMALL, calibrate, files, small_graph, small_params, store
+from cell_factory import NAME, SMALL, calibrate, cell_of, files, small_graph, small_params, store
 from numpy.typing import NDArray
 
 from graphldp.client import protocol
@@ -22,6 +22,7 @@ from graphldp.stages.files.artifacts import file_hash, read_meta, read_table
 from graphldp.stages.files.graphs import read_graph, write_graph
 from graphldp.stages.files.paths import calibrated_path, graph_dir, reports_path
 from graphldp.stages.files.reports import CalibratedFile
+from graphldp.stages.grids.params import Cell
 from graphldp.stages.perturb import perturb_graph
 
 MAKE = "ldp denoise"
@@ -32,12 +33,14 @@ STANDARD_ERRORS = 5.0  # four times 66 sums: a false alarm is below 1 in 5000
 @pytest.fixture
 def data(tmp_path: Path) -> Path:
     store(tmp_path / "data")
-    perturb_graph(NAME, "mb", 1.0, data=tmp_path / "data", seeds=(0, 1, -1))
+    perturb_graph(Cell(dataset=NAME, mechanism="mb", epsilon=1.0), data=tmp_path / "data", seeds=(0, 1, -1))
     return tmp_path / "data"
 
 
 def run(data: Path, method: str = "lpgnn", mechanism: str | None = None, epsilon: float = 1.0, **options: Any) -> Path:
-    return denoise(NAME, method, mechanism, epsilon, **{"data": data, "steps": STEPS, **options})
+    given = {"method": method, "mechanism": mechanism, "epsilon": epsilon, "data": data, "steps": STEPS, **options}
+    cell, others = cell_of({"dataset": NAME, **given})
+    return denoise(cell, **others)
 
 
 # estimates ------------------------------------------------------------------------------------------------------------
@@ -48,7 +51,7 @@ def test_estimates_are_right_on_average(mechanism: str, epsilon: float, tmp_path
     graph = store(tmp_path, nodes=40)
     x = graph.features.toarray().astype(np.float64)
     seeds = range(150)
-    perturb_graph(NAME, mechanism, epsilon, data=tmp_path, seeds=seeds)
+    perturb_graph(Cell(dataset=NAME, mechanism=mechanism, epsilon=epsilon), data=tmp_path, seeds=seeds)
     file = CalibratedFile(run(tmp_path, "lpgnn", mechanism, epsilon), MAKE)
     error = sum(file.load(seed).dense() - x for seed in seeds)
     device = protocol(mechanism, epsilon, graph.dimensions, graph.low, graph.high)
@@ -68,7 +71,7 @@ def test_estimates_are_the_rectified_reports(data: Path) -> None:
 
 
 def test_the_ceiling_is_the_data(data: Path) -> None:
-    perturb_graph(NAME, "identity", math.inf, data=data, seeds=(0, 1))
+    perturb_graph(Cell(dataset=NAME, mechanism="identity", epsilon=math.inf), data=data, seeds=(0, 1))
     file = CalibratedFile(run(data, "nonpriv", epsilon=math.inf), MAKE)
     for seed in (0, 1, 5):
         np.testing.assert_array_equal(file.load(seed).dense(), read_graph(graph_dir(data, NAME)).features.toarray())
@@ -106,7 +109,7 @@ def test_a_method_that_does_not_filter_has_one_depth(data: Path) -> None:
 
 
 def test_another_mechanism_has_a_row_of_its_own(data: Path) -> None:
-    perturb_graph(NAME, "pm", 1.0, data=data, seeds=(0,))
+    perturb_graph(Cell(dataset=NAME, mechanism="pm", epsilon=1.0), data=data, seeds=(0,))
     path = run(data, "lpgnn", "pm")
     assert path == calibrated_path(data, NAME, "lpgnn-pm", 1.0)
     assert read_meta(path, MAKE)["name"] == "lpgnn-pm"
@@ -148,7 +151,7 @@ def test_reports_of_something_else_are_refused(given: dict[str, Any], words: str
     options = {"dataset": NAME, "method": "lpgnn", "mechanism": None, "epsilon": 1.0, **given}
     path = reports_path(data, NAME, "mb", 1.0)
     with pytest.raises(ArtifactError) as error:
-        denoise(**options, data=data, steps=STEPS, reports=path)
+        denoise(cell_of(options)[0], data=data, steps=STEPS, reports=path)
     assert words in str(error.value)
     assert "\n" not in str(error.value)
     assert files(data) == before
@@ -268,15 +271,15 @@ def test_a_part_of_the_calibration_of_a_wrong_kind_is_one_line(option: str, valu
 def test_reports_of_the_graph_that_stood_here_before_are_refused(tmp_path: Path) -> None:
     """Its people and its dimensions are the same; what they have is not."""
     store(tmp_path)
-    perturb_graph(NAME, "mb", 1.0, data=tmp_path, seeds=[0, 1, 2, -1, -2])
+    perturb_graph(Cell(dataset=NAME, mechanism="mb", epsilon=1.0), data=tmp_path, seeds=[0, 1, 2, -1, -2])
     graph = small_graph()
     write_graph(dataclasses.replace(graph, features=graph.features[::-1].tocsr()), graph_dir(tmp_path, NAME))
     before = files(tmp_path)
     with pytest.raises(
         ArtifactError, match="was made from another graph than the synthetic that is there now"
     ) as error:
-        denoise(NAME, "lpgnn", None, 1.0, data=tmp_path, steps=STEPS)
+        denoise(Cell(dataset=NAME, method="lpgnn", epsilon=1.0), data=tmp_path, steps=STEPS)
     assert str(error.value).endswith("--mechanism mb --epsilon 1 --seeds 3 --search-seeds 2`")  # as many as there were
     assert files(tmp_path) == before
-    perturb_graph(NAME, "mb", 1.0, data=tmp_path, seeds=[0, 1, 2, -1, -2])
-    denoise(NAME, "lpgnn", None, 1.0, data=tmp_path, steps=STEPS)
+    perturb_graph(Cell(dataset=NAME, mechanism="mb", epsilon=1.0), data=tmp_path, seeds=[0, 1, 2, -1, -2])
+    denoise(Cell(dataset=NAME, method="lpgnn", epsilon=1.0), data=tmp_path, steps=STEPS)

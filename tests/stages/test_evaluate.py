@@ -16,7 +16,7 @@ from graphldp.stages.files.artifacts import read_table
 from graphldp.stages.files.paths import runs_path
 from graphldp.stages.grids.params import Cell, Params
 from graphldp.stages.pages.findings import find
-from graphldp.stages.pages.tables import Result, Row
+from graphldp.stages.pages.tables import Result, TableRow
 
 PAPERS = Path(__file__).parents[2] / "papers"
 ONE = grid(epsilons=(1.0,))
@@ -26,7 +26,7 @@ def _cell(params: Params, name: str) -> Cell:
     return next(cell for cell in params.cells() if cell.name == name)
 
 
-def _row(result: Result, name: str, epsilon: float | None = None) -> Row:
+def _row(result: Result, name: str, epsilon: float | None = None) -> TableRow:
     return next(row for row in result.rows if row.name == name and epsilon in (None, row.epsilon))
 
 

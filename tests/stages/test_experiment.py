@@ -17,7 +17,7 @@ from cell_factory import NAME, accuracies, files, learn, small_params, store
 from graphldp.errors import OptionError
 from graphldp.methods import Role
 from graphldp.stages import experiment as stage
-from graphldp.stages.experiment import Plan, cell_path, home, plan, results_of, run_cells, write_results
+from graphldp.stages.experiment import GridPlan, cell_path, home, plan, results_of, run_cells, write_results
 from graphldp.stages.files import cells
 from graphldp.stages.files.artifacts import read_meta
 from graphldp.stages.files.runs import runs_schema
@@ -60,7 +60,7 @@ def data(tmp_path: Path) -> Path:
 class Made:
     """The grid's cells, the folder that they stand in, and what was said while they were made."""
 
-    what: Plan
+    what: GridPlan
     data: Path
     calls: list[tuple[int, int, str]]
 
@@ -88,13 +88,13 @@ def grid(folder: Path, **changes: Any) -> Params:
     return load(path)
 
 
-def whole(experiment: Params, data: Path, *only: str) -> Plan:
+def whole(experiment: Params, data: Path, *only: str) -> GridPlan:
     what = plan(experiment, data, only)
     run_cells(what, data, "cpu")
     return what
 
 
-def by_name(what: Plan) -> dict[str, Path]:
+def by_name(what: GridPlan) -> dict[str, Path]:
     return {f"{cell.name} {cell.epsilon:g}": path for cell, path in zip(what.cells, what.paths, strict=True)}
 
 

@@ -13,7 +13,7 @@ from cell_factory import learn, small_graph, small_params, store
 from graphldp import methods
 from graphldp.errors import OptionError
 from graphldp.experiment.cell import _Cell, learn_cell
-from graphldp.experiment.plan import Devices, Learner, Plan, plan_of
+from graphldp.experiment.plan import CellPlan, Devices, Learner, plan_of
 from graphldp.experiment.resources import Resources
 from graphldp.experiment.result import Checkpoint, Pause
 from graphldp.graph import Graph
@@ -112,11 +112,11 @@ def test_the_floor_is_the_chosen_learner_and_says_so(data: Path) -> None:
     graph = small_graph()
     plan = plan_of(devices(graph, params), params)
     place = next(row["point"] for row in rows if row["role"] == "final")
-    alone = Plan(
+    alone = CellPlan(
         points=plan.points[place : place + 1],
         setups=plan.setups[place : place + 1],
         learners=(Learner(name="", start=0, stop=1),),
-        told=plan.told,
+        server_view=plan.server_view,
     )
     final = [row["test_accuracy"] for row in rows if row["role"] == "final"]
     assert [row["test_accuracy"] for row in learn_cell(graph, alone, params).rows if row["role"] == "final"] == final

@@ -29,18 +29,18 @@ from graphldp.graph import Graph
 from graphldp.learn import models
 from graphldp.measures import measures_of
 from graphldp.server import filter_names, kprop, rectify
-from graphldp.server.evidence import Setting, evidence_class, evidence_names, make_evidence
+from graphldp.server.evidence import EvidenceSetting, evidence_class, evidence_names, make_evidence
 from graphldp.server.evidence.roles import triangles
 from graphldp.splits import Apart, among, set_apart
 from graphldp.stages.evaluate import measure
 from graphldp.stages.files.answers import AnswersFile, check_selection
 from graphldp.stages.files.artifacts import read_meta, read_table
-from graphldp.stages.files.cell_sources import Stored
+from graphldp.stages.files.cell_sources import StoredEstimates
 from graphldp.stages.files.graphs import graph_hash, write_graph
 from graphldp.stages.files.models import CARD, load_model
 from graphldp.stages.files.paths import graph_dir, reports_path
 from graphldp.stages.files.reports import CalibratedFile, write_reports
-from graphldp.stages.grids.params import Params, check
+from graphldp.stages.grids.params import Cell, Params, check
 from graphldp.stages.pages.tables import markdown_text
 from graphldp.stages.perturb import perturb_method
 from graphldp.stages.predict import predict_reports
@@ -166,8 +166,8 @@ def test_a_planted_link_between_parts_is_found(
 ) -> None:
     graph, made = small_graph(), part_of
 
-    def leaking(whole: Graph, params: Params, seed: int, told: Any) -> Any:
-        part = made(whole, params, seed, told)
+    def leaking(whole: Graph, params: Params, seed: int, server_view: Any) -> Any:
+        part = made(whole, params, seed, server_view)
         assert isinstance(part, NodePart)
         edges = np.array([[part.split.train[0]], [part.split.test[0]]], np.int32)
         both = np.unique(np.hstack([part.graph.edges, np.sort(edges, axis=0)]), axis=1)
@@ -295,8 +295,8 @@ def test_training_is_that_on_a_graph_without_the_tested(monkeypatch: pytest.Monk
     both = cell(graph, params, "features", "identity", np.inf)
     made = part_of
 
-    def alone(graph: Graph, params: Params, seed: int, told: Any) -> NodePart:
-        part = made(graph, params, seed, told)
+    def alone(graph: Graph, params: Params, seed: int, server_view: Any) -> NodePart:
+        part = made(graph, params, seed, server_view)
         assert isinstance(part, NodePart)
         kept = np.sort(np.concatenate([part.split.train, part.split.validation]))
         train, validation = (np.searchsorted(kept, nodes) for nodes in (part.split.train, part.split.validation))
@@ -399,7 +399,7 @@ def test_a_threshold_that_vanishes_in_the_whole_graph_stays(tmp_path: Path) -> N
         params = params_of(split, steps=(2, 8))
         for source in (
             Devices(graph=graph, recipe=recipe, mechanism="mb", epsilon=1.0, options={}, params=params),
-            Stored(graph=graph, file=CalibratedFile(file, "x"), params=params),
+            StoredEstimates(graph=graph, file=CalibratedFile(file, "x"), params=params),
         ):
             assert (source.setup({}).calibration(8).after > 0) is (split == "inductive")
             assert source.setup({}).calibration(2).after > 0
@@ -457,7 +457,7 @@ def test_features_are_what_is_left() -> None:
 def evidence_of(name: str, graph: Graph, **options: Any) -> np.ndarray[Any, Any]:
     null = protocol("null", 0.0, graph.dimensions, 0.0, 1.0)
     train = np.arange(0, graph.nodes, 2)
-    return make_evidence(name, **options).matrix(Setting.of(graph, None, null, train, 0))
+    return make_evidence(name, **options).matrix(EvidenceSetting.of(graph, None, null, train, 0))
 
 
 @pytest.mark.parametrize("name", [name for name in evidence_names() if not evidence_class(name).reads])
@@ -538,7 +538,9 @@ def test_links_and_other_words_are_refused() -> None:
 def test_a_ranking_of_the_whole_graph_is_refused(tmp_path: Path) -> None:
     store(tmp_path)
     for split, other in (("random", "inductive"), ("inductive", "random")):
-        answers = perturb_method(NAME, "togl-fda", None, 8.0, data=tmp_path, settings=params_of(split))
+        answers = perturb_method(
+            Cell(dataset=NAME, method="togl-fda", epsilon=8.0), data=tmp_path, settings=params_of(split)
+        )
         facts = read_meta(answers, "x")["selection"]
         check_selection(answers, facts, params_of(split))
         with pytest.raises(ArtifactError, match=f"split was {split}, and is {other} now"):

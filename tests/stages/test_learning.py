@@ -16,7 +16,7 @@ from graphldp.errors import DataError, OptionError
 from graphldp.experiment import cell as learning
 from graphldp.experiment.cell import learn_cell, learn_majority
 from graphldp.experiment.parts import split_of
-from graphldp.experiment.plan import Devices, Plan, plan_of
+from graphldp.experiment.plan import CellPlan, Devices, plan_of
 from graphldp.experiment.result import CellResult, Checkpoint, Pause, fingerprint
 from graphldp.graph import Graph
 from graphldp.randomness import generator
@@ -37,7 +37,7 @@ def reports(graph: Graph, seen: list[int] | None = None) -> Callable[[int], Esti
     return estimate
 
 
-def tried(graph: Graph, params: Any = PARAMS, seen: list[int] | None = None) -> Plan:
+def tried(graph: Graph, params: Any = PARAMS, seen: list[int] | None = None) -> CellPlan:
     source = Devices(graph=graph, recipe=LPGNN, mechanism="mb", epsilon=1.0, options={}, params=params)
     out, estimate = plan_of(source, params), reports(graph, seen)
     return dataclasses.replace(out, setups=tuple(dataclasses.replace(one, estimate=estimate) for one in out.setups))

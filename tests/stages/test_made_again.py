@@ -11,7 +11,7 @@ import scipy.sparse as sp
 
 from graphldp.errors import ArtifactError, GraphLDPError, OptionError
 from graphldp.graph import Graph
-from graphldp.stages.download import Stored, import_own, obtain
+from graphldp.stages.download import StoredGraph, import_own, obtain
 from graphldp.stages.files.graphs import graph_hash, read_graph, read_graph_meta, write_graph
 from graphldp.stages.files.own import OwnFiles
 from graphldp.stages.files.paths import graph_dir, sources_path, stored_graphs
@@ -32,11 +32,11 @@ def data(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def mine(files: OwnFiles, data: Path) -> Stored:
+def mine(files: OwnFiles, data: Path) -> StoredGraph:
     return import_own("mine", files, data, low=0, high=1)
 
 
-def test_an_own_graph_that_is_there_is_left_alone(mine: Stored, data: Path) -> None:
+def test_an_own_graph_that_is_there_is_left_alone(mine: StoredGraph, data: Path) -> None:
     stamp = (mine.path / "graph.json").stat().st_mtime_ns
     again = obtain("mine", data)
     assert (again.path, again.built, again.origin) == (mine.path, False, "already there")
@@ -45,7 +45,7 @@ def test_an_own_graph_that_is_there_is_left_alone(mine: Stored, data: Path) -> N
 
 
 @pytest.mark.parametrize("loss", ["gone", "damaged", "forced"])
-def test_an_own_graph_is_imported_again_from_the_same_files(loss: str, mine: Stored, data: Path) -> None:
+def test_an_own_graph_is_imported_again_from_the_same_files(loss: str, mine: StoredGraph, data: Path) -> None:
     before = graph_hash(mine.path)
     if loss == "gone":
         shutil.rmtree(mine.path)
@@ -59,7 +59,7 @@ def test_an_own_graph_is_imported_again_from_the_same_files(loss: str, mine: Sto
 
 @pytest.mark.parametrize("change", ["changed", "gone", "no record"])
 def test_what_cannot_be_imported_again_is_not_replaced_and_its_loss_is_one_line(
-    change: str, mine: Stored, data: Path, files: OwnFiles
+    change: str, mine: StoredGraph, data: Path, files: OwnFiles
 ) -> None:
     before = graph_hash(mine.path)
     reason = {
@@ -85,7 +85,7 @@ def test_what_cannot_be_imported_again_is_not_replaced_and_its_loss_is_one_line(
     )
 
 
-def test_a_record_of_another_import_does_not_replace_the_graph(mine: Stored, data: Path) -> None:
+def test_a_record_of_another_import_does_not_replace_the_graph(mine: StoredGraph, data: Path) -> None:
     """As after a `dvc checkout`, or an import that was killed between the graph and its record."""
     graph = read_graph(mine.path)
     write_graph(Graph(**{name: getattr(graph, name) for name in graph.__dataclass_fields__} | {"high": 2.0}), mine.path)
@@ -140,7 +140,7 @@ def test_without_settings_a_registered_name_keeps_its_options_too(data: Path) ->
     assert read_graph(obtain("synthetic", data).path).nodes == 1000
 
 
-def test_own_names_are_suggested_whatever_their_case(mine: Stored, data: Path) -> None:
+def test_own_names_are_suggested_whatever_their_case(mine: StoredGraph, data: Path) -> None:
     obtain("synthetic", data, settings={"nodes": 200}, name="Drawn")
     assert stored_graphs(data) == ("Drawn", "mine")
     for name, near in (("mien", "mine"), ("MINE", "mine"), ("drawn", "Drawn"), ("CORA", "cora")):
@@ -152,14 +152,14 @@ def test_own_names_are_suggested_whatever_their_case(mine: Stored, data: Path) -
             read_graph(graph_dir(data, name))
 
 
-def test_a_graph_that_can_be_made_is_offered_by_its_command(mine: Stored, data: Path) -> None:
+def test_a_graph_that_can_be_made_is_offered_by_its_command(mine: StoredGraph, data: Path) -> None:
     shutil.rmtree(mine.path)
     for name in ("mine", "facebook"):
         with pytest.raises(ArtifactError, match=f"does not exist; make it with `ldp download {name}`"):
             read_graph(graph_dir(data, name))
 
 
-def test_options_that_an_own_graph_does_not_have_are_refused(mine: Stored, data: Path) -> None:
+def test_options_that_an_own_graph_does_not_have_are_refused(mine: StoredGraph, data: Path) -> None:
     with pytest.raises(OptionError, match="mine is your own graph and has no options, got low"):
         obtain("mine", data, settings={"low": 0})
     with pytest.raises(OptionError, match="--name goes with a registered dataset; mine is a graph that has its name"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ import pyarrow as pa
 import pyarrow.csv as pc
 import pyarrow.parquet as pq
 import pytest
-from cell_factory import NAME, SMALL, files, store
+from cell_factory import NAME, SMALL, cell_of, files, store
 
 from graphldp import __version__, client
 from graphldp.client import protocol
@@ -27,7 +28,8 @@ from graphldp.stages.files.belong import check_graph
 from graphldp.stages.files.graphs import graph_hash, read_graph
 from graphldp.stages.files.own import OwnFiles
 from graphldp.stages.files.paths import graph_dir, reports_path
-from graphldp.stages.perturb import perturb_file, perturb_graph
+from graphldp.stages.grids.params import Cell
+from graphldp.stages.perturb import CollectionFiles, perturb_file, perturb_graph
 
 MAKE = "ldp perturb"
 NODES = ("n1", "n2", "n5", "n7")
@@ -41,7 +43,9 @@ def data(tmp_path: Path) -> Path:
 
 
 def perturb(data: Path, mechanism: str = "mb", epsilon: float = 1.0, **options: Any) -> Path:
-    return perturb_graph(NAME, mechanism, epsilon, **{"data": data, "seeds": (0, 1), **options})
+    given = {"data": data, "seeds": (0, 1), **options}
+    cell, others = cell_of({"dataset": NAME, "mechanism": mechanism, "epsilon": epsilon, **given})
+    return perturb_graph(cell, **others)
 
 
 def values(path: Path, seed: int) -> tuple[list[Any], list[Any]]:
@@ -66,7 +70,7 @@ def test_every_part_of_the_address_counts(data: Path) -> None:
     found = [values(path, 0), values(path, 1)]
     changes: list[dict[str, Any]] = [{"root": 1}, {"epsilon": 1.0 + 1e-9}, {"mechanism": "duchi"}]
     found += [values(perturb(data, **{"mechanism": "mb", "epsilon": 1.0, **change}), 0) for change in changes]
-    found.append(values(perturb_graph("other", "mb", 1.0, data=data, seeds=(0,)), 0))
+    found.append(values(perturb_graph(Cell(dataset="other", mechanism="mb", epsilon=1.0), data=data, seeds=(0,)), 0))
     for one in range(len(found)):
         for two in range(one):
             assert found[one] != found[two], (one, two)
@@ -197,7 +201,9 @@ def own(path: Path, table: pa.Table) -> Path:
 
 def perturb_own(path: Path, mechanism: str = "mb", epsilon: float = 1.0, **options: Any) -> Path:
     given = {"low": 0.0, "high": 1.0, "name": "mine", "data": path.parent, "seeds": (0, 1), **options}
-    return perturb_file(path, mechanism, epsilon, **given)
+    files = {one.name: given.pop(one.name) for one in dataclasses.fields(CollectionFiles) if one.name in given}
+    cell, others = cell_of({"dataset": given.pop("name"), "mechanism": mechanism, "epsilon": epsilon, **given})
+    return perturb_file(cell, CollectionFiles(features=path, **files), **others)
 
 
 @pytest.mark.parametrize("form", [wide, triples])
@@ -296,7 +302,7 @@ def test_one_record_moves_her_own_report_and_nothing_else(
     mechanism: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A rare feature, one that is not declared, a missing and an excessive value: all within one person's record."""
-    monkeypatch.setattr("graphldp.experiment.own.SecureSource", Patched)
+    monkeypatch.setattr("graphldp.experiment.collection.SecureSource", Patched)
     monkeypatch.setattr("graphldp.experiment.devices.os.urandom", lambda count: bytes(count))
     (tmp_path / "names.txt").write_text("\n".join(VOCABULARY))
     records = {"without": (), "with": (("p04", "hiv", 1.0),), "odd": (("p04", "unheard-of", 9.0), ("p04", "hiv", 0.3))}
@@ -442,7 +448,7 @@ def test_what_cannot_be_is_one_line(change: dict[str, Any], words: str, data: Pa
 
 def test_a_graph_that_is_not_there_says_how_to_get_it(data: Path) -> None:
     with pytest.raises(ArtifactError, match="does not exist; make it with `ldp download cora`"):
-        perturb_graph("cora", "mb", 1.0, data=data, seeds=(0,))
+        perturb_graph(Cell(dataset="cora", mechanism="mb", epsilon=1.0), data=data, seeds=(0,))
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,7 @@ from graphldp.stages.files.artifacts import read_meta, read_table
 from graphldp.stages.files.graphs import write_graph
 from graphldp.stages.files.models import CARD, load_model
 from graphldp.stages.files.paths import graph_dir, reports_path
-from graphldp.stages.grids.params import Params
+from graphldp.stages.grids.params import Cell, Params
 from graphldp.stages.perturb import perturb_graph
 from graphldp.stages.predict import Wanted, predict_reports
 from graphldp.stages.train import train
@@ -128,7 +128,7 @@ def test_every_backbone_predicts_for_another_graph(name: str, here: Path) -> Non
     params = params_of("node-classification", epochs=4)
     keep(here, "", params=dataclasses.replace(params, train=dataclasses.replace(params.train, model=name)))
     store(here / "data", "elsewhere", nodes=70, seed=5)
-    reports = perturb_graph("elsewhere", "mb", 1.0, data=here / "data", seeds=(0,))
+    reports = perturb_graph(Cell(dataset="elsewhere", mechanism="mb", epsilon=1.0), data=here / "data", seeds=(0,))
     table = predict(here, reports=reports)
     assert len(table) == 70
     assert read_meta(here / "out.parquet", "x")["dataset"] == "elsewhere"
@@ -188,7 +188,7 @@ def test_reports_of_another_range_are_refused(here: Path) -> None:
     keep(here, "node-classification")
     wide = dataclasses.replace(small_graph("wide"), high=2.0)
     write_graph(wide, graph_dir(here / "data", "wide"))
-    reports = perturb_graph("wide", "mb", 1.0, data=here / "data", seeds=(0,))
+    reports = perturb_graph(Cell(dataset="wide", mechanism="mb", epsilon=1.0), data=here / "data", seeds=(0,))
     assert "give reports with the same public range" in line(DataError, lambda: predict(here, reports=reports))
 
 
@@ -228,12 +228,22 @@ def test_a_card_knows_the_floor_that_is_there(here: Path) -> None:
     # What was searched less, or more, is no floor that is searched alike.
     calibrate(here / "data", params)
     other = dataclasses.replace(params, search=dataclasses.replace(params.search, points=1))
-    train(NAME, "lpgnn", "mb", 1.0, data=here / "data", params=other, models=here / "kept")
+    train(
+        Cell(dataset=NAME, method="lpgnn", mechanism="mb", epsilon=1.0),
+        data=here / "data",
+        params=other,
+        models=here / "kept",
+    )
     assert "It was not there" in card(here)
     # Runs with other parameters are another floor.
     calibrate(here / "data", params)
     other = dataclasses.replace(params, train=dataclasses.replace(params.train, hidden=5))
-    train(NAME, "lpgnn", "mb", 1.0, data=here / "data", params=other, models=here / "kept")
+    train(
+        Cell(dataset=NAME, method="lpgnn", mechanism="mb", epsilon=1.0),
+        data=here / "data",
+        params=other,
+        models=here / "kept",
+    )
     assert "It was not there" in card(here)
 
 

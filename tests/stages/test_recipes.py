@@ -34,6 +34,7 @@ from graphldp.stages.files.graphs import read_graph
 from graphldp.stages.files.models import load_model
 from graphldp.stages.files.paths import graph_dir, reports_path
 from graphldp.stages.files.reports import CalibratedFile
+from graphldp.stages.grids.params import Cell
 from graphldp.stages.predict import predict_reports
 from graphldp.stages.train import train
 
@@ -61,12 +62,18 @@ def test_a_recipe_gives_the_same_in_the_pipeline_and_in_memory(name: str, data: 
     calibrate(data, params, name, recipe.mechanism, epsilon)
     output = tmp_path / "runs.parquet"
     models = None if recipe.evidence or recipe.learners else tmp_path / "model"
-    train(NAME, name, None, epsilon, data=data, params=params, models=models, output=output)
+    train(Cell(dataset=NAME, method=name, epsilon=epsilon), data=data, params=params, models=models, output=output)
     (row,) = run(NAME, name, None, epsilon, data=data, params=params, references=False)
     np.testing.assert_array_equal(row.accuracy, accuracies(output))
     if models is None:
         with pytest.raises(OptionError, match=r"so its model cannot be given reports alone|chooses among"):
-            train(NAME, name, None, epsilon, data=data, params=params, models=tmp_path / "model", output=output)
+            train(
+                Cell(dataset=NAME, method=name, epsilon=epsilon),
+                data=data,
+                params=params,
+                models=tmp_path / "model",
+                output=output,
+            )
         return
     # The kept model says of its own reports what the run said: same test accuracy.
     predictions = predict_reports(
@@ -185,14 +192,27 @@ def test_weighted_filters_stay_factored_and_learn_as_if_they_were_applied_before
 def test_a_part_of_a_recipe_can_be_changed(data: Path) -> None:
     params = small_params()
     calibrate(data, params)
-    path = denoise(NAME, "lpgnn", "mb", 1.0, data=data, steps=(1, 2), changes={"filter": "ppr", "decay": 0.3})
+    path = denoise(
+        Cell(dataset=NAME, method="lpgnn", mechanism="mb", epsilon=1.0, changes={"filter": "ppr", "decay": 0.3}),
+        data=data,
+        steps=(1, 2),
+    )
     file = CalibratedFile(path, "make")
     assert list(file.filters()) == [0]
     assert file.filters()[0].decay == 0.3
-    train(NAME, "lpgnn", "mb", 1.0, data=data, params=params, calibrated=path)
-    path = denoise(NAME, "base", "mb", 1.0, data=data, steps=(1, 2), changes={"filter": "hoa"})
+    train(Cell(dataset=NAME, method="lpgnn", mechanism="mb", epsilon=1.0), data=data, params=params, calibrated=path)
+    path = denoise(
+        Cell(dataset=NAME, method="base", mechanism="mb", epsilon=1.0, changes={"filter": "hoa"}),
+        data=data,
+        steps=(1, 2),
+    )
     assert list(CalibratedFile(path, "make").filters()) == [1, 2]
-    runs = read_table(train(NAME, "base", "mb", 1.0, data=data, params=params, calibrated=path), "make")
+    runs = read_table(
+        train(
+            Cell(dataset=NAME, method="base", mechanism="mb", epsilon=1.0), data=data, params=params, calibrated=path
+        ),
+        "make",
+    )
     assert set(runs.column("steps").to_pylist()) <= {1, 2}
 
 
@@ -209,7 +229,12 @@ def test_a_change_that_is_none_is_refused(changes: dict[str, object], message: s
     calibrate(data, small_params())
     output = tmp_path / "c.parquet"
     with pytest.raises(OptionError, match=message):
-        denoise(NAME, "lpgnn", "mb", 1.0, data=data, steps=(1,), changes=changes, output=output)
+        denoise(
+            Cell(dataset=NAME, method="lpgnn", mechanism="mb", epsilon=1.0, changes=changes),
+            data=data,
+            steps=(1,),
+            output=output,
+        )
     assert not output.exists()
     with pytest.raises(OptionError, match="has no calibration to change"):
         methods.method("majority").but({"filter": "hoa"})
@@ -219,7 +244,12 @@ def test_another_backbone_is_one_parameter(data: Path, tmp_path: Path) -> None:
     params = small_params()
     params = dataclasses.replace(params, train=dataclasses.replace(params.train, model="sage"))
     calibrate(data, params)
-    path = train(NAME, "lpgnn", "mb", 1.0, data=data, params=params, output=tmp_path / "r.parquet")
+    path = train(
+        Cell(dataset=NAME, method="lpgnn", mechanism="mb", epsilon=1.0),
+        data=data,
+        params=params,
+        output=tmp_path / "r.parquet",
+    )
     assert read_meta(path, "make")["model"] == "sage"
 
 
@@ -266,8 +296,12 @@ def test_dropout_drops_the_rate_and_the_same_values_each_time(data: Path) -> Non
     params = small_params(seeds=2)
     calibrate(data, params, "base", "pm", 1.0)
     changes = {"before": 0.25, "shrinkage": "dropout"}
-    path = denoise(NAME, "base", "pm", 1.0, data=data, steps=(0,), changes=changes)
-    stored = train(NAME, "base", "pm", 1.0, data=data, params=params, calibrated=path)
+    path = denoise(
+        Cell(dataset=NAME, method="base", mechanism="pm", epsilon=1.0, changes=changes), data=data, steps=(0,)
+    )
+    stored = train(
+        Cell(dataset=NAME, method="base", mechanism="pm", epsilon=1.0), data=data, params=params, calibrated=path
+    )
     (row,) = run(NAME, "base", "pm", 1.0, data=data, params=params, references=False, changes=changes)
     np.testing.assert_array_equal(row.accuracy, accuracies(stored))
 

@@ -17,7 +17,7 @@ from graphldp.errors import ArtifactError, OptionError
 from graphldp.evaluation import Interval
 from graphldp.stages import reproduce as stage
 from graphldp.stages.code import code_hash
-from graphldp.stages.grids.targets import Profile, Target, find
+from graphldp.stages.grids.targets import PaperTarget, Profile, find
 from graphldp.stages.pages.reproduced import (
     Line,
     Reproduction,
@@ -231,7 +231,7 @@ def test_what_takes_long_is_left_to_the_larger_profile_unless_it_is_named_or_the
     store(place / "data", "first")
     short = dataclasses.replace(SMALL, minutes=1e-9, seeds=2)
 
-    def look(what: Target, profile: Profile, *datasets: str) -> Order:
+    def look(what: PaperTarget, profile: Profile, *datasets: str) -> Order:
         papers = place / "papers"
         return stage.order(what, profile, data=place / "data", papers=papers, datasets=datasets, fetch=False)
 
@@ -403,7 +403,7 @@ def _near(one: Interval) -> Interval:
     return Interval(mean=mean, low=low, high=high, runs=one.runs)
 
 
-def _lines(target: Target, *rows: tuple[str, str, str, float, float]) -> list[Line]:
+def _lines(target: PaperTarget, *rows: tuple[str, str, str, float, float]) -> list[Line]:
     """Return lines of a data set, row, place, budget and mean under their protocol; ours is a point above."""
     out = []
     for dataset, row, at, epsilon, mean in rows:

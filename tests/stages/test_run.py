@@ -21,6 +21,7 @@ from graphldp.experiment.running import RowResult
 from graphldp.learn import neighbors
 from graphldp.stages.files.graphs import read_graph
 from graphldp.stages.files.paths import graph_dir
+from graphldp.stages.grids.params import Cell
 from graphldp.stages.train import train
 
 PARAMS = small_params()
@@ -48,7 +49,7 @@ def test_the_numbers_are_those_of_the_stages(method: str, mechanism: str, data: 
     stages = {}
     if first:
         stages = {
-            "majority": train(NAME, "majority", None, 0.0, data=data, params=PARAMS),
+            "majority": train(Cell(dataset=NAME, method="majority", epsilon=0.0), data=data, params=PARAMS),
             "structure": learn(data, PARAMS, "structure", "null", 0.0),
             "nonpriv": learn(data, PARAMS, "nonpriv", "identity", math.inf),
         }

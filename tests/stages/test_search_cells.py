@@ -18,13 +18,13 @@ from graphldp.errors import DataError, OptionError
 from graphldp.experiment import cell as learning
 from graphldp.experiment.cell import learn_cell, search_cell
 from graphldp.experiment.parts import split_of
-from graphldp.experiment.plan import Devices, Plan, plan_of
+from graphldp.experiment.plan import CellPlan, Devices, plan_of
 from graphldp.experiment.result import CellResult, Checkpoint, Pause
 from graphldp.graph import Graph
-from graphldp.server.evidence import Evidence, Setting, evidence_names, make_evidence, register, registry
+from graphldp.server.evidence import Evidence, EvidenceSetting, evidence_names, make_evidence, register, registry
 from graphldp.stages.denoise import denoise
 from graphldp.stages.files.artifacts import read_meta
-from graphldp.stages.grids.params import Params
+from graphldp.stages.grids.params import Cell, Params
 from graphldp.stages.train import train
 
 
@@ -36,7 +36,7 @@ def params_of(options: dict[str, Any] | None = None, *, epochs: int = 15, **chan
     return dataclasses.replace(params, search=search)
 
 
-def plan(graph: Graph, params: Params, method: str = "lpgnn", mechanism: str | None = None, **given: Any) -> Plan:
+def plan(graph: Graph, params: Params, method: str = "lpgnn", mechanism: str | None = None, **given: Any) -> CellPlan:
     recipe = methods.method(method).but(given.pop("changes", {}))
     name, budget = recipe.choose(mechanism), given.pop("epsilon", 0.0 if recipe.mechanism == "null" else 4.0)
     source = Devices(graph=graph, recipe=recipe, mechanism=name, epsilon=budget, options=given, params=params)
@@ -152,7 +152,7 @@ def test_an_axis_that_a_row_lacks_is_left_out_and_said(tmp_path: Path) -> None:
     assert plan(small_graph(), params).left_out == ("method.rho",)
     assert plan(small_graph(), params, "togl-fda").left_out == ()
     calibrate(tmp_path, params)
-    path = train(NAME, "lpgnn", None, 1.0, data=tmp_path, params=params)
+    path = train(Cell(dataset=NAME, method="lpgnn", epsilon=1.0), data=tmp_path, params=params)
     assert read_meta(path, "x")["search"]["left_out"] == ["method.rho"]
     assert {*json.loads(rows(path)[0]["options"])} == {"train.hidden"}
 
@@ -193,7 +193,7 @@ def test_a_search_is_resumed_between_and_within_batches() -> None:
         assert result.records == whole.records
 
 
-def interrupted(graph: Graph, tried: Plan, params: Params, call: int) -> CellResult:
+def interrupted(graph: Graph, tried: CellPlan, params: Params, call: int) -> CellResult:
     kept: list[Checkpoint] = []
     left = [call]
 
@@ -231,7 +231,7 @@ def test_what_needs_the_estimate_alone_is_searched_from_artifacts_too(tmp_path: 
     store(tmp_path)
     params = params_of({"method.filter": ["kprop", "hoa"], "method.after": [0.0, 0.3], "train.hidden": [3]}, points=8)
     calibrate(tmp_path, params, epsilon=4.0)
-    path = train(NAME, "lpgnn", None, 4.0, data=tmp_path, params=params)
+    path = train(Cell(dataset=NAME, method="lpgnn", epsilon=4.0), data=tmp_path, params=params)
     (own,) = run(NAME, "lpgnn", None, 4.0, data=tmp_path, params=params, references=False)
     assert own.accuracy.tolist() == [row["test_accuracy"] for row in rows(path, "final")]
     assert own.chosen == read_meta(path, "x")["chosen_point"]
@@ -245,15 +245,19 @@ def test_what_is_behind_the_estimates_is_not_searched_from_artifacts(name: str, 
     with pytest.raises(
         OptionError, match=rf"was made with its {name}, so that cannot.*`ldp run` perturbs, denoises and searches"
     ):
-        train(NAME, "lpgnn", None, 1.0, data=tmp_path, params=params)
+        train(Cell(dataset=NAME, method="lpgnn", epsilon=1.0), data=tmp_path, params=params)
 
 
 def test_a_changed_recipe_is_searched_as_it_was_changed(tmp_path: Path) -> None:
     store(tmp_path)
     params = dataclasses.replace(params_of({"method.after": [0.1, 0.3]}, points=4, steps=(3,)), seed=1)
     calibrate(tmp_path, params)
-    path = denoise(NAME, "lpgnn", "mb", 1.0, data=tmp_path, steps=params.search.steps, changes={"filter": "hoa"})
-    found = train(NAME, "lpgnn", None, 1.0, data=tmp_path, params=params, calibrated=path)
+    path = denoise(
+        Cell(dataset=NAME, method="lpgnn", mechanism="mb", epsilon=1.0, changes={"filter": "hoa"}),
+        data=tmp_path,
+        steps=params.search.steps,
+    )
+    found = train(Cell(dataset=NAME, method="lpgnn", epsilon=1.0), data=tmp_path, params=params, calibrated=path)
     (own,) = run(NAME, "lpgnn", None, 1.0, data=tmp_path, params=params, references=False, changes={"filter": "hoa"})
     assert own.accuracy.tolist() == [row["test_accuracy"] for row in rows(found, "final")]
     (other,) = run(NAME, "lpgnn", None, 1.0, data=tmp_path, params=params, references=False)
@@ -264,9 +268,9 @@ def test_a_changed_recipe_is_searched_as_it_was_changed(tmp_path: Path) -> None:
 
 
 @pytest.fixture
-def voting(monkeypatch: pytest.MonkeyPatch) -> list[Setting]:
+def voting(monkeypatch: pytest.MonkeyPatch) -> list[EvidenceSetting]:
     """Evidence from everything that there is: reports, labels, the graph, the law; and what it was given."""
-    given: list[Setting] = []
+    given: list[EvidenceSetting] = []
     monkeypatch.setattr(registry.EVIDENCE, "_classes", dict(registry.EVIDENCE._classes))
 
     @register("voting")
@@ -277,7 +281,7 @@ def voting(monkeypatch: pytest.MonkeyPatch) -> list[Setting]:
         scale: float = 1.0
         kind: str = "labels"
 
-        def build(self, setting: Setting) -> NDArray[np.float32]:
+        def build(self, setting: EvidenceSetting) -> NDArray[np.float32]:
             given.append(setting)
             assert setting.estimate is not None
             votes = np.zeros((setting.graph.nodes, setting.classes), dtype=np.float32)
@@ -306,11 +310,11 @@ def voting(monkeypatch: pytest.MonkeyPatch) -> list[Setting]:
     return given
 
 
-def test_evidence_gives_the_same_in_memory_and_from_artifacts(tmp_path: Path, voting: list[Setting]) -> None:
+def test_evidence_gives_the_same_in_memory_and_from_artifacts(tmp_path: Path, voting: list[EvidenceSetting]) -> None:
     store(tmp_path)
     params = params_of({"method.scale": [1.0, 2.0]}, points=8)
     calibrate(tmp_path, params, method="voting", epsilon=2.0)
-    path = train(NAME, "voting", None, 2.0, data=tmp_path, params=params)
+    path = train(Cell(dataset=NAME, method="voting", epsilon=2.0), data=tmp_path, params=params)
     (own,) = run(NAME, "voting", None, 2.0, data=tmp_path, params=params, references=False)
     assert own.accuracy.tolist() == [row["test_accuracy"] for row in rows(path, "final")]
     meta = read_meta(path, "x")
@@ -321,7 +325,7 @@ def test_evidence_gives_the_same_in_memory_and_from_artifacts(tmp_path: Path, vo
     assert len(voting) == 2 * (4 * 2 + 2)
 
 
-def test_evidence_sees_training_labels_and_no_others(voting: list[Setting]) -> None:
+def test_evidence_sees_training_labels_and_no_others(voting: list[EvidenceSetting]) -> None:
     graph, params = small_graph(), params_of(points=4)
     learn(graph, params, "voting")
     assert voting
@@ -336,7 +340,7 @@ def test_evidence_sees_training_labels_and_no_others(voting: list[Setting]) -> N
     assert len({setting.seed for setting in voting}) == 4
 
 
-def test_evidence_is_not_moved_by_labels_of_validation_and_test(voting: list[Setting]) -> None:
+def test_evidence_is_not_moved_by_labels_of_validation_and_test(voting: list[EvidenceSetting]) -> None:
     graph, params = small_graph(), params_of(points=4)
     split = split_of(graph, params, -1)
     labels = graph.labels.copy()
@@ -346,7 +350,7 @@ def test_evidence_is_not_moved_by_labels_of_validation_and_test(voting: list[Set
     built = []
     for one in (graph, dataclasses.replace(graph, labels=labels)):
         setup = plan(graph, params, "voting").setups[0]
-        setting = Setting.of(one, setup.estimate(-1), setup.device, split.train, 7)
+        setting = EvidenceSetting.of(one, setup.estimate(-1), setup.device, split.train, 7)
         built.append(evidence.matrix(setting))
     np.testing.assert_array_equal(*built)
 
@@ -354,7 +358,7 @@ def test_evidence_is_not_moved_by_labels_of_validation_and_test(voting: list[Set
 def test_a_setting_with_more_than_the_server_knows_cannot_be_made() -> None:
     graph, params = small_graph(), params_of()
     split, setup = split_of(graph, params, 0), plan(graph, params).setups[0]
-    good = Setting.of(graph, None, setup.device, split.train, 0)
+    good = EvidenceSetting.of(graph, None, setup.device, split.train, 0)
     with pytest.raises(DataError, match="without features and labels"):
         dataclasses.replace(good, graph=graph)
     labels = good.labels.copy()
@@ -400,13 +404,13 @@ def test_evidence_that_is_no_matrix_of_numbers_is_refused(bad: NDArray[np.float6
         name = "bad"
         summary = "x"
 
-        def build(self, setting: Setting) -> Any:
+        def build(self, setting: EvidenceSetting) -> Any:
             return bad
 
     graph, params = small_graph(), params_of()
     setup = plan(graph, params).setups[0]
     with pytest.raises(DataError, match="evidence bad must be"):
-        Bad().matrix(Setting.of(graph, None, setup.device, split_of(graph, params, 0).train, 0))
+        Bad().matrix(EvidenceSetting.of(graph, None, setup.device, split_of(graph, params, 0).train, 0))
 
 
 def test_a_model_of_evidence_cannot_be_kept(tmp_path: Path) -> None:
@@ -414,7 +418,9 @@ def test_a_model_of_evidence_cannot_be_kept(tmp_path: Path) -> None:
     params = params_of()
     calibrate(tmp_path, params, method="random", mechanism="null", epsilon=0.0)
     with pytest.raises(OptionError, match="leave --save-model out"):
-        train(NAME, "random", None, 0.0, data=tmp_path, params=params, models=tmp_path / "models")
+        train(
+            Cell(dataset=NAME, method="random", epsilon=0.0), data=tmp_path, params=params, models=tmp_path / "models"
+        )
 
 
 # progress ------------------------------------------------------------------------------------------------------------

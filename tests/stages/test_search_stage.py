@@ -13,10 +13,10 @@ from graphldp import methods
 from graphldp.errors import OptionError
 from graphldp.experiment import cell as learning
 from graphldp.experiment.options import SearchParams
-from graphldp.experiment.space import Row
+from graphldp.experiment.search_space import SearchedRow
 from graphldp.stages import search as trials
 from graphldp.stages.files.artifacts import read_meta, read_table
-from graphldp.stages.grids.params import Params
+from graphldp.stages.grids.params import Cell, Params
 from graphldp.stages.search import ranking, search
 
 
@@ -34,7 +34,13 @@ def params_of(**changes: Any) -> Params:
 
 
 def searched(data: Path, params: Params | None = None, **options: Any) -> Path:
-    return search(NAME, "lpgnn", None, 2.0, data=data, params=params or params_of(), device="cpu", **options)
+    return search(
+        Cell(dataset=NAME, method="lpgnn", epsilon=2.0),
+        data=data,
+        params=params or params_of(),
+        device="cpu",
+        **options,
+    )
 
 
 def test_a_search_that_is_there_is_not_done_again(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -83,7 +89,9 @@ def test_trials_are_ranked_by_their_mean_loss(data: Path) -> None:
 def compared(data: Path, **options: Any) -> Path:
     """Search a method that chooses among learners, and compares them on the final seeds."""
     params = options.pop("params", None) or small_params(epochs=12, seeds=4)
-    return search(NAME, "structure", None, 0.0, data=data, params=params, device="cpu", **options)
+    return search(
+        Cell(dataset=NAME, method="structure", epsilon=0.0), data=data, params=params, device="cpu", **options
+    )
 
 
 @pytest.mark.parametrize("root", range(3))
@@ -153,7 +161,7 @@ def test_papers_that_name_a_grid() -> None:
 def test_a_papers_grid_is_searched_where_it_is_asked_for(name: str) -> None:
     recipe = methods.method(name)
     mechanism = "ppm-safe" if name == "ppgnn" else recipe.mechanism
-    row = Row(recipe=recipe, mechanism=mechanism)
+    row = SearchedRow(recipe=recipe, mechanism=mechanism)
     search = SearchParams(points=8, space="paper")
     axes, left_out = row.axes(search)
     assert not left_out, "each of a paper's axes is an option that the method has"
@@ -168,12 +176,12 @@ def test_a_papers_grid_is_searched_where_it_is_asked_for(name: str) -> None:
 
 
 def test_rows_without_a_papers_grid_search_the_shared_space() -> None:
-    row = Row(recipe=methods.method("structure"), mechanism="null")
+    row = SearchedRow(recipe=methods.method("structure"), mechanism="null")
     assert row.plan(SearchParams(space="paper"), 0) == row.plan(SearchParams(), 0)
 
 
 def test_stored_depths_win_over_a_papers() -> None:
-    row = Row(recipe=methods.method("upgnet-hn"), mechanism="mb", depths=(3,))
+    row = SearchedRow(recipe=methods.method("upgnet-hn"), mechanism="mb", depths=(3,))
     assert {point.steps for point in row.plan(SearchParams(points=8, space="paper"), 0)} == {3}
 
 

@@ -122,8 +122,8 @@ def test_a_planted_leak_is_found(method: str, mechanism: str, monkeypatch: pytes
     """A part whose messages pass over the whole graph is refused before anything is trained."""
     graph, made = small_graph(), part_of
 
-    def leaking(whole: Graph, params: Params, seed: int, told: Any) -> Any:
-        return dataclasses.replace(made(whole, params, seed, told), graph=whole)
+    def leaking(whole: Graph, params: Params, seed: int, server_view: Any) -> Any:
+        return dataclasses.replace(made(whole, params, seed, server_view), graph=whole)
 
     monkeypatch.setattr(learning, "part_of", leaking)
     with pytest.raises(DataError, match="pairs that are no training edges of its split"):

@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 import torch
-from cell_factory import NAME, accuracies, calibrate, files, learn, rows, small_graph, small_params, store
+from cell_factory import NAME, accuracies, calibrate, cell_of, files, learn, rows, small_graph, small_params, store
 
 from graphldp import __version__
 from graphldp.errors import ArtifactError, DataError, OptionError
@@ -43,7 +43,8 @@ def ready(data: Path) -> Path:
 
 def run(data: Path, params: Any = PARAMS, **options: Any) -> Path:
     given = {"dataset": NAME, "method": "lpgnn", "mechanism": None, "epsilon": 1.0, "device": "cpu", **options}
-    return train(**given, data=data, params=params)
+    cell, others = cell_of(given)
+    return train(cell, **others, data=data, params=params)
 
 
 # what is written ------------------------------------------------------------------------------------------------------

@@ -48,4 +48,4 @@ def test_rows_of_unlike_totals_are_named(links: str, rows: list[str], said: str,
     assert section.unlike.strip().startswith(said)
     assert bool(section.unlike) == bool(said)
     assert section.unlike in markdown_text(result)
-    assert ("those of the trusted curator lapgraph" in section.told) == (links == "lapgraph")
+    assert ("those of the trusted curator lapgraph" in section.asked_beside) == (links == "lapgraph")

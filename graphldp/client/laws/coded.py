@@ -13,7 +13,7 @@ from graphldp.client.laws.finite import Finite
 from graphldp.client.randomiser import Floats
 from graphldp.errors import DataError, OptionError
 
-__all__ = ["Coded", "Geometric", "Whole", "check_count"]
+__all__ = ["Coded", "Geometric", "WholeNumber", "check_count"]
 
 
 def check_count(name: str, option: str, value: Any, least: int, most: int = 2**15 - 1) -> None:
@@ -75,7 +75,7 @@ class Coded(Finite):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Whole(Coded):
+class WholeNumber(Coded):
     """A randomiser of one of the whole numbers low..high; any other is refused.
 
     Attributes:

@@ -14,7 +14,7 @@ from graphldp.client.links.draws import places
 from graphldp.client.randomiser import Floats, settled
 from graphldp.randomness import UniformSource, drawn_from
 
-__all__ = ["RandomisedResponse", "flip_chance", "flipped", "log_law_of_bits", "loss_of_bits"]
+__all__ = ["LinkRandomisedResponse", "flip_chance", "flipped", "log_law_of_bits", "loss_of_bits"]
 
 
 def flip_chance(epsilon: float) -> float:
@@ -75,7 +75,7 @@ def log_law_of_bits(
 
 @register_link("rr")
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RandomisedResponse(LinkMechanism):
+class LinkRandomisedResponse(LinkMechanism):
     r"""Every bit of the list is sent as it is with probability e^epsilon/(1 + e^epsilon), and else flipped.
 
     Formula: P[bit sent | bit] = 1-f if equal, else f, f = 1/(1 + e^epsilon); bits are independent.

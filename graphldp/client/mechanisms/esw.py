@@ -9,7 +9,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from graphldp.client.laws.coded import Whole
+from graphldp.client.laws.coded import WholeNumber
 from graphldp.client.mechanisms.sw import SquareWave
 from graphldp.client.randomiser import Floats
 from graphldp.client.registry import register
@@ -19,7 +19,7 @@ __all__ = ["ExtendedSquareWave"]
 
 @register("esw")
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ExtendedSquareWave(Whole):
+class ExtendedSquareWave(WholeNumber):
     r"""A level g in low..high becomes one of f + 2b numbers, f = high - low + 1, likelier within a window around it.
 
     Formula: with e = e^epsilon, b = floor(f b_sw(epsilon)/2), b_sw that of `sw`: outputs 1..f+2b;

@@ -9,19 +9,19 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from graphldp.client.laws.coded import Whole, check_count
+from graphldp.client.laws.coded import WholeNumber, check_count
 from graphldp.client.randomiser import Floats
 from graphldp.client.registry import Claim, register
 from graphldp.client.reports import Reports
 from graphldp.errors import DataError
 from graphldp.randomness import UniformSource, drawn_from
 
-__all__ = ["LabelQuestion", "RandomisedResponse"]
+__all__ = ["LabelQuestion", "LabelRandomisedResponse"]
 
 
 @register("krr")
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RandomisedResponse(Whole):
+class LabelRandomisedResponse(WholeNumber):
     r"""A label low..high, k = high - low + 1 classes, is sent as it is with probability p, else as any other one.
 
     Formula: p = e/(e + k - 1), q = 1/(e + k - 1) with e = e^epsilon; reports 1..k: P[u | label t] = p if u = t, else q.
@@ -70,9 +70,9 @@ class LabelQuestion:
         object.__setattr__(self, "epsilon", self.law.epsilon)
 
     @property
-    def law(self) -> RandomisedResponse:
+    def law(self) -> LabelRandomisedResponse:
         """The law of an answer."""
-        return RandomisedResponse(epsilon=self.epsilon, low=0.0, high=float(self.classes - 1))
+        return LabelRandomisedResponse(epsilon=self.epsilon, low=0.0, high=float(self.classes - 1))
 
     @property
     def claim(self) -> Claim:

@@ -20,7 +20,7 @@ from graphldp.learn.models.base import Parameter
 
 if TYPE_CHECKING:
     from graphldp.learn.problem import Problem, Run
-    from graphldp.learn.tasks.private import Channel
+    from graphldp.learn.tasks.private import LabelChannel
 
 __all__ = ["Metrics", "Objective", "Targets", "Task"]
 
@@ -93,7 +93,7 @@ class Task(ABC):
         """Return the parameters of the head, of one run; their names start with `task_`."""
         return {}
 
-    def under(self, channel: Channel) -> Task:
+    def under(self, channel: LabelChannel) -> Task:
         """Return the task where labels have gone through a channel, of one that learns labels."""
         raise OptionError(f"task {self.name!r} learns no labels that could be noisy")
 

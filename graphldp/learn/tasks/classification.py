@@ -19,7 +19,7 @@ from graphldp.learn.tasks.registry import register_task
 
 if TYPE_CHECKING:
     from graphldp.learn.problem import Problem, Run
-    from graphldp.learn.tasks.private import Channel
+    from graphldp.learn.tasks.private import LabelChannel
 
 __all__ = ["Classes", "NodeClassification", "check_nodes"]
 
@@ -119,7 +119,7 @@ class NodeClassification(Task):
         """Return the number of classes."""
         return classes
 
-    def under(self, channel: Channel) -> Task:
+    def under(self, channel: LabelChannel) -> Task:
         """Return the task for labels that went through a channel."""
         from graphldp.learn.tasks.private import PrivateClassification
 

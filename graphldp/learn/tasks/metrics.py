@@ -11,6 +11,7 @@ __all__ = [
     "average_precision",
     "macro_f1",
     "mean_absolute_error",
+    "number_scores",
     "r_squared",
     "roc_auc",
     "root_mean_squared_error",
@@ -80,3 +81,12 @@ def r_squared(truth: NDArray[np.floating[Any]], guess: NDArray[np.floating[Any]]
     if total == 0:
         return 1.0 if missed == 0 else 0.0
     return 1.0 - missed / total
+
+
+def number_scores(truth: NDArray[np.floating[Any]], guess: NDArray[np.floating[Any]]) -> dict[str, float]:
+    """Return MAE, RMSE and R2."""
+    return {
+        "mae": mean_absolute_error(truth, guess),
+        "rmse": root_mean_squared_error(truth, guess),
+        "r2": r_squared(truth, guess),
+    }

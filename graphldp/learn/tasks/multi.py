@@ -15,11 +15,12 @@ from graphldp.errors import OptionError
 from graphldp.learn.tasks.base import Metrics, Objective, Task
 from graphldp.learn.tasks.classification import Classes, NodeClassification
 from graphldp.learn.tasks.registry import register_task
-from graphldp.learn.tasks.regression import Numbers, Regression, check_loss
+from graphldp.learn.tasks.regression import Numbers, Regression
+from graphldp.tasks import loss_of
 
 if TYPE_CHECKING:
     from graphldp.learn.problem import Problem, Run
-    from graphldp.learn.tasks.private import Channel
+    from graphldp.learn.tasks.private import LabelChannel
 
 __all__ = ["MultiTask"]
 
@@ -63,7 +64,7 @@ class MultiTask(Task):
 
     Attributes:
         weight: of the regression's loss beside the cross entropy.
-        loss: of the regression, `squared` or `absolute`.
+        loss: of the regression, by its name.
     """
 
     name: ClassVar[str]
@@ -73,13 +74,14 @@ class MultiTask(Task):
     def __post_init__(self) -> None:
         if not 0 < self.weight < np.inf:
             raise OptionError(f"weight must be finite and > 0, got {self.weight}")
-        check_loss(self.loss)
+        if loss_of(self.loss).several:
+            raise OptionError(f"multi-task learns one number of each node, and the loss {self.loss!r} is of several")
 
     def outputs(self, classes: int) -> int:
         """Return the number of classes and one more."""
         return classes + 1
 
-    def under(self, channel: Channel) -> Task:
+    def under(self, channel: LabelChannel) -> Task:
         """Return the task for labels that went through a channel."""
         from graphldp.learn.tasks.private import PrivateMultiTask
 
@@ -87,16 +89,16 @@ class MultiTask(Task):
 
     def metrics(self) -> dict[str, float]:
         """Return the metrics of both."""
-        return NodeClassification().metrics() | Regression().metrics()
+        return NodeClassification().metrics() | Regression(loss=self.loss).metrics()
 
     def predictions(self, classes: int) -> dict[str, DTypeLike]:
         """Return the class and the number of each node."""
-        return NodeClassification().predictions(classes) | Regression().predictions(classes)
+        return NodeClassification().predictions(classes) | Regression(loss=self.loss).predictions(classes)
 
     def check(self, problem: Problem, runs: Sequence[Run]) -> None:
         """Refuse what one of both refuses."""
         NodeClassification().check(problem, runs)
-        Regression().check(problem, runs)
+        Regression(loss=self.loss).check(problem, runs)
 
     def objective(self, problem: Problem, runs: Sequence[Run], device: torch.device) -> TwoHeads:
         """Return the objective of a batch of runs."""

@@ -25,7 +25,7 @@ class Picks:
     ):
         count, longest = len(nodes), max(len(one) for one in nodes)
         rows = np.zeros((count, longest), dtype=np.int64)
-        target = np.zeros((count, longest), dtype=kind)
+        target = np.zeros((count, longest, *np.shape(targets[0])[1:]), dtype=kind)
         weight = np.zeros((count, longest), dtype=np.float32)
         for run, (one, truth) in enumerate(zip(nodes, targets, strict=True)):
             # Outputs stand in (node, run) order.

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "BARRED",
-    "Channel",
+    "LabelChannel",
     "PrivateClasses",
     "PrivateClassification",
     "PrivateMultiTask",
@@ -55,7 +55,7 @@ _LEAST = 1e-20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Channel:
+class LabelChannel:
     """What labels have gone through, and how that is reckoned with.
 
     Attributes:
@@ -96,12 +96,12 @@ class Channel:
         return not (self.steps or self.bags)
 
 
-def true_accuracy(met: Any, channel: Channel) -> Any:
+def true_accuracy(met: Any, channel: LabelChannel) -> Any:
     """Return the unbiased estimate of the accuracy on the true labels from the share of noisy ones that is met."""
     return (met - channel.stray) / (channel.keep - channel.stray)
 
 
-def true_macro_f1(noisy: NDArray[Any], guess: NDArray[Any], channel: Channel) -> float:
+def true_macro_f1(noisy: NDArray[Any], guess: NDArray[Any], channel: LabelChannel) -> float:
     """Return the macro-F1 of the unbiased estimate of the table of true classes and guesses."""
     classes = int(max(noisy.max(), guess.max())) + 1
     table = np.zeros((classes, classes))
@@ -124,7 +124,7 @@ def spreading(adjacency: sp.csr_array) -> sp.csr_array:
 class PrivateClasses(Objective):
     """Drop on the training nodes; loss and accuracy through the channel on the validation nodes."""
 
-    def __init__(self, runs: Sequence[Run], device: torch.device, channel: Channel, problem: Problem):
+    def __init__(self, runs: Sequence[Run], device: torch.device, channel: LabelChannel, problem: Problem):
         self.channel, self.plain = channel, Classes(runs, device)
         self.operator: SparseMatrix | None = None
         labels = [np.asarray(run.labels) for run in runs]
@@ -224,7 +224,7 @@ class _Propagating:
     """What a task through a channel costs."""
 
     __slots__ = ()
-    channel: Channel
+    channel: LabelChannel
 
     @property
     def by_node(self) -> bool:
@@ -241,7 +241,7 @@ class PrivateClassification(_Propagating, NodeClassification):  # type: ignore[o
     """Predict the class of each node from labels that went through a channel."""
 
     name: ClassVar[str] = NodeClassification.name
-    channel: Channel
+    channel: LabelChannel
 
     def objective(self, problem: Problem, runs: Sequence[Run], device: torch.device) -> Objective:  # type: ignore[override]
         """Return the objective of a batch of runs."""
@@ -253,7 +253,7 @@ class PrivateMultiTask(_Propagating, MultiTask):  # type: ignore[override]
     """Predict the class of each node, from labels that went through a channel, and a number."""
 
     name: ClassVar[str] = MultiTask.name
-    channel: Channel
+    channel: LabelChannel
 
     def objective(self, problem: Problem, runs: Sequence[Run], device: torch.device) -> TwoHeads:
         """Return the objective of a batch of runs."""

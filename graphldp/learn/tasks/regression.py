@@ -1,4 +1,4 @@
-"""A number for each node: squared or absolute error, MAE, RMSE and R2."""
+"""A number for each node, or several: learned by a loss and measured as it says (`graphldp.tasks.TrainingLoss`)."""
 
 from __future__ import annotations
 
@@ -15,23 +15,15 @@ from torch import Tensor
 from graphldp.errors import DataError, OptionError
 from graphldp.learn.tasks.base import Metrics, Objective, Targets, Task
 from graphldp.learn.tasks.classification import check_nodes
-from graphldp.learn.tasks.metrics import mean_absolute_error, r_squared, root_mean_squared_error
 from graphldp.learn.tasks.picks import Picks
 from graphldp.learn.tasks.registry import register_task
 from graphldp.splits import Split
+from graphldp.tasks import TrainingLoss, loss_of
 
 if TYPE_CHECKING:
     from graphldp.learn.problem import Problem, Run
 
-__all__ = ["Numbers", "Regression", "Values", "check_loss"]
-
-LOSSES = ("squared", "absolute")
-
-
-def check_loss(loss: str) -> None:
-    """Refuse a loss that is not known."""
-    if loss not in LOSSES:
-        raise OptionError(f"loss must be one of {', '.join(LOSSES)}, got {loss!r}")
+__all__ = ["Numbers", "Regression", "Values", "predicted_numbers", "scores_of"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -39,7 +31,7 @@ class Values(Targets):
     """The numbers of the training and validation nodes; NaN everywhere else.
 
     Attributes:
-        values: the numbers, in their own unit, in which metrics and predictions are as well.
+        values: the numbers, [nodes] or [nodes, width], in their own unit, in which metrics and predictions are as well.
         mean, scale: what the model learns is (value - mean) / scale.
     """
 
@@ -59,7 +51,7 @@ class Values(Targets):
         variance of 1: a learning rate and a weight decay then mean the same whatever the numbers' unit.
         """
         every = np.asarray(values, dtype=np.float64)
-        out = np.full(len(every), np.nan)
+        out = np.full(every.shape, np.nan)
         for nodes in (split.train, split.validation):
             out[nodes] = every[nodes]
         if not (standardize and len(split.train)):
@@ -70,7 +62,7 @@ class Values(Targets):
     def check(self, hidden: NDArray[np.bool_]) -> None:
         """Refuse numbers that are missing where they are needed, or there where they must be hidden."""
         nodes = len(hidden)
-        if self.values.shape != (nodes,):
+        if self.values.ndim not in (1, 2) or len(self.values) != nodes:
             raise DataError(f"{nodes} nodes need {nodes} values, got {self.values.shape}")
         if not np.isfinite(self.values[~hidden]).all():
             raise DataError("each train and validation node needs a finite value")
@@ -90,18 +82,18 @@ class Values(Targets):
 
 
 class Numbers(Objective):
-    """The loss on the training nodes; loss, MAE, RMSE and R2 on the validation nodes."""
+    """The loss on the training nodes; the loss and its measures on the validation nodes."""
 
     def __init__(self, runs: Sequence[Run], device: torch.device, loss: str):
         self.values = [values_of(run) for run in runs]
         learned = [(one.values - one.mean) / one.scale for one in self.values]
-        self.squared = loss == "squared"
+        self.kind = loss_of(loss)
         self.train = Picks([run.split.train for run in runs], learned, device, np.float32)
         self.held_out = Picks([run.split.validation for run in runs], learned, device, np.float32)
 
     def _loss(self, outputs: Tensor, nodes: Picks) -> Tensor:
-        error = nodes.choose(outputs).view(nodes.shape) - nodes.target.view(nodes.shape)
-        return ((error.square() if self.squared else error.abs()) * nodes.weight).sum(dim=1)
+        each = self.kind.of(nodes.choose(outputs), nodes.target.view(-1, outputs.shape[2])).mean(dim=1)
+        return (each.view(nodes.shape) * nodes.weight).sum(dim=1)
 
     def loss(self, outputs: Tensor, parameters: Mapping[str, Tensor]) -> Tensor:
         """Return the training loss of each run."""
@@ -112,27 +104,29 @@ class Numbers(Objective):
         return self._loss(outputs, self.held_out).to("cpu", torch.float64).numpy(), {}
 
     def summary(self, outputs: Tensor, parameters: Mapping[str, Tensor]) -> Metrics:
-        """Return MAE, RMSE and R2 of each run."""
+        """Return the measures of each run."""
         guess = self.predict(outputs, parameters)["values"].astype(np.float64)
         nodes = self.held_out.nodes
-        return number_metrics(
-            [(truth.values[some], row[some]) for row, some, truth in zip(guess, nodes, self.values, strict=True)]
-        )
+        pairs = [(truth.values[some], row[some]) for row, some, truth in zip(guess, nodes, self.values, strict=True)]
+        return scores_of(self.kind, pairs)
 
     def predict(self, outputs: Tensor, parameters: Mapping[str, Tensor]) -> dict[str, NDArray[Any]]:
         """Return the predicted numbers, in the targets' own unit."""
-        learned = outputs[:, :, 0].t().to("cpu", torch.float64).numpy()
+        learned = predicted_numbers(self.kind, outputs.transpose(0, 1))
         rows = [one.mean + one.scale * row for one, row in zip(self.values, learned, strict=True)]
         return {"values": np.stack(rows).astype(np.float32)}
 
 
-def number_metrics(pairs: Sequence[tuple[NDArray[np.float64], NDArray[np.float64]]]) -> Metrics:
-    """Return MAE, RMSE and R2 of each pair of truth and guess."""
-    return {
-        "mae": np.array([mean_absolute_error(*pair) for pair in pairs]),
-        "rmse": np.array([root_mean_squared_error(*pair) for pair in pairs]),
-        "r2": np.array([r_squared(*pair) for pair in pairs]),
-    }
+def predicted_numbers(loss: TrainingLoss, outputs: Tensor) -> NDArray[np.float64]:
+    """Return what outputs [..., width] predict, on the learned scale: [...] where a node has one number alone."""
+    found = loss.predicts(outputs if loss.several else outputs[..., -1])
+    return np.asarray(found.to("cpu", torch.float64).numpy())
+
+
+def scores_of(loss: TrainingLoss, pairs: Sequence[tuple[NDArray[np.float64], NDArray[np.float64]]]) -> Metrics:
+    """Return the loss's measures of each pair of truth and guess."""
+    found = [loss.scores(*pair) for pair in pairs]
+    return {one.name: np.array([scores[one.name] for scores in found]) for one in loss.measures}
 
 
 def values_of(run: Run) -> Values:
@@ -145,34 +139,38 @@ def values_of(run: Run) -> Values:
 @register_task("regression")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Regression(Task):
-    """Predict a number for each node; a run's targets are `Values`.
+    """Predict a number for each node, or one for each class; a run's targets are `Values`.
 
     Attributes:
-        loss: `squared` or `absolute` error.
+        loss: by its name: `squared`, `absolute`, or one of a task's own file.
     """
 
     name: ClassVar[str]
     loss: str = "squared"
 
     def __post_init__(self) -> None:
-        check_loss(self.loss)
+        loss_of(self.loss)
 
     def outputs(self, classes: int) -> int:
-        """Return 1."""
-        return 1
+        """Return 1, or a number for each class."""
+        return classes if loss_of(self.loss).several else 1
 
     def metrics(self) -> dict[str, float]:
-        """Return MAE, RMSE and R2."""
-        return {"mae": float("nan"), "rmse": float("nan"), "r2": float("nan")}
+        """Return the loss's measures."""
+        return {one.name: float("nan") for one in loss_of(self.loss).measures}
 
     def predictions(self, classes: int) -> dict[str, DTypeLike]:
-        """Return the number of each node."""
-        return {"values": np.float32}
+        """Return the numbers of each node."""
+        return {"values": (np.float32, (classes,)) if loss_of(self.loss).several else np.float32}
 
     def check(self, problem: Problem, runs: Sequence[Run]) -> None:
-        """Refuse runs without numbers."""
+        """Refuse runs without numbers, or with another number of them than the loss takes."""
         for run in runs:
-            values_of(run)
+            found = values_of(run).values.shape[1:]
+            if found != ((problem.classes,) if loss_of(self.loss).several else ()):
+                wanted = f"{problem.classes} numbers" if loss_of(self.loss).several else "one number"
+                got = found[0] if found else "one"
+                raise DataError(f"the loss {self.loss!r} takes {wanted} of each node, got {got}")
             check_nodes(run)
 
     def objective(self, problem: Problem, runs: Sequence[Run], device: torch.device) -> Numbers:

@@ -3,10 +3,10 @@
 import importlib
 import pkgutil
 
-from graphldp.server.evidence.base import Evidence, Setting
+from graphldp.server.evidence.base import Evidence, EvidenceSetting
 from graphldp.server.evidence.registry import evidence_class, evidence_names, make_evidence, register
 
 for _module in sorted(found.name for found in pkgutil.iter_modules(__path__)):
     importlib.import_module(f"{__name__}.{_module}")
 
-__all__ = ["Evidence", "Setting", "evidence_class", "evidence_names", "make_evidence", "register"]
+__all__ = ["Evidence", "EvidenceSetting", "evidence_class", "evidence_names", "make_evidence", "register"]

@@ -21,11 +21,11 @@ from graphldp.graph import Graph
 from graphldp.randomness import generator
 from graphldp.server.estimate import Estimate
 
-__all__ = ["Evidence", "Setting"]
+__all__ = ["Evidence", "EvidenceSetting"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Setting:
+class EvidenceSetting:
     """What the server knows when it computes evidence for one seed.
 
     Attributes:
@@ -65,7 +65,7 @@ class Setting:
         seen: NDArray[np.int64] | None = None,
         chances: tuple[float, float] | None = None,
         links: LinkReports | None = None,
-    ) -> Setting:
+    ) -> EvidenceSetting:
         """Return the setting of a graph, with everything removed that the server does not know."""
         nodes = np.asarray(train, dtype=np.int64)
         labels = np.full(graph.nodes, -1, dtype=np.int64)
@@ -129,10 +129,10 @@ class Evidence(ABC):
     posterior: ClassVar[bool] = False
 
     @abstractmethod
-    def build(self, setting: Setting) -> NDArray[np.float32]:
+    def build(self, setting: EvidenceSetting) -> NDArray[np.float32]:
         """Return the n x p matrix, float32, all of it finite."""
 
-    def matrix(self, setting: Setting) -> NDArray[np.float32]:
+    def matrix(self, setting: EvidenceSetting) -> NDArray[np.float32]:
         """Return what `build` returns, checked."""
         out = np.ascontiguousarray(self.build(setting), dtype=np.float32)
         if out.ndim != 2 or out.shape[0] != setting.graph.nodes or not out.shape[1]:

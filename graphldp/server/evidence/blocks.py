@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from graphldp.errors import OptionError
 from graphldp.server.blocks import Seen, block_evidence, class_links, seen_links
-from graphldp.server.evidence.base import Evidence, Setting
+from graphldp.server.evidence.base import Evidence, EvidenceSetting
 from graphldp.server.evidence.registry import register
 from graphldp.server.propagation import class_shares, fold_of
 from graphldp.server.voting import centred, check_survey, fused, likelihoods, memberships, named, signal
@@ -38,7 +38,7 @@ class Blocks(Evidence):
     spreads: ClassVar[bool] = True
     links: ClassVar[bool] = True
 
-    def build(self, setting: Setting) -> NDArray[np.float32]:
+    def build(self, setting: EvidenceSetting) -> NDArray[np.float32]:
         """Return n x classes."""
         start = _start(setting)
         return centred(_read(setting, start, np.zeros(start.shape))).astype(np.float32)
@@ -67,7 +67,7 @@ class BlocksVotes(Evidence):
         if isinstance(self.gate, bool) or not isinstance(self.gate, int | float) or not self.gate >= 0:
             raise OptionError(f"gate must be a number of standard deviations of at least 0, got {self.gate!r}")
 
-    def build(self, setting: Setting) -> NDArray[np.float32]:
+    def build(self, setting: EvidenceSetting) -> NDArray[np.float32]:
         """Return n x 3 classes: both fused, the links' evidence, the votes'."""
         survey = check_survey(setting.estimate)
         start = _start(setting)
@@ -81,14 +81,14 @@ class BlocksVotes(Evidence):
         return np.hstack([centred(together), *parts]).astype(np.float32)
 
 
-def _start(setting: Setting) -> NDArray[np.float64]:
+def _start(setting: EvidenceSetting) -> NDArray[np.float64]:
     """Return the first guess of everybody's class probabilities, by label propagation over the estimated graph."""
     rng = setting.generator("labels")
     shares, _ = memberships(setting.graph, setting.labels, setting.train, setting.classes, rng, setting.chances)
     return shares
 
 
-def _read(setting: Setting, start: NDArray[np.float64], other: NDArray[np.float64]) -> NDArray[np.float64]:
+def _read(setting: EvidenceSetting, start: NDArray[np.float64], other: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return the links' log evidence about everybody, without the own label; `other` is what else is known of her."""
     seen, train = seen_links(setting.links, setting.graph), setting.train
     prior = class_shares(setting.labels, train, setting.classes)
@@ -104,7 +104,7 @@ def _read(setting: Setting, start: NDArray[np.float64], other: NDArray[np.float6
     return out
 
 
-def _sent(setting: Setting) -> NDArray[np.float64]:
+def _sent(setting: EvidenceSetting) -> NDArray[np.float64]:
     """Return the log probability of everybody's label by class; 0 where it is not known."""
     keep, stray = (1 - 1e-9, 1e-9) if setting.chances is None else setting.chances
     out = np.zeros((setting.graph.nodes, setting.classes))

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from graphldp.errors import OptionError
 from graphldp.server.embeddings import links, pagerank, spectral
-from graphldp.server.evidence.base import Evidence, Setting
+from graphldp.server.evidence.base import Evidence, EvidenceSetting
 from graphldp.server.evidence.registry import register
 
 __all__ = ["LinkPositions", "PageRankPositions", "SpectralPositions"]
@@ -39,7 +39,7 @@ class SpectralPositions(Evidence):
     def __post_init__(self) -> None:
         _check_width(self.width)
 
-    def build(self, setting: Setting) -> NDArray[np.float32]:
+    def build(self, setting: EvidenceSetting) -> NDArray[np.float32]:
         """Return the eigenvectors; which nodes are trained on makes no difference."""
         return spectral(setting.graph.adjacency(), self.width).scaled(0.0)
 
@@ -66,7 +66,7 @@ class PageRankPositions(Evidence):
         if isinstance(self.decay, bool) or not isinstance(self.decay, int | float) or not 0 < self.decay < 1:
             raise OptionError(f"decay must be a number between 0 and 1, got {self.decay!r}")
 
-    def build(self, setting: Setting) -> NDArray[np.float32]:
+    def build(self, setting: EvidenceSetting) -> NDArray[np.float32]:
         """Return the coordinates; which nodes are trained on makes no difference."""
         return pagerank(setting.graph.adjacency(), self.width, decay=float(self.decay)).scaled(0.5)
 
@@ -89,6 +89,6 @@ class LinkPositions(Evidence):
     def __post_init__(self) -> None:
         _check_width(self.width)
 
-    def build(self, setting: Setting) -> NDArray[np.float32]:
+    def build(self, setting: EvidenceSetting) -> NDArray[np.float32]:
         """Return the coordinates; which nodes are trained on makes no difference."""
         return links(setting.graph.adjacency(), self.width).scaled(0.5)

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from graphldp.errors import OptionError
 from graphldp.server.adjacency import shift
-from graphldp.server.evidence.base import Evidence, Setting
+from graphldp.server.evidence.base import Evidence, EvidenceSetting
 from graphldp.server.evidence.registry import register
 from graphldp.server.propagation import class_shares, cross_fitted, fold_of, log_evidence, spread, walks
 
@@ -51,7 +51,7 @@ class PropagatedLabels(Evidence):
             if isinstance(value, bool) or not isinstance(value, int) or value < least:
                 raise OptionError(f"{name} must be a whole number of at least {least}, got {value!r}")
 
-    def build(self, setting: Setting) -> NDArray[np.float32]:
+    def build(self, setting: EvidenceSetting) -> NDArray[np.float32]:
         """Return the log-odds."""
         symmetric, mean = shift(setting.graph), shift(setting.graph, "mean")
 

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphldp.errors import OptionError
-from graphldp.server.evidence.base import Evidence, Setting
+from graphldp.server.evidence.base import Evidence, EvidenceSetting
 from graphldp.server.evidence.registry import register
 
 __all__ = ["RandomFeatures"]
@@ -41,7 +41,7 @@ class RandomFeatures(Evidence):
         if self.kind not in KINDS:
             raise OptionError(f"kind must be one of {', '.join(KINDS)}; got {self.kind!r}")
 
-    def build(self, setting: Setting) -> NDArray[np.float32]:
+    def build(self, setting: EvidenceSetting) -> NDArray[np.float32]:
         """Return n x width random numbers."""
         shape = (setting.graph.nodes, self.width)
         rng = setting.generator("random", self.kind)

@@ -10,7 +10,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from graphldp.errors import OptionError
-from graphldp.server.evidence.base import Evidence, Setting
+from graphldp.server.evidence.base import Evidence, EvidenceSetting
 from graphldp.server.evidence.registry import register
 
 __all__ = ["Roles", "triangles"]
@@ -56,7 +56,7 @@ class Roles(Evidence):
         if isinstance(self.hops, bool) or not isinstance(self.hops, int) or self.hops < 0:
             raise OptionError(f"hops must be a whole number of at least 0, got {self.hops!r}")
 
-    def build(self, setting: Setting) -> NDArray[np.float32]:
+    def build(self, setting: EvidenceSetting) -> NDArray[np.float32]:
         """Return n x 3 * 2^hops numbers; which nodes are trained on makes no difference."""
         adjacency = setting.graph.adjacency()
         degree = np.diff(adjacency.indptr).astype(np.float64)

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphldp.errors import OptionError
-from graphldp.server.evidence.base import Evidence, Setting
+from graphldp.server.evidence.base import Evidence, EvidenceSetting
 from graphldp.server.evidence.positions import LinkPositions, SpectralPositions
 from graphldp.server.evidence.propagated import PropagatedLabels
 from graphldp.server.evidence.registry import register
@@ -62,7 +62,7 @@ class Surroundings(Evidence):
         """Return the labels' and the positions' evidence."""
         return PropagatedLabels(decay=self.decay, hops=self.hops), POSITIONS[self.positions](width=self.width)
 
-    def build(self, setting: Setting) -> NDArray[np.float32]:
+    def build(self, setting: EvidenceSetting) -> NDArray[np.float32]:
         """Return all of it side by side."""
         degree = np.log1p(np.asarray(setting.graph.adjacency().sum(axis=1), dtype=np.float32)).reshape(-1, 1)
         return side_by_side(*(part.build(setting) for part in self.parts()), degree)

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from graphldp.errors import OptionError
 from graphldp.server.adjacency import shift
-from graphldp.server.evidence.base import Evidence, Setting
+from graphldp.server.evidence.base import Evidence, EvidenceSetting
 from graphldp.server.evidence.registry import register
 from graphldp.server.propagation import class_shares, spread
 from graphldp.server.voting import (
@@ -82,7 +82,7 @@ class Votes(Evidence):
             return None
         return np.asarray(matrix[:, classes : 2 * classes] + np.log(shares), dtype=np.float64)
 
-    def build(self, setting: Setting) -> NDArray[np.float32]:
+    def build(self, setting: EvidenceSetting) -> NDArray[np.float32]:
         """Return n x classes, or five times as many columns."""
         survey = check_survey(setting.estimate)
         graph, classes = setting.graph, setting.classes
@@ -106,7 +106,7 @@ class Votes(Evidence):
         return np.hstack(out).astype(np.float32)
 
     def _unseen(
-        self, setting: Setting, survey: Surveyed, shares: NDArray[np.float64], seen: NDArray[np.int64]
+        self, setting: EvidenceSetting, survey: Surveyed, shares: NDArray[np.float64], seen: NDArray[np.int64]
     ) -> NDArray[np.float32]:
         """Return n x classes, or three times as many columns: own and neighbours' votes, and both together."""
         known = np.zeros(setting.graph.nodes, dtype=bool)
@@ -117,7 +117,7 @@ class Votes(Evidence):
         out = [own + near] if self.kind == "fused" else [own + near, own, near]
         return np.hstack(out).astype(np.float32)
 
-    def _far(self, setting: Setting, own: NDArray[np.float64]) -> NDArray[np.float64]:
+    def _far(self, setting: EvidenceSetting, own: NDArray[np.float64]) -> NDArray[np.float64]:
         decay, steps = _FAR
         found = spread(shift(setting.graph), own.astype(np.float32), decay=decay, steps=steps)
         return np.asarray(found, dtype=np.float64) / decay - own

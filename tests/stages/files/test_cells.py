@@ -26,7 +26,7 @@ from graphldp.stages.files.graphs import graph_hash, read_graph
 from graphldp.stages.files.paths import calibrated_of, graph_dir, runs_path
 from graphldp.stages.files.shared_work import claimed
 from graphldp.stages.grid import denoise_grid, perturb_grid, train_grid
-from graphldp.stages.grids.params import Params, RowParams
+from graphldp.stages.grids.params import Cell, Params, RowParams
 from graphldp.stages.train import train
 
 PARAMS = small_params(seeds=2, search_seeds=1, points=1, epochs=5)
@@ -94,10 +94,22 @@ def test_the_pipeline_and_an_experiment_share_a_cell(tmp_path: Path, monkeypatch
 def test_a_changed_artifact_is_learned_from_and_not_answered_from_the_store(tmp_path: Path) -> None:
     store(tmp_path)
     path = calibrate(tmp_path, PARAMS)
-    runs = train(NAME, "lpgnn", "mb", 1.0, data=tmp_path, params=PARAMS, device="cpu")
+    runs = train(
+        Cell(dataset=NAME, method="lpgnn", mechanism="mb", epsilon=1.0), data=tmp_path, params=PARAMS, device="cpu"
+    )
     before = rows(runs)
     rewrite(path)
-    assert rows(train(NAME, "lpgnn", "mb", 1.0, data=tmp_path, params=PARAMS, device="cpu")) != before
+    assert (
+        rows(
+            train(
+                Cell(dataset=NAME, method="lpgnn", mechanism="mb", epsilon=1.0),
+                data=tmp_path,
+                params=PARAMS,
+                device="cpu",
+            )
+        )
+        != before
+    )
 
 
 def test_the_pipeline_refuses_what_it_has_not_made(tmp_path: Path) -> None:
@@ -129,11 +141,18 @@ def test_another_kind_of_device_and_another_limit_of_memory_are_another_cell(
 def test_a_damaged_cell_is_computed_again(tmp_path: Path) -> None:
     store(tmp_path)
     calibrate(tmp_path, PARAMS)
-    path = train(NAME, "lpgnn", "mb", 1.0, data=tmp_path, params=PARAMS, device="cpu")
+    path = train(
+        Cell(dataset=NAME, method="lpgnn", mechanism="mb", epsilon=1.0), data=tmp_path, params=PARAMS, device="cpu"
+    )
     before = path.read_bytes()
     (kept,) = (tmp_path / "cells").glob("*.parquet")
     kept.write_bytes(kept.read_bytes()[:100])
-    assert train(NAME, "lpgnn", "mb", 1.0, data=tmp_path, params=PARAMS, device="cpu").read_bytes() == before
+    assert (
+        train(
+            Cell(dataset=NAME, method="lpgnn", mechanism="mb", epsilon=1.0), data=tmp_path, params=PARAMS, device="cpu"
+        ).read_bytes()
+        == before
+    )
 
 
 def hold(data: Path, name: str, ready: Any) -> None:

@@ -19,6 +19,7 @@ from graphldp.stages.files import artifacts, checkpoints
 from graphldp.stages.files.artifacts import Room, read_meta
 from graphldp.stages.files.cells import ROOM
 from graphldp.stages.files.paths import runs_path
+from graphldp.stages.grids.params import Cell
 from graphldp.stages.search import search
 from graphldp.stages.train import train
 
@@ -96,7 +97,7 @@ def filling(disk: Disk, stop: bool = False) -> Callable[[int, int, str], None]:
 
 
 def learned(data: Path, **options: Any) -> Path:
-    return train(NAME, "lpgnn", None, 1.0, device="cpu", data=data, params=PARAMS, **options)
+    return train(Cell(dataset=NAME, method="lpgnn", epsilon=1.0), device="cpu", data=data, params=PARAMS, **options)
 
 
 def elsewhere(disk: Disk, tmp_path: Path) -> bytes:
@@ -198,7 +199,13 @@ def test_a_search_whose_disk_has_filled_up_is_written_all_the_same(disk: Disk) -
     def progress(done: int, total: int, text: str) -> None:
         disk.fill()
 
-    path = search(NAME, "lpgnn", None, 1.0, data=disk.folder, params=PARAMS, device="cpu", progress=progress)
+    path = search(
+        Cell(dataset=NAME, method="lpgnn", epsilon=1.0),
+        data=disk.folder,
+        params=PARAMS,
+        device="cpu",
+        progress=progress,
+    )
     assert read_meta(path, "ldp search")["kind"] == "trials"
     assert len(read_rows(path)) == 6
     assert litter(disk.folder) == []

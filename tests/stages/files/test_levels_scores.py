@@ -17,7 +17,7 @@ from graphldp.stages.files.answers import AnswersFile
 from graphldp.stages.files.artifacts import read_meta, read_table
 from graphldp.stages.files.graphs import write_graph
 from graphldp.stages.files.levels_scores import Extras, read_levels, read_scores
-from graphldp.stages.grids.params import Params
+from graphldp.stages.grids.params import Cell, Params
 from graphldp.stages.perturb import perturb_graph
 from graphldp.stages.select import select
 
@@ -44,7 +44,12 @@ def levels(path: Path, values: list[int]) -> Path:
 def test_levels_are_those_of_the_column_whatever_its_order(data: Path) -> None:
     wanted = [1 + node % 3 for node in range(NODES)]
     extras = Extras(levels=levels(data / "levels.parquet", wanted))
-    path = perturb_graph("synthetic", "ppm-public", 1.0, data=data, seeds=[0, 1], options={"levels": 3}, extras=extras)
+    path = perturb_graph(
+        Cell(dataset="synthetic", mechanism="ppm-public", epsilon=1.0, options={"levels": 3}),
+        data=data,
+        seeds=[0, 1],
+        extras=extras,
+    )
     file = AnswersFile(path, "make")
     for seed in (0, 1):
         np.testing.assert_array_equal(file.load(seed).level, wanted)
@@ -64,7 +69,12 @@ def test_levels_are_those_of_the_column_whatever_its_order(data: Path) -> None:
 def test_a_level_outside_the_policy_is_refused(data: Path, values: list[int], message: str) -> None:
     extras = Extras(levels=levels(data / "levels.parquet", values))
     with pytest.raises(DataError, match=message):
-        perturb_graph("synthetic", "ppm-safe", 1.0, data=data, seeds=[0], options={"levels": 3}, extras=extras)
+        perturb_graph(
+            Cell(dataset="synthetic", mechanism="ppm-safe", epsilon=1.0, options={"levels": 3}),
+            data=data,
+            seeds=[0],
+            extras=extras,
+        )
     assert not (data / "perturbed").exists() or not list((data / "perturbed").rglob("*.parquet"))
 
 
@@ -86,23 +96,30 @@ def test_levels_of_other_nodes_and_missing_ones_are_refused(data: Path, tmp_path
 def test_levels_for_a_mechanism_without_levels_are_refused(data: Path) -> None:
     extras = Extras(levels=levels(data / "levels.parquet", [1] * NODES))
     with pytest.raises(GraphLDPError, match="has no privacy levels"):
-        perturb_graph("synthetic", "mb", 1.0, data=data, seeds=[0], extras=extras)
+        perturb_graph(Cell(dataset="synthetic", mechanism="mb", epsilon=1.0), data=data, seeds=[0], extras=extras)
 
 
 def test_scores_share_the_budget_out(data: Path, tmp_path: Path) -> None:
     scores = table(
         tmp_path / "s.parquet", feature=[str(j) for j in range(FEATURES)], importance=[9.0] + [1.0] * (FEATURES - 1)
     )
-    path = perturb_graph("synthetic", "featurerr", 6.0, data=data, seeds=[0], extras=Extras(scores=scores))
+    path = perturb_graph(
+        Cell(dataset="synthetic", mechanism="featurerr", epsilon=6.0),
+        data=data,
+        seeds=[0],
+        extras=Extras(scores=scores),
+    )
     theta = read_meta(path, "make")["options"]["theta"]
     assert theta[0] == pytest.approx(9 * theta[1])
     assert sum(theta) == pytest.approx(1.0)
     with pytest.raises(OptionError, match="featurerr does; mb does not"):
-        perturb_graph("synthetic", "mb", 6.0, data=data, seeds=[0], extras=Extras(scores=scores))
+        perturb_graph(
+            Cell(dataset="synthetic", mechanism="mb", epsilon=6.0), data=data, seeds=[0], extras=Extras(scores=scores)
+        )
 
 
 def test_scores_of_unknown_origin_cost_an_unknown_amount(data: Path, tmp_path: Path) -> None:
-    first = perturb_graph("synthetic", "mb", 2.0, data=data, seeds=[0])
+    first = perturb_graph(Cell(dataset="synthetic", mechanism="mb", epsilon=2.0), data=data, seeds=[0])
     made = select(first, data=data, params=Params(), by="fda", steps=1, output=tmp_path / "scores.parquet")
     csv, plain = tmp_path / "scores.csv", tmp_path / "plain.parquet"
     bare = read_table(made, "make").replace_schema_metadata(None)
@@ -111,7 +128,9 @@ def test_scores_of_unknown_origin_cost_an_unknown_amount(data: Path, tmp_path: P
 
     def ledger(scores: Path, cost: float | None = None) -> str:
         extras = Extras(scores=scores, scores_epsilon=cost)
-        path = perturb_graph("synthetic", "featurerr", 3.0, data=data, seeds=[0], extras=extras)
+        path = perturb_graph(
+            Cell(dataset="synthetic", mechanism="featurerr", epsilon=3.0), data=data, seeds=[0], extras=extras
+        )
         return Ledger.from_json(read_meta(path, "make")["ledger"]).text()
 
     for scores in (csv, plain):
@@ -123,13 +142,23 @@ def test_scores_of_unknown_origin_cost_an_unknown_amount(data: Path, tmp_path: P
     with pytest.raises(OptionError, match="says itself what its scores have cost"):
         ledger(made, 0.0)
     with pytest.raises(OptionError, match="give both or neither"):
-        perturb_graph("synthetic", "mb", 1.0, data=data, seeds=[0], extras=Extras(scores_epsilon=1.0))
+        perturb_graph(
+            Cell(dataset="synthetic", mechanism="mb", epsilon=1.0),
+            data=data,
+            seeds=[0],
+            extras=Extras(scores_epsilon=1.0),
+        )
 
 
 def test_other_levels_are_another_release(data: Path) -> None:
     def ledger(name: str, wanted: list[int], seeds: list[int]) -> list[dict[str, object]]:
         extras = Extras(levels=levels(data / "levels.parquet", wanted))
-        path = perturb_graph("synthetic", name, 1.0, data=data, seeds=seeds, options={"levels": 2}, extras=extras)
+        path = perturb_graph(
+            Cell(dataset="synthetic", mechanism=name, epsilon=1.0, options={"levels": 2}),
+            data=data,
+            seeds=seeds,
+            extras=extras,
+        )
         return list(read_meta(path, "make")["ledger"])
 
     # As many people at either level, so that mean and maximum are the same; only who has which differs.
@@ -143,7 +172,12 @@ def test_other_levels_are_another_release(data: Path) -> None:
 
 def test_levels_that_are_given_and_private_bound_the_mean(data: Path) -> None:
     extras = Extras(levels=levels(data / "levels.parquet", [3] * NODES))
-    path = perturb_graph("synthetic", "ppm-safe", 1.0, data=data, seeds=[0], options={"levels": 3}, extras=extras)
+    path = perturb_graph(
+        Cell(dataset="synthetic", mechanism="ppm-safe", epsilon=1.0, options={"levels": 3}),
+        data=data,
+        seeds=[0],
+        extras=extras,
+    )
     meta = read_meta(path, "make")
     assert meta["epsilon_mean"] == meta["epsilon_max"] == meta["claim"]["epsilon"] == 2.5
 
@@ -163,13 +197,18 @@ def test_scores_without_a_score_are_refused(data: Path, tmp_path: Path) -> None:
 
 
 def test_a_first_round_is_paid_for_in_the_second(data: Path, tmp_path: Path) -> None:
-    first = perturb_graph("synthetic", "mb", 2.0, data=data, seeds=[0])
+    first = perturb_graph(Cell(dataset="synthetic", mechanism="mb", epsilon=2.0), data=data, seeds=[0])
     scores = select(first, data=data, params=Params(), by="fda", steps=1, output=tmp_path / "scores.parquet")
     rows = read_table(scores, "make").to_pylist()
     assert sorted(row["rank"] for row in rows) == list(range(1, FEATURES + 1))
     best = min(rows, key=lambda row: row["rank"])
     assert best["importance"] == max(row["importance"] for row in rows)
-    second = perturb_graph("synthetic", "featurerr", 3.0, data=data, seeds=[0], extras=Extras(scores=scores))
+    second = perturb_graph(
+        Cell(dataset="synthetic", mechanism="featurerr", epsilon=3.0),
+        data=data,
+        seeds=[0],
+        extras=Extras(scores=scores),
+    )
     ledger = Ledger.from_json(read_meta(second, "make")["ledger"])
     assert ledger.text() == "total epsilon per user: features 2.0 + features 3.0 = 5.0"
 
@@ -178,7 +217,7 @@ def test_selection_never_sees_a_label_outside_training(data: Path, tmp_path: Pat
     from graphldp.experiment.parts import split_of
     from graphldp.stages.files.graphs import read_graph
 
-    first = perturb_graph("synthetic", "mb", 4.0, data=data, seeds=[0])
+    first = perturb_graph(Cell(dataset="synthetic", mechanism="mb", epsilon=4.0), data=data, seeds=[0])
     before = read_table(
         select(first, dataset="synthetic", data=data, params=Params(), output=tmp_path / "a.parquet"), "make"
     ).column("importance")

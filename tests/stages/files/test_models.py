@@ -20,6 +20,7 @@ from graphldp.stages.files.artifacts import file_hash, read_meta, read_table, wr
 from graphldp.stages.files.graphs import graph_hash
 from graphldp.stages.files.models import CARD, RECIPE, WEIGHTS, load_model
 from graphldp.stages.files.paths import graph_dir, reports_path
+from graphldp.stages.grids.params import Cell
 from graphldp.stages.perturb import perturb_graph
 from graphldp.stages.predict import predict_reports
 from graphldp.stages.train import train
@@ -138,7 +139,12 @@ def test_an_unlimited_budget_comes_back(data: Path, tmp_path: Path) -> None:
 
 def test_kept_is_the_same_folder_again(data: Path, kept: Path, tmp_path: Path) -> None:
     calibrate(data, PARAMS)
-    train(NAME, "lpgnn", "mb", 1.0, data=data, params=PARAMS, models=tmp_path / "again")
+    train(
+        Cell(dataset=NAME, method="lpgnn", mechanism="mb", epsilon=1.0),
+        data=data,
+        params=PARAMS,
+        models=tmp_path / "again",
+    )
     for name in (WEIGHTS, RECIPE):
         assert (tmp_path / "again" / name).read_bytes() == (kept / name).read_bytes()
 
@@ -153,7 +159,9 @@ def test_it_predicts_for_another_graph_with_the_same_features(tmp_path: Path) ->
     params = small_params(epochs=60, points=4)
     learn(tmp_path, params, "features", "identity", math.inf, models=tmp_path / "model")
     graph = store(tmp_path, "elsewhere", nodes=110, seed=9, **signal)
-    reports = perturb_graph("elsewhere", "identity", math.inf, data=tmp_path, seeds=(0,))
+    reports = perturb_graph(
+        Cell(dataset="elsewhere", mechanism="identity", epsilon=math.inf), data=tmp_path, seeds=(0,)
+    )
     path = predict(tmp_path, tmp_path / "model", reports)
     assert read_meta(path, "ldp predict")["dataset"] == "elsewhere"
     found = classes(path)
@@ -162,9 +170,9 @@ def test_it_predicts_for_another_graph_with_the_same_features(tmp_path: Path) ->
 
 
 def test_reports_of_a_file_are_predicted_on_the_graph_that_is_named(data: Path, kept: Path) -> None:
-    perturb_graph(NAME, "mb", 1.0, data=data, seeds=(0,))
+    perturb_graph(Cell(dataset=NAME, mechanism="mb", epsilon=1.0), data=data, seeds=(0,))
     store(data, "copy")
-    reports = perturb_graph("copy", "mb", 1.0, data=data, seeds=(0,))
+    reports = perturb_graph(Cell(dataset="copy", mechanism="mb", epsilon=1.0), data=data, seeds=(0,))
     own, named = classes(predict(data, kept, reports)), classes(predict(data, kept, reports, dataset=NAME))
     np.testing.assert_array_equal(own, named)  # the same graph under another name
 
@@ -184,7 +192,7 @@ def refused(data: Path, kept: Path, kind: type[GraphLDPError], *options: Any, **
 
 def test_reports_of_other_dimensions_are_one_line(data: Path, kept: Path) -> None:
     store(data, "wide", dimensions=30)
-    reports = perturb_graph("wide", "mb", 1.0, data=data, seeds=(0,))
+    reports = perturb_graph(Cell(dataset="wide", mechanism="mb", epsilon=1.0), data=data, seeds=(0,))
     line = refused(data, kept, DataError, reports)
     assert line.startswith(f"{reports} has 30 dimensions and the model takes 24; give reports of the features")
 
@@ -200,7 +208,7 @@ def test_reports_of_other_nodes_than_the_graph_are_one_line(nodes: int, data: Pa
 
 
 def test_reports_of_another_mechanism_are_one_line(data: Path, kept: Path) -> None:
-    reports = perturb_graph(NAME, "pm", 1.0, data=data, seeds=(0,))
+    reports = perturb_graph(Cell(dataset=NAME, mechanism="pm", epsilon=1.0), data=data, seeds=(0,))
     assert "has mechanism 'pm' where 'mb' was asked for" in refused(data, kept, ArtifactError, reports)
 
 
@@ -258,7 +266,12 @@ def test_a_stop_leaves_no_half_model(data: Path, tmp_path: Path, monkeypatch: py
 
     monkeypatch.setattr("graphldp.stages.files.models.write_json", stop)
     with pytest.raises(KeyboardInterrupt):
-        train(NAME, "lpgnn", "mb", 1.0, data=data, params=PARAMS, models=tmp_path / "model")
+        train(
+            Cell(dataset=NAME, method="lpgnn", mechanism="mb", epsilon=1.0),
+            data=data,
+            params=PARAMS,
+            models=tmp_path / "model",
+        )
     assert files(tmp_path / "model") == [CARD, WEIGHTS]
     with pytest.raises(ArtifactError, match=r"model\.json does not exist"):
         load_model(tmp_path / "model")

@@ -20,6 +20,7 @@ from graphldp.randomness import generator
 from graphldp.server import rectify
 from graphldp.stages.files.answers import AnswersFile
 from graphldp.stages.files.reports import CARRIED, CalibratedFile, write_calibrated, write_reports
+from graphldp.stages.grids.params import Cell
 from graphldp.stages.perturb import perturb_graph
 
 MAKE = "ldp perturb --dataset synthetic"
@@ -35,7 +36,9 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def reports(data: Path, mechanism: str, epsilon: float = 1.0, seeds: tuple[int, ...] = (0, 1, -1), **options) -> Path:
-    return perturb_graph(NAME, mechanism, epsilon, data=data, seeds=seeds, options=options)
+    return perturb_graph(
+        Cell(dataset=NAME, mechanism=mechanism, epsilon=epsilon, options=options), data=data, seeds=seeds
+    )
 
 
 def schema(path: Path) -> dict[str, str]:

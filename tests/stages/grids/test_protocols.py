@@ -11,7 +11,7 @@ import pytest
 from graphldp.errors import DataError, OptionError
 from graphldp.stages.grids.params import Params, RowParams
 from graphldp.stages.grids.protocols import Entry, Protocol, protocol, protocol_names
-from graphldp.stages.grids.targets import PROFILES, Made, Target, find, protocol_of, targets
+from graphldp.stages.grids.targets import PROFILES, PaperTarget, TargetCell, find, protocol_of, targets
 
 PAPERS = Path(__file__).parents[3] / "papers"
 SPENT = {"seeds", "search.strategy", "search.points", "search.seeds"}  # what a profile says
@@ -28,7 +28,7 @@ def test_papers_say_how_they_train_and_each_entry_has_a_source() -> None:
             assert bool(one.cited) != bool(one.unstated), one.place
 
 
-def _facts(params: Params, made: Made) -> dict[str, Any]:
+def _facts(params: Params, made: TargetCell) -> dict[str, Any]:
     """Return all that decides a cell, by place."""
     own = params.of(made.cell)
     out: dict[str, Any] = {"seeds": own.seeds, "seed": own.seed}
@@ -43,7 +43,7 @@ def _facts(params: Params, made: Made) -> dict[str, Any]:
 
 @pytest.mark.parametrize("target", [one for one in ALL if one.trains and not one.steps], ids=lambda one: one.key)
 @pytest.mark.parametrize("profile", PROFILES.values(), ids=lambda one: one.name)
-def test_the_two_columns_differ_in_what_the_protocol_names_alone(target: Target, profile: Any) -> None:
+def test_the_two_columns_differ_in_what_the_protocol_names_alone(target: PaperTarget, profile: Any) -> None:
     given = protocol_of(target, PAPERS)
     named = {one.place for one in given.entries} | SPENT
     columns = target.columns(profile, given, target.graphs()[:1])

@@ -14,7 +14,7 @@ from cell_factory import NAME, store
 from graphldp.errors import OptionError
 from graphldp.stages.experiment import check, plan
 from graphldp.stages.grids.protocols import read_paper
-from graphldp.stages.grids.targets import PROFILES, Target, find, protocol_of, stands, targets
+from graphldp.stages.grids.targets import PROFILES, PaperTarget, find, protocol_of, stands, targets
 from graphldp.stages.reproduce import is_of, reason
 
 PAPERS = Path(__file__).parents[3] / "papers"
@@ -22,7 +22,7 @@ ALL = targets(PAPERS)
 QUICK, PAPER = PROFILES["quick"], PROFILES["paper"]
 
 
-def _beside(target: Target) -> Counter[tuple[str, int]]:
+def _beside(target: PaperTarget) -> Counter[tuple[str, int]]:
     """Return beside how many rows each printed number of a target stands, on all of its data sets."""
     out: Counter[tuple[str, int]] = Counter()
     if target.trains and not target.steps:

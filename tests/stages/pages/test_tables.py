@@ -28,7 +28,7 @@ from graphldp.stages.pages.report import report_page
 from graphldp.stages.pages.tables import (
     Column,
     Result,
-    Row,
+    TableRow,
     columns,
     csv_text,
     daggers,
@@ -217,7 +217,7 @@ def test_two_rounds_of_which_nothing_is_directed_are_not_called_by_their_name_al
 def test_a_mechanism_with_several_reasons_says_which_row_each_is_of(result: Result) -> None:
     row = next(row for row in result.rows if (row.name, row.epsilon) == ("lpgnn-pm", 1.0))
 
-    def broken(text: str, epsilon: float, mechanism: str = "ppm", **axes: str) -> Row:
+    def broken(text: str, epsilon: float, mechanism: str = "ppm", **axes: str) -> TableRow:
         claim = dataclasses.replace(row.claim, text=text)
         return dataclasses.replace(
             row, mechanism=mechanism, epsilon=epsilon, claim=claim, axes=tuple((f"m.{k}", v) for k, v in axes.items())

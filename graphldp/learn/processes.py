@@ -19,7 +19,7 @@ from torch.distributed.rendezvous import rendezvous
 
 from graphldp.errors import GraphLDPError, ProcessError
 
-__all__ = ["Processes", "Team"]
+__all__ = ["DistributedProcesses", "Processes"]
 
 # How long a process may work on its groups while others wait for it.
 PATIENCE = timedelta(days=30)
@@ -34,8 +34,8 @@ GONE = "another process of this training ended without a word: it was killed, or
 FAILED, STOPPED, HEARD = "graphldp/failed", "graphldp/stopped", "graphldp/heard"
 
 
-class Team:
-    """The process that trains alone; `Processes` is one of several."""
+class Processes:
+    """The process that trains alone; `DistributedProcesses` is one of several."""
 
     rank: int = 0
     size: int = 1
@@ -62,7 +62,7 @@ class Team:
         return False
 
 
-class Processes(Team):
+class DistributedProcesses(Processes):
     """One of several processes, as `torchrun` starts them: RANK, WORLD_SIZE, MASTER_ADDR, MASTER_PORT are set.
 
     Use as a context. An error that leaves it is told to the others, who end with it; so that somebody sees it, the
@@ -77,7 +77,7 @@ class Processes(Team):
         self._looked = 0.0
         self._stopped = False
 
-    def __enter__(self) -> Processes:
+    def __enter__(self) -> DistributedProcesses:
         """Wait until all are there."""
         try:
             self._store, self.rank, self.size = next(rendezvous("env://", timeout=ARRIVAL))

@@ -8,7 +8,7 @@ import scipy.sparse as sp
 from learn_factory import adjacency_of
 
 from graphldp.errors import DataError, OptionError
-from graphldp.learn import PairScorer, pairing
+from graphldp.learn import PairScorer, pair_scorer
 
 
 def scorer(nodes: int = 30, width: int = 4, *, levels: int = 0) -> PairScorer:
@@ -32,7 +32,7 @@ def test_the_highest_are_those_of_all_pairs(count: int, levels: int, monkeypatch
     one, adjacency = scorer(levels=levels), adjacency_of(30, 90, np.random.default_rng(0))
     expected = every_pair(one, adjacency)[:count]
     for size in (4 * 30 * 4, 2**26):  # blocks of four rows, and a single one
-        monkeypatch.setattr(pairing, "BLOCK_BYTES", size)
+        monkeypatch.setattr(pair_scorer, "BLOCK_BYTES", size)
         pairs, scores = one.highest(count, adjacency)
         assert [(int(u), int(v)) for u, v in pairs.T] == [(u, v) for _, u, v in expected]
         np.testing.assert_allclose(scores, [score for score, *_ in expected], rtol=1e-5, atol=1e-6)

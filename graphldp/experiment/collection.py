@@ -25,7 +25,7 @@ from graphldp.experiment.conversation import LINKS, Question
 from graphldp.experiment.devices import hash_of_names, release_meta
 from graphldp.experiment.estimates import estimate_of
 from graphldp.experiment.options import Further
-from graphldp.experiment.told import asked_for_labels, asked_for_links, link_device, most_links, told_meta
+from graphldp.experiment.server_view import asked_for_labels, asked_for_links, further_meta, link_device, most_links
 from graphldp.randomness import SecureSource, Source
 from graphldp.server import Calibration, Estimate
 
@@ -180,7 +180,7 @@ class OwnAnswers:
             **{key: self.facts[key] for key in ("dataset", "input", "random")},
         }
         labelled = 0 if told.labels is None else int((told.labels != -1).sum())
-        further = told_meta(
+        further = further_meta(
             told.further,
             shared,
             labels=(told.question, labelled),

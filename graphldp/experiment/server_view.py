@@ -44,16 +44,16 @@ from graphldp.server.links import LinkEstimate, estimate_links, link_estimators
 from graphldp.trusted.curators import check_curator, curated
 
 __all__ = [
-    "Told",
+    "ServerView",
     "WithFurther",
     "as_answered",
     "asked_for_labels",
     "asked_for_links",
     "estimator_of",
+    "further_meta",
     "link_device",
     "most_links",
-    "told_meta",
-    "told_of",
+    "server_view_of",
 ]
 
 Listen = Callable[[int], Sequence[Question]]
@@ -98,7 +98,7 @@ def asked_for_links(device: LinkMechanism, lists: Neighbours, source: UniformSou
     return Question(name=LINKS, people=people, features=np.arange(lists.nodes), answers=answers, further=True)
 
 
-def told_meta(
+def further_meta(
     further: Further,
     shared: Mapping[str, Any],
     labels: tuple[LabelQuestion | None, int],
@@ -129,8 +129,8 @@ def told_meta(
         tell(LABELS, {**question.meta(), "nodes": nodes}, {"epsilon_exact": question.privacy_loss()})
     device, more = links
     if device is not None:
-        told = device.meta()
-        facts = {**told, "per": "edge", "epsilon": told["epsilon_relationship"], "epsilon_bit": told["epsilon"]}
+        said = device.meta()
+        facts = {**said, "per": "edge", "epsilon": said["epsilon_relationship"], "epsilon_bit": said["epsilon"]}
         exact = {"epsilon_exact": device.relationship_loss(), "epsilon_bit_exact": device.privacy_loss()}
         tell(LINKS, facts, exact, **more)
     if curator:
@@ -141,7 +141,7 @@ def told_meta(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Told:
+class ServerView:
     """The further questions of a graph's people, and what the server knows from the answers.
 
     Attributes:
@@ -314,7 +314,7 @@ class Told:
         if not self.asked:
             return {}
         device = self.link_mechanism
-        return told_meta(
+        return further_meta(
             self.further,
             {"seeds": list(seeds), "library": __version__, **graph_facts(self.graph, content, self.root)},
             labels=(self.label_question, int((self.graph.labels >= 0).sum())),
@@ -334,7 +334,7 @@ class Told:
 
     def beside(self, conversation: Conversation) -> Conversation:
         """Return a conversation with the further questions beside its own; the same one where there are none."""
-        return WithFurther(own=conversation, told=self) if self.asked else conversation
+        return WithFurther(own=conversation, server_view=self) if self.asked else conversation
 
 
 def _elsewhere(graph: Graph, what: str, options: str) -> str:
@@ -387,18 +387,18 @@ def as_links(reports: Reports) -> LinkReports:
 
 
 @lru_cache(maxsize=4)
-def _told(graph: Graph, further: Further, root: int, linked: bool) -> Told:
-    return Told(graph=graph, further=further, root=root, linked=linked)
+def _server_view(graph: Graph, further: Further, root: int, linked: bool) -> ServerView:
+    return ServerView(graph=graph, further=further, root=root, linked=linked)
 
 
-def told_of(graph: Graph, settings: Settings, recipe: Method | None = None) -> Told:
+def server_view_of(graph: Graph, settings: Settings, recipe: Method | None = None) -> ServerView:
     """Return the further questions that these settings ask a graph's people for a row.
 
     For a method in which links have no part nobody is asked for them.
     """
     alone = recipe is not None and recipe.alone
     further = settings.further.without_links() if alone else settings.further
-    return _told(graph, further, settings.seed, not alone)
+    return _server_view(graph, further, settings.seed, not alone)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -407,11 +407,11 @@ class WithFurther:
 
     Attributes:
         own: the conversation about features.
-        told: the further questions.
+        server_view: the further questions, and what the server knows by them.
     """
 
     own: Conversation
-    told: Told
+    server_view: ServerView
 
     @property
     def device(self) -> Any:
@@ -425,7 +425,7 @@ class WithFurther:
 
     def questions(self, seed: int) -> tuple[Question, ...]:
         """Ask everybody for everything."""
-        return (*self.own.questions(seed), *self.told.questions(seed))
+        return (*self.own.questions(seed), *self.server_view.questions(seed))
 
     def estimate(self, questions: Sequence[Question], calibration: Calibration) -> Estimate:
         """Return what a learner is given of the answers about features."""
@@ -434,7 +434,7 @@ class WithFurther:
     def meta(self, content: str, seeds: Sequence[int]) -> dict[str, Any]:
         """Return what the artifact of all answers says of itself: what they cost adds up."""
         own = self.own.meta(content, seeds)
-        further = self.told.meta(content, seeds)
+        further = self.server_view.meta(content, seeds)
         ledger = [*own["ledger"], *further["ledger"]]
         # Of a mechanism without randomness one draw serves every seed, and what stands beside it differs.
         return {**own, **further, "kind": "answers", "seeds": list(seeds), "deterministic": False, "ledger": ledger}

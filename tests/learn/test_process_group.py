@@ -14,7 +14,7 @@ from test_engine import StopAt, same
 
 from graphldp.errors import ProcessError
 from graphldp.learn import Interrupted, Options, Outcome, State, engine, fit, model, parallel
-from graphldp.learn.team import Team
+from graphldp.learn.processes import Processes
 
 
 class Table:
@@ -27,7 +27,7 @@ class Table:
         self.stopped = threading.Event()
 
 
-class Seat(Team):
+class Seat(Processes):
     """One process of one thread."""
 
     def __init__(self, table: Table, rank: int):
@@ -51,8 +51,8 @@ class Seat(Team):
         return self.table.stopped.is_set()
 
 
-def together(size: int, work: Callable[[Team], Any]) -> list[Any]:
-    """Do the work in every process of a team, and return what came of it: a result or an exception."""
+def together(size: int, work: Callable[[Processes], Any]) -> list[Any]:
+    """Do the work in every one of several processes, and return what came of it: a result or an exception."""
     table = Table(size)
     out: list[Any] = [None] * size
 
@@ -91,7 +91,7 @@ def test_processes_equal_one_process_to_the_last_bit(size: int, memory: int | No
     problem, labels = small_problem(nodes=60)
     runs = varied_runs(problem, labels, count=7)
     options = Options(epochs=40, patience=6, max_memory=memory)
-    found = together(size, lambda team: fit(problem, runs, options, device="cpu", team=team))
+    found = together(size, lambda processes: fit(problem, runs, options, device="cpu", processes=processes))
     whole = one_process(size, problem, runs, options)
     for outcome in found:
         assert isinstance(outcome, Outcome), outcome
@@ -107,11 +107,11 @@ def test_each_process_trains_its_share(monkeypatch: pytest.MonkeyPatch) -> None:
     plain = engine.Trainer._train_group
 
     def counted(self: engine.Trainer, state: Any, group: Any, stop: Any) -> None:
-        trained[self.team.rank] += group.runs
+        trained[self.processes.rank] += group.runs
         plain(self, state, group, stop)
 
     monkeypatch.setattr(engine.Trainer, "_train_group", counted)
-    together(2, lambda team: fit(problem, runs, Options(epochs=3), device="cpu", team=team))
+    together(2, lambda processes: fit(problem, runs, Options(epochs=3), device="cpu", processes=processes))
     assert len(trained[0]) == len(trained[1]) == 3
     assert sorted(trained[0] + trained[1]) == list(range(6))
 
@@ -119,7 +119,7 @@ def test_each_process_trains_its_share(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_more_processes_than_runs() -> None:
     problem, labels = small_problem()
     runs = varied_runs(problem, labels, count=2)
-    found = together(4, lambda team: fit(problem, runs, Options(epochs=8), device="cpu", team=team))
+    found = together(4, lambda processes: fit(problem, runs, Options(epochs=8), device="cpu", processes=processes))
     whole = one_process(4, problem, runs, Options(epochs=8))
     for outcome in found:
         same(whole, outcome)
@@ -134,9 +134,9 @@ def test_one_interrupt_stops_all_and_any_number_goes_on(who: int, memory: int | 
     options = Options(epochs=50, patience=None, max_memory=memory)
     whole = one_process(2, problem, runs, options)
 
-    def work(team: Team) -> Outcome:
-        stop = StopAt(7) if team.rank == who else None
-        return fit(problem, runs, options, device="cpu", team=team, progress=stop)
+    def work(processes: Processes) -> Outcome:
+        stop = StopAt(7) if processes.rank == who else None
+        return fit(problem, runs, options, device="cpu", processes=processes, progress=stop)
 
     stops = together(2, work)
     assert all(isinstance(stop, Interrupted) for stop in stops), stops
@@ -145,7 +145,9 @@ def test_one_interrupt_stops_all_and_any_number_goes_on(who: int, memory: int | 
     state = State.from_bytes(states[0])
     assert max(group.epoch for group in state.groups) > 0
     assert min(group.epoch for group in state.groups) < 50
-    for outcome in together(2, lambda team: fit(problem, runs, options, device="cpu", team=team, state=state)):
+    for outcome in together(
+        2, lambda processes: fit(problem, runs, options, device="cpu", processes=processes, state=state)
+    ):
         same(whole, outcome)
     same(whole, one_process(2, problem, runs, options, state=state))
 
@@ -153,7 +155,9 @@ def test_one_interrupt_stops_all_and_any_number_goes_on(who: int, memory: int | 
 def test_processes_that_train_different_things_are_refused() -> None:
     problem, labels = small_problem()
     runs = varied_runs(problem, labels, count=4)
-    found = together(2, lambda team: fit(problem, runs, Options(epochs=5 + team.rank), device="cpu", team=team))
+    found = together(
+        2, lambda processes: fit(problem, runs, Options(epochs=5 + processes.rank), device="cpu", processes=processes)
+    )
     assert all(isinstance(error, ProcessError) for error in found)
     assert "the processes train different things" in str(found[0])
 
@@ -163,7 +167,7 @@ def test_other_backbones(name: str) -> None:
     problem, labels = small_problem()
     runs: Sequence[Any] = varied_runs(problem, labels, count=4)
     options = Options(model=model(name), epochs=6)
-    found = together(2, lambda team: fit(problem, runs, options, device="cpu", team=team))
+    found = together(2, lambda processes: fit(problem, runs, options, device="cpu", processes=processes))
     whole = one_process(2, problem, runs, options)
     np.testing.assert_array_equal(whole.predictions, found[1].predictions)
     same(whole, found[0])

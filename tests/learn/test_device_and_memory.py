@@ -12,8 +12,8 @@ from learn_factory import make_run, small_problem
 from graphldp.errors import OptionError
 from graphldp.learn import NodeInputs, Options, fit, model, resolve_device
 from graphldp.learn.engine import Trainer
+from graphldp.learn.memory import estimate_memory, waves
 from graphldp.learn.state import fingerprint
-from graphldp.learn.waves import estimate_memory, waves
 
 
 def test_devices(monkeypatch: pytest.MonkeyPatch) -> None:

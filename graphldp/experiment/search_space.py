@@ -20,7 +20,7 @@ from graphldp.points import AXES, Point, Space, grid, points
 from graphldp.server import filter_entry
 from graphldp.server.filters import SHARED_OPTIONS
 
-__all__ = ["LOOP", "TRAIN", "Row", "check_axes", "check_grids", "own_search", "sorted_out"]
+__all__ = ["LOOP", "TRAIN", "SearchedRow", "check_axes", "check_grids", "own_search", "sorted_out"]
 
 TRAIN = "train."
 LOOP = ("model", "patience")
@@ -45,7 +45,7 @@ def sorted_out(options: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, An
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Row:
+class SearchedRow:
     """What there is to search in a row: its method, its mechanism, and its model unless a point has another.
 
     `depths` are those that stored estimates were made for, whatever a paper's grid says. With `drop`, labels are noisy,
@@ -165,7 +165,7 @@ def own_search(recipe: Method, search: SearchParams) -> SearchParams:
     return dataclasses.replace(search, options=options)
 
 
-def check_axes(search: SearchParams, rows: Sequence[Row]) -> None:
+def check_axes(search: SearchParams, rows: Sequence[SearchedRow]) -> None:
     """Refuse an axis that none of the rows has: a name that was misspelt would else be left out everywhere."""
     for name in search.options:
         if all(name in row.axes(search)[1] for row in rows):
