@@ -32,6 +32,7 @@ PANELS = {
             "grid",
             "only",
             "attributes",
+            "by-level",
             "top",
             "random",
             "features",

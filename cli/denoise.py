@@ -77,7 +77,7 @@ def denoise(
     """
     from graphldp import methods
     from graphldp.stages import denoise as stage
-    from graphldp.stages.grids.params import Cell
+    from graphldp.stages.grids.cell import Cell
 
     if grid is not None:
         from graphldp.stages.grid import denoise_grid

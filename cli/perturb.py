@@ -175,7 +175,7 @@ def perturb(
 
     from graphldp.stages import perturb as stage
     from graphldp.stages.files.levels_scores import Extras
-    from graphldp.stages.grids.params import Cell
+    from graphldp.stages.grids.cell import Cell
 
     options, changes = parts(parse(settings))
     if m is not None:

@@ -37,7 +37,7 @@ def search(
     same options chooses the same point.
     """
     from graphldp.stages import search as stage
-    from graphldp.stages.grids.params import Cell
+    from graphldp.stages.grids.cell import Cell
 
     with joined(cell.processes, cell.device) as processes:
         chosen, mechanism, options, changes = cell.asked(seeds)

@@ -56,7 +56,8 @@ def train(
     from graphldp.experiment.options import SearchParams
     from graphldp.experiment.search_space import SearchedRow, check_axes
     from graphldp.stages import train as stage
-    from graphldp.stages.grids.params import Cell, with_axes
+    from graphldp.stages.grids.cell import Cell
+    from graphldp.stages.grids.params import with_axes
 
     if grid is not None:
         from graphldp.stages.grid import train_grid

@@ -24,7 +24,7 @@ from graphldp.stages.files.belong import FEATURES_HASH, check_graph
 from graphldp.stages.files.graphs import read_graph
 from graphldp.stages.files.paths import PUBLIC, calibrated_path, graph_dir
 from graphldp.stages.files.reports import CARRIED, CalibratedFile, write_calibrated
-from graphldp.stages.grids.params import Cell
+from graphldp.stages.grids.cell import Cell
 
 __all__ = ["denoise", "make_command", "materialize"]
 

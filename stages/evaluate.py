@@ -29,8 +29,9 @@ from graphldp.stages.files.artifacts import read_meta, read_table, write_json, w
 from graphldp.stages.files.commit import code_commit
 from graphldp.stages.files.paths import PUBLIC
 from graphldp.stages.files.traces import FILE, grid_hash
+from graphldp.stages.grids.cell import Axes, Cell, value_text
 from graphldp.stages.grids.paper_numbers import PaperNumber, PaperNumbers, changes_of, load_papers
-from graphldp.stages.grids.params import Axes, Cell, Params, value_text
+from graphldp.stages.grids.params import Params
 from graphldp.stages.pages.figures import budget_figure
 from graphldp.stages.pages.maps import drawn, map_figure, maps
 from graphldp.stages.pages.report import report_page

@@ -34,7 +34,8 @@ from graphldp.stages.files.graphs import graph_hash, read_graph, read_graph_meta
 from graphldp.stages.files.paths import cell_path, graph_dir
 from graphldp.stages.files.runs import found_meta, runs_meta, write_runs
 from graphldp.stages.files.shared_work import helpers, helping
-from graphldp.stages.grids.params import Cell, Params, value_text
+from graphldp.stages.grids.cell import Cell, value_text
+from graphldp.stages.grids.params import Params
 from graphldp.stages.pages.class_information import backgrounds_of
 from graphldp.stages.pages.tables import Result
 from graphldp.stages.pages.wording import at, counted, short

@@ -28,7 +28,8 @@ from graphldp.stages.files.artifacts import file_hash, write_json
 from graphldp.stages.files.graphs import graph_hash
 from graphldp.stages.files.paths import answers_of, calibrated_of, graph_dir
 from graphldp.stages.files.reports import CalibratedFile
-from graphldp.stages.grids.params import Cell, Params
+from graphldp.stages.grids.cell import Cell
+from graphldp.stages.grids.params import Params
 from graphldp.stages.perturb import perturb_method
 
 # Asking and denoising need no torch, which takes seconds to start: only training imports it.

@@ -35,7 +35,7 @@ from graphldp.stages.files.own import (
     row_number_words,
 )
 from graphldp.stages.files.paths import NAME, answers_path, graph_dir, stored_graphs
-from graphldp.stages.grids.params import Cell
+from graphldp.stages.grids.cell import Cell
 from graphldp.stages.pages.wording import counted
 
 __all__ = [

@@ -37,7 +37,8 @@ from graphldp.stages.experiment import GridPlan, plan, run_plans, spent
 from graphldp.stages.files.artifacts import read_meta, read_table
 from graphldp.stages.files.graphs import read_graph_meta
 from graphldp.stages.files.paths import graph_dir
-from graphldp.stages.grids.params import Cell, Params, value_text
+from graphldp.stages.grids.cell import Cell, value_text
+from graphldp.stages.grids.params import Params
 from graphldp.stages.grids.protocols import Protocol
 from graphldp.stages.grids.targets import PaperTarget, Printed, Profile, TargetCell, not_at_hand, protocol_of, stands
 from graphldp.stages.pages.reproduced import (

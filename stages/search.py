@@ -28,7 +28,8 @@ from graphldp.stages.files.cells import kept
 from graphldp.stages.files.graphs import graph_hash, read_graph
 from graphldp.stages.files.paths import graph_dir, trials_path
 from graphldp.stages.files.runs import runs_meta, runs_schema
-from graphldp.stages.grids.params import Cell, Params
+from graphldp.stages.grids.cell import Cell
+from graphldp.stages.grids.params import Params
 
 __all__ = ["Trial", "make_command", "ranking", "search"]
 

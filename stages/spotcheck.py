@@ -20,7 +20,8 @@ from graphldp import methods
 from graphldp.measures import Measure, measures_of
 from graphldp.stages.experiment import cell_title, plan, run_cells
 from graphldp.stages.files.artifacts import read_meta, read_table
-from graphldp.stages.grids.params import Cell, Params, experiments, find, load, value_text
+from graphldp.stages.grids.cell import Cell, value_text
+from graphldp.stages.grids.params import Params, experiments, find, load
 from graphldp.stages.grids.targets import PaperTarget, Profile, TargetCell, protocol_of
 from graphldp.stages.pages.reproduced import axes_text
 from graphldp.stages.pages.tables import number, read_csv

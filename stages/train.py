@@ -36,7 +36,8 @@ from graphldp.stages.files.models import save_model
 from graphldp.stages.files.paths import calibrated_path, graph_dir, runs_path
 from graphldp.stages.files.reports import CalibratedFile
 from graphldp.stages.files.runs import found_meta, placed, runs_meta, write_runs
-from graphldp.stages.grids.params import Cell, Params
+from graphldp.stages.grids.cell import Cell
+from graphldp.stages.grids.params import Params
 
 __all__ = ["make_command", "train"]
 

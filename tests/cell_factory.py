@@ -17,11 +17,13 @@ from graphldp.experiment.options import SearchParams, TrainParams
 from graphldp.experiment.plan import Devices
 from graphldp.experiment.running import RowResult, run_rows
 from graphldp.graph import Graph
+from graphldp.measures import measures_of
 from graphldp.stages.denoise import denoise
 from graphldp.stages.files.artifacts import read_table
 from graphldp.stages.files.graphs import read_graph, write_graph
 from graphldp.stages.files.paths import graph_dir
-from graphldp.stages.grids.params import Cell, Params
+from graphldp.stages.grids.cell import Cell
+from graphldp.stages.grids.params import Params
 from graphldp.stages.perturb import perturb_method
 from graphldp.stages.train import train
 
@@ -32,6 +34,15 @@ NAME = "synthetic"
 def small_graph(name: str = NAME, **changes: Any) -> Graph:
     """Return a graph of 90 nodes with 24 features, or as the changes say."""
     return synthetic_graph(Synthetic(**{**SMALL, **changes}), name=name, provenance={"dataset": "synthetic"})
+
+
+def graph_for(task: str) -> Graph:
+    """Return the small graph; for a task of sets, with a set of labels in the place of each class."""
+    graph = small_graph()
+    if not measures_of(task).sets:
+        return graph
+    sets = np.eye(graph.classes + 1, dtype=bool)[graph.labels] | (np.arange(graph.nodes) % 3 == 0)[:, None]
+    return dataclasses.replace(graph, label_sets=sets, labels=np.full_like(graph.labels, -1), classes=0)
 
 
 def store(data: Path, name: str = NAME, **changes: Any) -> Graph:

@@ -11,7 +11,8 @@ import pyarrow as pa
 from graphldp.randomness import generator
 from graphldp.stages.files.artifacts import write_table
 from graphldp.stages.files.paths import cell_path
-from graphldp.stages.grids.params import Cell, EvaluateParams, Params, RowParams
+from graphldp.stages.grids.cell import Cell
+from graphldp.stages.grids.params import EvaluateParams, Params, RowParams
 
 MEANS = {
     "majority": 0.302,

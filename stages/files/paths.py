@@ -12,7 +12,7 @@ from graphldp.measures import DEFAULT_TASK
 from graphldp.stages.files.leftovers import bring_back
 
 if TYPE_CHECKING:
-    from graphldp.stages.grids.params import Cell
+    from graphldp.stages.grids.cell import Cell
 
 PUBLIC = Further()  # nobody is asked for anything beside features
 
@@ -106,7 +106,7 @@ def _row(name: str, task: str) -> Path:
 
 def cell_file(cell: Cell) -> str:
     """Return the name of a cell's file in its row's folder."""
-    from graphldp.stages.grids.params import value_text
+    from graphldp.stages.grids.cell import value_text
 
     place = [f"{name}={value_text(value)}" for name, value in cell.axes]
     return f"{','.join([*place, f'eps={epsilon_text(cell.epsilon)}'])}.parquet"

@@ -20,7 +20,7 @@ from graphldp.client import protocol
 from graphldp.errors import DataError, OptionError
 from graphldp.experiment.options import SearchParams, TrainParams
 from graphldp.measures import DEFAULT_TASK
-from graphldp.stages.grids.params import Cell, value_text
+from graphldp.stages.grids.cell import Cell, value_text
 from graphldp.stages.grids.yamls import read_paper
 
 __all__ = ["Alone", "PaperNumber", "PaperNumbers", "Rule", "changes_of", "load_papers"]

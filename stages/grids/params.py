@@ -13,7 +13,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 from graphldp import methods
 from graphldp.client import names as mechanism_names
@@ -23,6 +23,7 @@ from graphldp.experiment.conversation import check_classes
 from graphldp.experiment.options import Further, SearchParams, Settings, TrainParams, check_settings
 from graphldp.methods import Role
 from graphldp.points import AXES
+from graphldp.stages.grids.cell import Axes, Cell, value_text
 from graphldp.stages.grids.yamls import INSTEAD, OTHERWISE, axis_values, build, read_yaml, typed
 
 if TYPE_CHECKING:
@@ -31,8 +32,6 @@ if TYPE_CHECKING:
 __all__ = [
     "EXPERIMENTS",
     "PARAMS",
-    "Axes",
-    "Cell",
     "EvaluateParams",
     "Params",
     "RowParams",
@@ -42,13 +41,11 @@ __all__ = [
     "find",
     "load",
     "load_settings",
-    "value_text",
     "with_axes",
 ]
 
 PARAMS = Path("params.yaml")
 EXPERIMENTS = Path("experiments")
-Axes: TypeAlias = tuple[tuple[str, Any], ...]
 # A value's place begins with one of these. `train`, `data` and `links` (options of how links are told) change who
 # learns from what, for every row of a table alike: its floor and ceiling are measured anew for each value. The others
 # change a private method and leave both as they are.
@@ -104,55 +101,6 @@ def _references() -> list[RowParams]:
     return [
         RowParams(name=one.name, method=one.name, mechanism=one.mechanism) for one in methods.references() if one.model
     ]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Cell:
-    """One entry of the table: a data set, a row and a budget; in an experiment also a place on its axes.
-
-    Attributes:
-        dataset: the graph, by its name.
-        epsilon: the budget.
-        method: by its registered name; empty where people report once, for whatever method.
-        mechanism: by its registered name; the method's own if left out.
-        name: the row's; method and mechanism if left out.
-        options: the mechanism's further options.
-        changes: what is changed in the method, as `Method.but` takes it.
-        places: what is different in the parameters, by dotted name (`train.train_fraction`).
-        axes: the value on each axis that this cell has, in the experiment's order.
-        setting: those of the axes that every row of the same table shares, floor and ceiling included.
-        data: options of the data set.
-        further: what people are asked for beside features.
-    """
-
-    dataset: str
-    epsilon: float
-    method: str = ""
-    mechanism: str = ""
-    name: str = ""
-    options: Mapping[str, Any] = field(default_factory=dict)
-    changes: Mapping[str, Any] = field(default_factory=dict)
-    places: Mapping[str, Any] = field(default_factory=dict)
-    axes: Axes = ()
-    setting: Axes = ()
-    data: Mapping[str, Any] = field(default_factory=dict)
-    further: Further = field(default_factory=Further)
-
-    @property
-    def recipe(self) -> methods.Method:
-        """Its method, with what is changed in it."""
-        return methods.method(self.method).but(self.changes)
-
-    def whole(self) -> Cell:
-        """Return the cell with what was left out."""
-        recipe = self.recipe
-        mechanism = recipe.choose(self.mechanism or None)
-        return dataclasses.replace(self, mechanism=mechanism, name=self.name or recipe.cell_name(mechanism))
-
-    @property
-    def graph(self) -> str:
-        """The name of its graph: one with other options than its data set's own has them in its name."""
-        return "-".join([self.dataset, *(f"{name}{value_text(value)}" for name, value in self.data.items())])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -312,13 +260,6 @@ def with_axes(search: SearchParams, axes: Mapping[str, Any]) -> SearchParams:
     rest = {name: values for name, values in axes.items() if name not in AXES}
     options = {**search.options, **axis_values(rest, "search.options")}
     return dataclasses.replace(search, **typed(SearchParams, common, "search."), options=options)
-
-
-def value_text(value: Any) -> str:
-    """Return an axis's value as tables and file names write it."""
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    return f"{value:.12g}" if isinstance(value, float) else str(value)
 
 
 def experiments(folder: Path = EXPERIMENTS) -> list[str]:

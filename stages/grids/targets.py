@@ -19,7 +19,8 @@ from graphldp.client import own_budget
 from graphldp.errors import DataError, OptionError, unknown_name
 from graphldp.experiment.options import SearchParams
 from graphldp.methods import Role, role_of
-from graphldp.stages.grids.params import Cell, Params, RowParams, value_text
+from graphldp.stages.grids.cell import Cell, value_text
+from graphldp.stages.grids.params import Params, RowParams
 from graphldp.stages.grids.protocols import Protocol, protocol
 from graphldp.stages.grids.yamls import build, read_paper, typed
 

@@ -15,7 +15,7 @@ from graphldp.datasets.synthetic import word_chances
 from graphldp.ledger import epsilon_text
 from graphldp.methods import Role, method
 from graphldp.randomness import generator
-from graphldp.stages.grids.params import Cell, value_text
+from graphldp.stages.grids.cell import Cell, value_text
 from graphldp.stages.pages.tables import Background
 
 __all__ = ["AXIS", "backgrounds_of"]

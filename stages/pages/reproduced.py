@@ -21,7 +21,7 @@ from graphldp.errors import ArtifactError
 from graphldp.evaluation import MANY, Interval
 from graphldp.measures import measures_of, tasks
 from graphldp.stages.files.artifacts import write_json, write_text
-from graphldp.stages.grids.params import value_text
+from graphldp.stages.grids.cell import value_text
 from graphldp.stages.grids.targets import PROFILES, PaperTarget, Printed, Profile
 from graphldp.stages.pages.reproduced_figure import figure_svg
 from graphldp.stages.pages.tables import number, span

@@ -11,7 +11,7 @@ import pytest
 from cell_factory import NAME, files, store
 
 from graphldp.adversary import advantage_bound
-from graphldp.stages.grids.params import Cell
+from graphldp.stages.grids.cell import Cell
 from graphldp.stages.perturb import perturb_graph
 
 CALL = ("attack", "-d", NAME, "--seeds", 2, "--attributes", 6)

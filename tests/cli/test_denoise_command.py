@@ -9,7 +9,7 @@ import pytest
 from cell_factory import NAME, files, store
 
 from graphldp.stages.files.artifacts import read_meta
-from graphldp.stages.grids.params import Cell
+from graphldp.stages.grids.cell import Cell
 from graphldp.stages.perturb import perturb_graph
 
 GIVEN = ("denoise", "--dataset", NAME, "--epsilon", "1")

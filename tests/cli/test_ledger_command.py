@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from cell_factory import NAME, store
 
-from graphldp.stages.grids.params import Cell
+from graphldp.stages.grids.cell import Cell
 from graphldp.stages.perturb import CollectionFiles, perturb_file, perturb_graph
 
 

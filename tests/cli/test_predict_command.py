@@ -9,7 +9,7 @@ import pytest
 from cell_factory import NAME, files, learn, small_params, store
 
 from graphldp.stages.files.artifacts import read_meta, read_table
-from graphldp.stages.grids.params import Cell
+from graphldp.stages.grids.cell import Cell
 from graphldp.stages.perturb import perturb_graph
 
 REPORTS = f"data/perturbed/{NAME}/mb/eps=1.parquet"

@@ -15,7 +15,8 @@ from graphldp import methods
 from graphldp.cli import app, console
 from graphldp.stages.files.artifacts import read_meta
 from graphldp.stages.files.paths import runs_path
-from graphldp.stages.grids.params import Cell, Params, load
+from graphldp.stages.grids.cell import Cell
+from graphldp.stages.grids.params import Params, load
 
 ROOT = Path(__file__).resolve().parents[2]
 EPSILON = 4.1  # of which neither round's share is a round number

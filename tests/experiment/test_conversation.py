@@ -31,7 +31,7 @@ from graphldp.jsonable import plain
 from graphldp.ledger import Ledger, ledger_from_meta
 from graphldp.stages.files.answers import AnswersFile, conversation_in, write_answers
 from graphldp.stages.files.artifacts import read_meta, read_table
-from graphldp.stages.grids.params import Cell
+from graphldp.stages.grids.cell import Cell
 from graphldp.stages.perturb import perturb_graph, perturb_method
 
 PARAMS = small_params(seeds=1, search_seeds=1)

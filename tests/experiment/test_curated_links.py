@@ -23,7 +23,7 @@ from graphldp.methods import method
 from graphldp.server import rectify
 from graphldp.server.sensitivity import feature_sensitivity
 from graphldp.stages.files.answers import AnswersFile
-from graphldp.stages.grids.params import Cell
+from graphldp.stages.grids.cell import Cell
 from graphldp.stages.perturb import perturb_method
 from graphldp.trusted import CURATORS as MADE
 

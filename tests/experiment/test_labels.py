@@ -24,7 +24,8 @@ from graphldp.methods import method
 from graphldp.stages.denoise import denoise
 from graphldp.stages.files.answers import AnswersFile
 from graphldp.stages.files.artifacts import read_meta, read_table
-from graphldp.stages.grids.params import Cell, Params, load
+from graphldp.stages.grids.cell import Cell
+from graphldp.stages.grids.params import Params, load
 from graphldp.stages.perturb import perturb_graph, perturb_method
 from graphldp.stages.predict import predict_reports
 from graphldp.stages.train import train
@@ -76,7 +77,7 @@ def test_a_part_has_sent_labels_to_learn_and_true_ones_to_be_measured_by() -> No
     for nodes in (part.split.train, part.split.validation):
         np.testing.assert_array_equal(replica.labels[nodes], sent[nodes])
     assert (replica.labels[part.split.test] == -1).all()
-    own = part.scores(graph.labels, None, part.split.test)
+    own = part.scores({"classes": graph.labels}, part.split.test)
     assert own["accuracy"] == 1.0
     np.testing.assert_array_equal(
         server_view_of(graph, params).known(0).labels, sent
@@ -195,7 +196,7 @@ def test_what_cannot_be_asked_is_one_line(given: dict[str, Any], words: str) -> 
 
 
 def test_what_learns_no_labels_asks_for_none() -> None:
-    with pytest.raises(OptionError, match="'regression' learns no labels"):
+    with pytest.raises(OptionError, match="'regression' learns no class of each person, which is what krr asks for"):
         graphldp.run(small_graph(), "lpgnn", epsilon=1.0, task="regression", labels="krr", epsilon_labels=1.0)
 
 

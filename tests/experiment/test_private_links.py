@@ -23,7 +23,8 @@ from graphldp.methods import method
 from graphldp.stages.denoise import denoise
 from graphldp.stages.files.answers import AnswersFile
 from graphldp.stages.files.artifacts import read_table
-from graphldp.stages.grids.params import Cell, Params, load
+from graphldp.stages.grids.cell import Cell
+from graphldp.stages.grids.params import Params, load
 from graphldp.stages.perturb import perturb_method
 from graphldp.stages.train import train
 

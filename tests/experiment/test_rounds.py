@@ -31,7 +31,8 @@ from graphldp.stages.files.levels_scores import Extras
 from graphldp.stages.files.models import load_model
 from graphldp.stages.files.paths import graph_dir, reports_path
 from graphldp.stages.files.reports import CalibratedFile
-from graphldp.stages.grids.params import Cell, Params
+from graphldp.stages.grids.cell import Cell
+from graphldp.stages.grids.params import Params
 from graphldp.stages.perturb import perturb_graph, perturb_method
 from graphldp.stages.predict import predict_reports
 from graphldp.stages.select import select

@@ -33,7 +33,8 @@ from graphldp.stages.denoise import denoise
 from graphldp.stages.files.answers import AnswersFile
 from graphldp.stages.files.artifacts import file_hash, read_meta, read_table
 from graphldp.stages.files.graphs import graph_hash
-from graphldp.stages.grids.params import Cell, Params
+from graphldp.stages.grids.cell import Cell
+from graphldp.stages.grids.params import Params
 from graphldp.stages.perturb import perturb_method
 from graphldp.stages.train import train
 

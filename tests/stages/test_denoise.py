@@ -22,7 +22,7 @@ from graphldp.stages.files.artifacts import file_hash, read_meta, read_table
 from graphldp.stages.files.graphs import read_graph, write_graph
 from graphldp.stages.files.paths import calibrated_path, graph_dir, reports_path
 from graphldp.stages.files.reports import CalibratedFile
-from graphldp.stages.grids.params import Cell
+from graphldp.stages.grids.cell import Cell
 from graphldp.stages.perturb import perturb_graph
 
 MAKE = "ldp denoise"

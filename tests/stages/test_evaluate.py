@@ -14,7 +14,8 @@ from graphldp.evaluation import Confidence, mean_interval, paired_difference
 from graphldp.stages.evaluate import evaluate, measure
 from graphldp.stages.files.artifacts import read_table
 from graphldp.stages.files.paths import runs_path
-from graphldp.stages.grids.params import Cell, Params
+from graphldp.stages.grids.cell import Cell
+from graphldp.stages.grids.params import Params
 from graphldp.stages.pages.findings import find
 from graphldp.stages.pages.tables import Result, TableRow
 

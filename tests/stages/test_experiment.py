@@ -218,8 +218,8 @@ def test_a_part_keeps_its_floor_and_ceiling(data: Path) -> None:
     assert left("row=lpgnn", "epsilon=1") == [*ends, f"{NAME}, lpgnn, epsilon 1"]
     assert left("row=togl", "rho=1", "epsilon=1,3") == [
         *ends,
-        f"{NAME}, togl, rho 1, epsilon 1",
-        f"{NAME}, togl, rho 1, epsilon 3",
+        f"{NAME}, togl, rho = 1, epsilon 1",
+        f"{NAME}, togl, rho = 1, epsilon 3",
     ]
     assert left("dataset=synthetic") == left()
     for only, words in (
@@ -275,8 +275,8 @@ def test_an_axis_is_a_column_and_has_its_own_floor(data: Path, tmp_path: Path) -
     assert len(set(what.paths)) == len(what.cells) == 2 * (3 + 1 + 2)
     found = results_of(what, data, tmp_path / "none")
     assert [section.title for section in found.sections] == [
-        f"{NAME}, train_fraction 0.2",
-        f"{NAME}, train_fraction 0.5",
+        "Synthetic, 20 % of the labels",
+        "Synthetic, 50 % of the labels",
     ]
     assert found.sections[0].sizes < found.sections[1].sizes
     write_results(what, found, tmp_path / "results")
@@ -294,8 +294,8 @@ def test_an_axis_is_a_column_and_has_its_own_floor(data: Path, tmp_path: Path) -
     (picture,) = pictures(found)  # both tables in one, along what floor and ceiling share
     assert (picture.axis, picture.values, picture.slug) == ("train.train_fraction", ("0.2", "0.5"), NAME)
     assert {name: [place for place, _ in points] for name, points in picture.series().items()} == {
-        "togl, rho 0": ["0.2", "0.5"],
-        "togl, rho 1": ["0.2", "0.5"],
+        "togl, rho = 0": ["0.2", "0.5"],
+        "togl, rho = 1": ["0.2", "0.5"],
         "lpgnn": ["0.2", "0.5"],
     }
     assert [f"{row.score.mean:.2f}" for _, row in picture.reference(Role.FLOOR)] == floors
@@ -318,7 +318,7 @@ def test_a_methods_axis_is_the_foot_of_the_figure(again: Path, tmp_path: Path) -
     assert first[1] is second[1]
     assert not picture.shared
     drawing = budget_figure(picture, width=760)
-    assert "test accuracy, against rho on synthetic" in drawing
+    assert "test accuracy, against rho on Synthetic" in drawing
     assert ">rho</text>" in drawing
     assert f"togl, epsilon 1 {points['togl, epsilon 1'][0][1].score.mean:.1f} at rho 1" in drawing
     best = find(found.sections[0]).best

@@ -10,7 +10,8 @@ import pytest
 import yaml
 
 from graphldp.errors import OptionError
-from graphldp.stages.grids.params import Cell, Params, experiments, find, load
+from graphldp.stages.grids.cell import Cell
+from graphldp.stages.grids.params import Params, experiments, find, load
 
 ROOT = Path(__file__).parents[2]
 GRID: dict[str, Any] = {

@@ -40,7 +40,8 @@ from graphldp.stages.files.graphs import graph_hash, write_graph
 from graphldp.stages.files.models import CARD, load_model
 from graphldp.stages.files.paths import graph_dir, reports_path
 from graphldp.stages.files.reports import CalibratedFile, write_reports
-from graphldp.stages.grids.params import Cell, Params, check
+from graphldp.stages.grids.cell import Cell
+from graphldp.stages.grids.params import Params, check
 from graphldp.stages.pages.tables import markdown_text
 from graphldp.stages.perturb import perturb_method
 from graphldp.stages.predict import predict_reports

@@ -28,7 +28,7 @@ from graphldp.stages.files.belong import check_graph
 from graphldp.stages.files.graphs import graph_hash, read_graph
 from graphldp.stages.files.own import OwnFiles
 from graphldp.stages.files.paths import graph_dir, reports_path
-from graphldp.stages.grids.params import Cell
+from graphldp.stages.grids.cell import Cell
 from graphldp.stages.perturb import CollectionFiles, perturb_file, perturb_graph
 
 MAKE = "ldp perturb"

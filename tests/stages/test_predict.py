@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from cell_factory import NAME, calibrate, learn, rows, small_graph, small_params, store
+from cell_factory import NAME, calibrate, graph_for, learn, rows, small_graph, small_params, store
 
 from graphldp.errors import DataError, GraphLDPError, OptionError
 from graphldp.experiment.parts import LinkPart, part_of
@@ -20,7 +20,8 @@ from graphldp.stages.files.artifacts import read_meta, read_table
 from graphldp.stages.files.graphs import write_graph
 from graphldp.stages.files.models import CARD, load_model
 from graphldp.stages.files.paths import graph_dir, reports_path
-from graphldp.stages.grids.params import Cell, Params
+from graphldp.stages.grids.cell import Cell
+from graphldp.stages.grids.params import Params
 from graphldp.stages.perturb import perturb_graph
 from graphldp.stages.predict import Wanted, predict_reports
 from graphldp.stages.train import train
@@ -201,6 +202,7 @@ def card(here: Path) -> str:
 
 @pytest.mark.parametrize("task", tasks())
 def test_a_card_says_what_was_measured(task: str, here: Path) -> None:
+    write_graph(graph_for(task), graph_dir(here / "data", NAME))
     about = load_model(keep(here, task)).about
     text = card(here)
     assert text.startswith(f"# Model card: lpgnn on {NAME}, {measures_of(task).title}\n")

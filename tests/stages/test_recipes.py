@@ -34,7 +34,7 @@ from graphldp.stages.files.graphs import read_graph
 from graphldp.stages.files.models import load_model
 from graphldp.stages.files.paths import graph_dir, reports_path
 from graphldp.stages.files.reports import CalibratedFile
-from graphldp.stages.grids.params import Cell
+from graphldp.stages.grids.cell import Cell
 from graphldp.stages.predict import predict_reports
 from graphldp.stages.train import train
 

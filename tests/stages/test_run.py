@@ -21,7 +21,7 @@ from graphldp.experiment.running import RowResult
 from graphldp.learn import neighbors
 from graphldp.stages.files.graphs import read_graph
 from graphldp.stages.files.paths import graph_dir
-from graphldp.stages.grids.params import Cell
+from graphldp.stages.grids.cell import Cell
 from graphldp.stages.train import train
 
 PARAMS = small_params()

@@ -24,7 +24,8 @@ from graphldp.graph import Graph
 from graphldp.server.evidence import Evidence, EvidenceSetting, evidence_names, make_evidence, register, registry
 from graphldp.stages.denoise import denoise
 from graphldp.stages.files.artifacts import read_meta
-from graphldp.stages.grids.params import Cell, Params
+from graphldp.stages.grids.cell import Cell
+from graphldp.stages.grids.params import Params
 from graphldp.stages.train import train
 
 

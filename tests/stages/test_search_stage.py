@@ -16,7 +16,8 @@ from graphldp.experiment.options import SearchParams
 from graphldp.experiment.search_space import SearchedRow
 from graphldp.stages import search as trials
 from graphldp.stages.files.artifacts import read_meta, read_table
-from graphldp.stages.grids.params import Cell, Params
+from graphldp.stages.grids.cell import Cell
+from graphldp.stages.grids.params import Params
 from graphldp.stages.search import ranking, search
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
-from cell_factory import NAME, learn, rows, run, small_graph, small_params, store
+from cell_factory import NAME, graph_for, learn, rows, run, small_graph, small_params, store
 from sklearn.metrics import f1_score
 
 from graphldp import methods
@@ -39,15 +39,6 @@ from graphldp.tasks.regression import NORM
 # One of each kind: a linear filter, a threshold behind the filter, node weights.
 METHODS = [("lpgnn", "mb"), ("upgnet-hn", "mb"), ("ppgnn", "ppm-public")]
 LINKS = "link-prediction"
-
-
-def graph_for(task: str) -> Graph:
-    """Return the small graph; for a task of sets, with a set of labels in the place of each class."""
-    graph = small_graph()
-    if not measures_of(task).sets:
-        return graph
-    sets = np.eye(graph.classes + 1, dtype=bool)[graph.labels] | (np.arange(graph.nodes) % 3 == 0)[:, None]
-    return dataclasses.replace(graph, label_sets=sets, labels=np.full_like(graph.labels, -1), classes=0)
 
 
 def params_of(task: str, **options: Any) -> Params:

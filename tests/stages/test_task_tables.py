@@ -12,7 +12,8 @@ from runs_factory import grid, write_runs
 from graphldp.errors import ArtifactError
 from graphldp.experiment.options import TrainParams
 from graphldp.stages.evaluate import measure, write
-from graphldp.stages.grids.params import Cell, Params
+from graphldp.stages.grids.cell import Cell
+from graphldp.stages.grids.params import Params
 from graphldp.stages.pages.findings import find
 from graphldp.stages.pages.tables import Result, metrics, read_csv
 

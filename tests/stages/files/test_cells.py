@@ -26,7 +26,8 @@ from graphldp.stages.files.graphs import graph_hash, read_graph
 from graphldp.stages.files.paths import calibrated_of, graph_dir, runs_path
 from graphldp.stages.files.shared_work import claimed
 from graphldp.stages.grid import denoise_grid, perturb_grid, train_grid
-from graphldp.stages.grids.params import Cell, Params, RowParams
+from graphldp.stages.grids.cell import Cell
+from graphldp.stages.grids.params import Params, RowParams
 from graphldp.stages.train import train
 
 PARAMS = small_params(seeds=2, search_seeds=1, points=1, epochs=5)

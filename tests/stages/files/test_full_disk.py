@@ -19,7 +19,7 @@ from graphldp.stages.files import artifacts, checkpoints
 from graphldp.stages.files.artifacts import Room, read_meta
 from graphldp.stages.files.cells import ROOM
 from graphldp.stages.files.paths import runs_path
-from graphldp.stages.grids.params import Cell
+from graphldp.stages.grids.cell import Cell
 from graphldp.stages.search import search
 from graphldp.stages.train import train
 

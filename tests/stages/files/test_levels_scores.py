@@ -17,7 +17,8 @@ from graphldp.stages.files.answers import AnswersFile
 from graphldp.stages.files.artifacts import read_meta, read_table
 from graphldp.stages.files.graphs import write_graph
 from graphldp.stages.files.levels_scores import Extras, read_levels, read_scores
-from graphldp.stages.grids.params import Cell, Params
+from graphldp.stages.grids.cell import Cell
+from graphldp.stages.grids.params import Params
 from graphldp.stages.perturb import perturb_graph
 from graphldp.stages.select import select
 

@@ -20,7 +20,7 @@ from graphldp.stages.files.artifacts import file_hash, read_meta, read_table, wr
 from graphldp.stages.files.graphs import graph_hash
 from graphldp.stages.files.models import CARD, RECIPE, WEIGHTS, load_model
 from graphldp.stages.files.paths import graph_dir, reports_path
-from graphldp.stages.grids.params import Cell
+from graphldp.stages.grids.cell import Cell
 from graphldp.stages.perturb import perturb_graph
 from graphldp.stages.predict import predict_reports
 from graphldp.stages.train import train

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from graphldp.stages.files import paths
-from graphldp.stages.grids.params import Cell
+from graphldp.stages.grids.cell import Cell
 
 ROOT = Path(__file__).parents[3]
 DATA = Path("data")

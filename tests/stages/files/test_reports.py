@@ -20,7 +20,7 @@ from graphldp.randomness import generator
 from graphldp.server import rectify
 from graphldp.stages.files.answers import AnswersFile
 from graphldp.stages.files.reports import CARRIED, CalibratedFile, write_calibrated, write_reports
-from graphldp.stages.grids.params import Cell
+from graphldp.stages.grids.cell import Cell
 from graphldp.stages.perturb import perturb_graph
 
 MAKE = "ldp perturb --dataset synthetic"

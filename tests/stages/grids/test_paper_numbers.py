@@ -20,8 +20,9 @@ from graphldp.measures import measures_of, tasks
 from graphldp.methods import method
 from graphldp.server.filters import SHARED_OPTIONS
 from graphldp.stages.evaluate import printed_of
+from graphldp.stages.grids.cell import Cell
 from graphldp.stages.grids.paper_numbers import PaperNumbers, Rule, changes_of, load_papers
-from graphldp.stages.grids.params import Cell, load
+from graphldp.stages.grids.params import load
 
 PAPERS = Path(__file__).parents[3] / "papers"
 YAMLS = sorted(PAPERS.glob("*.yaml"))

@@ -11,7 +11,8 @@ import pytest
 import yaml
 
 from graphldp.errors import OptionError
-from graphldp.stages.grids.params import Cell, Params, load, load_settings
+from graphldp.stages.grids.cell import Cell
+from graphldp.stages.grids.params import Params, load, load_settings
 
 ROOT = Path(__file__).parents[3]
 ASKED = {"method.teachers": 0.3, "method.first": 1, "method.narrowed": 2}
