@@ -21,6 +21,14 @@ __all__ = ["RHO", "cells", "links", "markdown", "of_seeds", "write_links"]
 
 _SEEN = ("density", "degree_distance", "recall", "precision", "walk_1", "walk_2", "walk_4")
 
+_DRAWN = {
+    "recall": "recall",
+    "precision": "precision",
+    "adjacency_error": "share of pairs that are wrong",
+    "density": "density",
+    "degree_distance": "distance of the degrees",
+    "walk_2": "distance of walks of two steps",
+}
 _ABOUT = (
     "Every row of an epsilon loses that much about one relationship, whatever its two ends send; a device's epsilon "
     "of a bit stands behind its name. A curator sees every link as it is, so that these rows are for comparison "
@@ -79,12 +87,17 @@ def markdown(rows: Sequence[LinkRow], command: str, seeds: int) -> str:
         refused = [f"- {row.row} at {row.epsilon:g}: {row.why}" for row in rows if row.why and row.dataset == dataset]
         text += ["", *refused] if refused else []
         text += ["", f"![distances of random walks on {dataset}](walks-{dataset}.svg)"]
+        if len(_budgets(rows, dataset)) > 1:
+            text += ["", f"![measures on {dataset} against the budget](measures-{dataset}.svg)"]
     return "\n".join(text) + "\n"
 
 
 def write_links(rows: Sequence[LinkRow], folder: Path, command: str, seeds: int) -> list[Path]:
-    """Write all measures as CSV, a page, and for each graph a figure of the walks' distances by hops."""
-    from graphldp.stages.pages.docs_figures import walks_figure
+    """Write all measures as CSV, a page, and figures for each graph.
+
+    These are the walks' distances by hops, and of several budgets all measures against the budget.
+    """
+    from graphldp.stages.pages.docs_figures import measures_figure, walks_figure
 
     table = [
         {"dataset": row.dataset, "epsilon": row.epsilon, "row": row.row, "trust": row.trust}
@@ -100,7 +113,27 @@ def write_links(rows: Sequence[LinkRow], folder: Path, command: str, seeds: int)
         shown = [row for row in rows if row.dataset == dataset and not row.why]
         walks_figure({epsilon: _walks(shown, epsilon) for epsilon in dict.fromkeys(row.epsilon for row in shown)}, path)
         out.append(path)
+        if len(_budgets(rows, dataset)) > 1:
+            out.append(folder / f"measures-{dataset}.svg")
+            measures_figure(
+                _budgets(rows, dataset), _by_budget([row for row in rows if row.dataset == dataset]), out[-1]
+            )
     return out
+
+
+def _budgets(rows: Sequence[LinkRow], dataset: str) -> list[float]:
+    """Return the budgets that a graph's rows are of, the smallest first."""
+    return sorted({row.epsilon for row in rows if row.dataset == dataset})
+
+
+def _by_budget(rows: Sequence[LinkRow]) -> dict[str, dict[str, NDArray[np.float64]]]:
+    """Return of each measure each way's values, a number for each budget; NaN where it was refused."""
+    found = {(row.row.partition(" (")[0], row.epsilon): row.measures for row in rows}
+    budgets, ways = sorted({budget for _, budget in found}), dict.fromkeys(name for name, _ in found)
+    return {
+        title: {way: np.array([found.get((way, budget), {}).get(name, math.nan) for budget in budgets]) for way in ways}
+        for name, title in _DRAWN.items()
+    }
 
 
 def _walks(rows: Sequence[LinkRow], epsilon: float) -> dict[str, NDArray[np.float64]]:

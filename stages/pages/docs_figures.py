@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -150,6 +150,34 @@ def walks_figure(found: Mapping[float, Mapping[str, NDArray[np.float64]]], path:
     _save(figure, path, "Distance of random walks on estimated graphs from those on the true one, by steps")
 
 
+def measures_figure(
+    epsilons: Sequence[float], found: Mapping[str, Mapping[str, NDArray[np.float64]]], path: Path
+) -> None:
+    """Draw measures of estimated graphs against the budget: of each measure a panel, of each way a line.
+
+    Half of a panel's values within a thirtieth of the greatest could not be told apart: its scale is logarithmic.
+    """
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(13, 6.4), layout="constrained")
+    panels = [axes for row in figure.subplots(2, 3) for axes in row]
+    for axes, (measure, ways) in zip(panels, found.items(), strict=True):
+        for place, (name, values) in enumerate(ways.items()):
+            colour, style = _COLOURS[place % len(_COLOURS)], _STYLES[place // len(_COLOURS) % len(_STYLES)]
+            axes.plot(epsilons, values, marker=".", color=colour, linestyle=style, label=name, linewidth=1.2)
+        _plain(axes)
+        axes.set_title(measure, fontsize=9)
+        axes.set_xlabel("epsilon of a relationship", fontsize=8)
+        values = np.concatenate(list(ways.values()))
+        values = values[np.isfinite(values) & (values > 0)]
+        if np.median(values) < values.max() / 30:
+            axes.set_yscale("log")
+        else:
+            axes.set_ylim(bottom=0)
+    figure.legend(*panels[0].get_legend_handles_labels(), loc="outside right upper", frameon=False, fontsize=7)
+    _save(figure, path, "How near estimated graphs come to the true one, against the budget of a relationship")
+
+
 def _curve(base: Any, x: float) -> tuple[np.ndarray, np.ndarray]:
     """Return points of a density that show its steps: the breaks, from both sides, and an even grid."""
     z = base._unit(np.array(x))
@@ -167,11 +195,15 @@ def _figure(panels: int) -> tuple[Any, Any]:
     figure = Figure(figsize=(4.6 * panels, 3.2), layout="constrained")
     axes = figure.subplots(1, panels, squeeze=False)[0]
     for part in axes:
-        part.spines[["top", "right"]].set_visible(False)
-        part.grid(visible=True, linewidth=0.3, color="#cccccc")
-        part.tick_params(labelsize=8)
-        part.set_axisbelow(True)
+        _plain(part)
     return figure, axes
+
+
+def _plain(axes: Any) -> None:
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.grid(visible=True, linewidth=0.3, color="#cccccc")
+    axes.tick_params(labelsize=8)
+    axes.set_axisbelow(True)
 
 
 def _save(figure: Any, path: Path, title: str) -> None:

@@ -26,6 +26,10 @@ def test_every_way_is_measured_and_written(tmp_path: Path, ldp) -> None:  # type
     page = (tmp_path / "out" / "links.md").read_text(encoding="utf-8")
     assert f"## {NAME}" in page
     assert (tmp_path / "out" / f"walks-{NAME}.svg").read_text(encoding="utf-8").startswith("<?xml")
+    drawn = (tmp_path / "out" / f"measures-{NAME}.svg").read_text(encoding="utf-8")
+    assert f"(measures-{NAME}.svg)" in page
+    for word in ("recall", "precision", "share of pairs that are wrong", "distance of the degrees", "rr reported"):
+        assert f">{word}</text>" in drawn
     at = {(row["epsilon"], row["row"].partition(" (")[0]): row["measures"] for row in rows}
     assert at[9.0, "rr reported"]["recall"] > at[2.0, "rr reported"]["recall"]
     assert at[2.0, "edgerr, rho 0.2"]["walk_1"] < at[2.0, "privhrg"]["walk_1"]  # most of its links are public

@@ -89,8 +89,8 @@ def test_what_a_figure_shows_is_measured_first(ldp, tmp_path: Path) -> None:
     papers, data, results = tmp_path / "papers", tmp_path / "data", tmp_path / "results"
     shutil.copytree(PAPERS, papers)
     text = (papers / "heterorr.yaml").read_text(encoding="utf-8")
-    assert text.count("ldp links --dataset cora --epsilon 1,8") == 1
-    text = text.replace("ldp links --dataset cora --epsilon 1,8", "ldp links --dataset synthetic --epsilon 1")
+    assert text.count("ldp links --dataset cora --epsilon 1,2,4,8") == 1
+    text = text.replace("ldp links --dataset cora --epsilon 1,2,4,8", "ldp links --dataset synthetic --epsilon 1")
     (papers / "heterorr.yaml").write_text(text, encoding="utf-8")
     small = ("--set", "nodes=60", "--set", "degree=6")
     assert ldp("download", "synthetic", *small, "--data", data).code == 0
