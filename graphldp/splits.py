@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from graphldp.errors import DataError, OptionError
 from graphldp.graph import Graph
 
-__all__ = ["Apart", "Split", "among", "commonest_set", "majority", "random_split", "score", "set_apart"]
+__all__ = ["Apart", "Split", "among", "majority", "random_split", "score", "set_apart"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -150,19 +150,6 @@ def score(
     if (truth < 0).any():
         raise DataError("a node without a label cannot be scored")
     return np.asarray((np.asarray(predictions)[..., nodes] == truth).mean(axis=-1), dtype=np.float64)
-
-
-def commonest_set(sets: NDArray[np.bool_], split: Split) -> NDArray[np.bool_]:
-    """Predict for every node the same labels: those with the highest micro-F1 on the training nodes."""
-    seen = sets[split.train]
-    if not len(seen):
-        raise DataError("the commonest labels need training nodes")
-    share = seen.mean(axis=0)
-    order = np.argsort(-share, kind="stable")
-    f1 = 2 * np.cumsum(share[order]) / (np.arange(1, len(order) + 1) + max(share.sum(), np.finfo(float).tiny))
-    out = np.zeros_like(sets)
-    out[:, order[: int(f1.argmax()) + 1]] = True
-    return out
 
 
 def majority(labels: NDArray[np.integer[Any]], split: Split) -> NDArray[np.int32]:

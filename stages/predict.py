@@ -175,7 +175,7 @@ def _predicted(kept: TrainedModel, graph: Graph, source: AnswersFile, seed: int,
 
 
 def _nodes(found: Predicted, graph: Graph) -> dict[str, Any]:
-    """Return a row for each node: its class and the probabilities of all, its numbers, or those of its labels."""
+    """Return a row for each node: its class and the probabilities of all, or its numbers."""
     columns: dict[str, Any] = {"node": pa.array(np.arange(graph.nodes, dtype=np.int32))}
     if graph.node_ids is not None:
         columns["id"] = pa.array(list(graph.node_ids))
@@ -188,8 +188,6 @@ def _nodes(found: Predicted, graph: Graph) -> dict[str, Any]:
         columns["probability"] = pa.array(probability.max(axis=1))
         columns |= {f"p{k}": pa.array(np.ascontiguousarray(probability[:, k])) for k in range(probability.shape[1])}
         columns["labelled"] = pa.array(graph.labels >= 0)
-    if found.sets is not None:
-        columns |= {f"p{k}": pa.array(np.ascontiguousarray(found.sets[:, k])) for k in range(found.sets.shape[1])}
     if found.values is not None and found.values.ndim == 1:
         columns["value"] = pa.array(found.values)
     elif found.values is not None:

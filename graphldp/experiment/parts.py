@@ -27,7 +27,6 @@ from graphldp.experiment.people import apart_of, split_of
 from graphldp.graph import WITHOUT_LABELS, Graph
 from graphldp.learn import (
     EdgeSplit,
-    LabelSets,
     MessageGraph,
     NodeInputs,
     Options,
@@ -38,12 +37,10 @@ from graphldp.learn import (
     Split,
     Task,
     Values,
-    commonest_set,
     edge_split,
     majority,
     score_classes,
     score_links,
-    score_sets,
     score_values,
     task,
 )
@@ -210,7 +207,7 @@ class Part(ABC):
 class NodePart(Part):
     """A part of a task of nodes.
 
-    `labels` are the server's where classes are predicted, `sets` and `numbers` everybody's where these are.
+    `labels` are the server's where classes are predicted, `numbers` everybody's where numbers or sets of labels are.
 
     With `apart` the people of each part are a graph of their own, and a model is applied to the others' as it is.
     `truth` are the people's own labels, which a test is measured by; they are the server's where labels are public.
@@ -225,7 +222,6 @@ class NodePart(Part):
     truth: NDArray[np.int32] | None
     channel: LabelChannel | None
     numbers: NDArray[np.float64] | None
-    sets: NDArray[np.bool_] | None = None
     apart: Apart | None = None
 
     @classmethod
@@ -241,7 +237,6 @@ class NodePart(Part):
             truth=graph.labels if entry.classes and WITHOUT_LABELS not in graph.provenance else None,
             channel=channel_of(server_view),
             numbers=None if entry.target is None else entry.target.of(graph),
-            sets=graph.label_sets if entry.sets else None,
             apart=apart,
         )
 
@@ -292,20 +287,17 @@ class NodePart(Part):
         targets: Targets | None = None
         if self.numbers is not None:
             targets = Values.visible(split, self.numbers, standardize=self.loss.standardized)
-        elif self.sets is not None:
-            targets = LabelSets.visible(split, self.sets)
         graph = 0 if self.apart is None else place
         return Replica(inputs=place, graph=graph, split=split, labels=labels, targets=targets, seed=seed)
 
     def guess(self) -> tuple[Scores, Scores]:
-        """Return the scores of the commonest class, of the mean, and of the best set for all, of the training nodes."""
-        mean = None
+        """Return the scores of the commonest class of the training nodes, and of the best numbers for everybody."""
+        same = None
         if self.numbers is not None:
-            mean = np.zeros_like(self.numbers) + self.numbers[self.split.train].mean(axis=0)
+            same = np.zeros_like(self.numbers) + self.loss.constant(self.numbers[self.split.train])
         answers: Answers = {
             "classes": None if self.labels is None else majority(self.labels, self.split),
-            "values": mean,
-            "sets": None if self.sets is None else commonest_set(self.sets, self.split),
+            "values": same,
         }
         return self._heard(answers, self.split.validation), self.tested(answers)
 
@@ -331,11 +323,9 @@ class NodePart(Part):
         """Return what predictions for every node score on some of them, by these labels, else by people's own."""
         found: dict[str, NDArray[np.float64]] = {}
         labels = self.truth if labels is None else labels
-        classes, values, sets = (answers.get(name) for name in ("classes", "values", "sets"))
+        classes, values = answers.get("classes"), answers.get("values")
         if labels is not None and classes is not None:
             found |= score_classes(classes, labels, nodes)
-        if self.sets is not None and sets is not None:
-            found |= score_sets(sets, self.sets, nodes)
         if self.numbers is not None and values is not None:
             found |= score_values(values, self.numbers, nodes, self.loss)
         return {name: float(value[0]) for name, value in found.items()}

@@ -8,7 +8,7 @@ from graphldp.learn.models import Backbone, model, models, register
 from graphldp.learn.pair_scorer import PairScorer
 from graphldp.learn.problem import MessageGraph, NodeInputs, Options, Outcome, Problem, Run
 from graphldp.learn.save import Predicted, TrainedModel, pack, predict, predictions, trained, unpack
-from graphldp.learn.scores import link_scores, score_classes, score_links, score_sets, score_values
+from graphldp.learn.scores import link_scores, score_classes, score_links, score_values
 from graphldp.learn.search import (
     Replica,
     chosen_point,
@@ -19,8 +19,7 @@ from graphldp.learn.state import Interrupted, State
 from graphldp.learn.tasks import Task, register_task, task, task_names
 from graphldp.learn.tasks.edges import EdgeSplit, Links, edge_split, leaks
 from graphldp.learn.tasks.regression import Values
-from graphldp.learn.tasks.sets import LabelSets
-from graphldp.splits import Split, commonest_set, majority, random_split, score
+from graphldp.splits import Split, majority, random_split, score
 
 __all__ = [
     "DEVICES",
@@ -28,7 +27,6 @@ __all__ = [
     "Deferred",
     "EdgeSplit",
     "Interrupted",
-    "LabelSets",
     "Links",
     "MessageGraph",
     "NodeInputs",
@@ -47,7 +45,6 @@ __all__ = [
     "Values",
     "choose_order",
     "chosen_point",
-    "commonest_set",
     "edge_split",
     "fit",
     "leaks",
@@ -66,7 +63,6 @@ __all__ = [
     "score",
     "score_classes",
     "score_links",
-    "score_sets",
     "score_values",
     "task",
     "task_names",

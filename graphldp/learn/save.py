@@ -150,13 +150,12 @@ class Predicted:
 
     Attributes:
         probabilities: of the classes, nodes x classes.
-        sets: of yes/no labels, the probability of each, nodes x labels.
-        values: the predicted numbers, in the target's own unit: one a node, or nodes x classes.
+        values: the predicted numbers, in the target's own unit: one a node, or nodes x classes. Of sets of labels they
+            are the probability of each label.
         pairs: what scores pairs of nodes.
     """
 
     probabilities: NDArray[np.float32] | None = None
-    sets: NDArray[np.float32] | None = None
     values: NDArray[np.float32] | None = None
     pairs: PairScorer | None = None
 
@@ -195,16 +194,14 @@ def predictions(
         weight = trained_model.parameters["task_weight"]
         return Predicted(pairs=PairScorer(outputs=outputs.cpu().numpy(), weight=weight, bias=float(bias[0])))
     names = what.predictions(trained_model.classes)
-    probabilities = sets = values = None
+    probabilities = values = None
     if "classes" in names:
         logits = outputs[:, : trained_model.classes].double()
         probabilities = np.asarray(torch.softmax(logits, dim=1).cpu().numpy(), dtype=np.float32)
-    if "sets" in names:
-        sets = np.asarray(torch.sigmoid(outputs.double()).cpu().numpy(), dtype=np.float32)
     if isinstance(what, MultiTask | Regression):
         learned = predicted_numbers(loss_of(what.loss), outputs)
         values = np.asarray(trained_model.mean + trained_model.scale * learned, dtype=np.float32)
-    return Predicted(probabilities=probabilities, sets=sets, values=values)
+    return Predicted(probabilities=probabilities, values=values)
 
 
 def predict(

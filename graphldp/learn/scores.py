@@ -18,11 +18,10 @@ from graphldp.learn.tasks.edges import EdgeSplit
 from graphldp.learn.tasks.links import LinkPrediction, PairScores
 from graphldp.learn.tasks.metrics import average_precision, macro_f1, roc_auc
 from graphldp.learn.tasks.regression import scores_of
-from graphldp.learn.tasks.sets import set_scores
 from graphldp.splits import score
 from graphldp.tasks import SQUARED, TrainingLoss
 
-__all__ = ["link_scores", "score_classes", "score_links", "score_sets", "score_values"]
+__all__ = ["link_scores", "score_classes", "score_links", "score_values"]
 
 
 def score_classes(
@@ -33,14 +32,6 @@ def score_classes(
     accuracy = score(guess, labels, nodes)
     truth = np.asarray(labels)[nodes]
     return {"accuracy": accuracy, "macro_f1": np.array([macro_f1(truth, row[nodes]) for row in guess])}
-
-
-def score_sets(predictions: NDArray[np.bool_], sets: NDArray[np.bool_], nodes: NDArray[np.integer[Any]]) -> Metrics:
-    """Return micro-F1 and macro-F1 on `nodes`, one number for each of `predictions` [runs, n, labels]."""
-    if not len(nodes):
-        raise DataError("there are no nodes to score: the split has no test nodes")
-    guess = predictions if predictions.ndim == 3 else predictions[None]
-    return set_scores([(sets[nodes], row[nodes]) for row in guess])
 
 
 def score_values(

@@ -24,6 +24,11 @@ def _outputs(outputs: Tensor) -> Tensor:
     return outputs
 
 
+def _mean(seen: NDArray[Any]) -> NDArray[Any]:
+    found: NDArray[Any] = seen.mean(axis=0)
+    return found
+
+
 def _number_scores(truth: NDArray[Any], guess: NDArray[Any]) -> dict[str, float]:
     from graphldp.learn.tasks.metrics import number_scores  # numpy, which `--help` does without
 
@@ -41,7 +46,8 @@ class TrainingLoss:
         measures: what predictions are measured by.
         scores: these measures by their names, from truth and guess, two arrays [nodes] or [nodes, classes].
         standardized: whether the model learns the numbers with a mean of 0 and a variance of 1 on the training nodes.
-        several: whether a node has a number for each class, and not one alone.
+        several: whether a node has a number for each class, or for each label of a set, and not one alone.
+        constant: the same answer for everybody that is best for those who are trained on, given their numbers.
     """
 
     name: str
@@ -51,6 +57,7 @@ class TrainingLoss:
     scores: Callable[[NDArray[Any], NDArray[Any]], Mapping[str, float]] = _number_scores
     standardized: bool = True
     several: bool = False
+    constant: Callable[[NDArray[Any]], NDArray[Any]] = _mean
 
 
 SQUARED = TrainingLoss(name="squared", of=lambda outputs, targets: (outputs - targets).square())
@@ -63,7 +70,7 @@ class Target:
 
     Attributes:
         name: what it is.
-        of: what makes it of a graph: [nodes], or [nodes, classes] where the loss is one of several numbers.
+        of: what makes it of a graph: [nodes], or [nodes, classes or labels] where the loss is one of several.
         private: whether it is made of what people have; the people of the training and validation part are then taken
             to have given it away, which no epsilon accounts for.
         loss: how it is learned and measured.

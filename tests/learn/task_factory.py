@@ -12,7 +12,7 @@ from learn_factory import PlainGCN, adjacency_of, filtered_dense, make_run, shif
 from numpy.typing import NDArray
 from torch.nn import functional
 
-from graphldp.learn import EdgeSplit, LabelSets, MessageGraph, Options, Problem, Run, Values, edge_split, model, task
+from graphldp.learn import EdgeSplit, MessageGraph, Options, Problem, Run, Values, edge_split, model, task
 from graphldp.learn.engine import Trainer
 from graphldp.learn.noise import DropoutNoise, initial_parameters
 from graphldp.learn.tasks.base import Task
@@ -56,7 +56,7 @@ def set_runs(count: int = 4) -> tuple[Problem, list[Run], NDArray[np.bool_]]:
     rng = np.random.default_rng(9)
     sets = rng.random((problem.nodes, problem.classes)) < np.linspace(0.2, 0.8, problem.classes)
     none = np.empty(0, np.int64)
-    return problem, [replace(run, labels=none, targets=LabelSets.visible(run.split, sets)) for run in runs], sets
+    return problem, [replace(run, labels=none, targets=Values.visible(run.split, sets)) for run in runs], sets
 
 
 def link_runs(
@@ -118,7 +118,7 @@ def value_losses(kind: str) -> PlainLosses:
 
 
 def set_losses(out: torch.Tensor, run: Run, head: dict[str, torch.Tensor]) -> Losses:
-    assert isinstance(run.targets, LabelSets)
+    assert isinstance(run.targets, Values)
     sets = torch.from_numpy(run.targets.values).to(out.dtype)
     parts = [torch.from_numpy(part) for part in (run.split.train, run.split.validation)]
     one, other = (functional.binary_cross_entropy_with_logits(out[part], sets[part]) for part in parts)
@@ -162,7 +162,7 @@ NODE_TASKS = {
     "squared": (task("regression"), value_losses("squared")),
     "absolute": (task("regression", loss="absolute"), value_losses("absolute")),
     "both": (task("multi-task", weight=0.5), both_losses),
-    "sets": (task("multi-label"), set_losses),
+    "sets": (task("regression", loss="yes-no"), set_losses),
 }
 LINK_TASKS = {
     "cross-entropy": (task("link-prediction", width=5), link_losses("cross-entropy")),

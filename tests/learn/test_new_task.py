@@ -127,7 +127,7 @@ def test_what_does_not_fit_is_refused(entry: Any) -> None:
         fit(problem, runs, options_of(task("regression"), epochs=2), device="cpu")
     with pytest.raises(OptionError, match="multi-task learns one number of each node"):
         task("multi-task", loss="binary")
-    with pytest.raises(OptionError, match="loss must be one of squared, absolute, binary, got 'cubed'"):
+    with pytest.raises(OptionError, match="loss must be one of squared, absolute, yes-no, binary, got 'cubed'"):
         task("regression", loss="cubed")
     with pytest.raises(ValueError, match="'around' is there twice"):
         tasks.add(entry)

@@ -104,10 +104,7 @@ def test_a_model_of_each_node_task_predicts_what_was_trained(name: str) -> None:
         found = predictions(back, problem.inputs[run.inputs], *graph, device="cpu")
         assert (found.probabilities is not None) == ("classes" in outcome.outputs)
         assert (found.values is not None) == ("values" in outcome.outputs)
-        assert (found.sets is not None) == ("sets" in outcome.outputs)
         assert found.pairs is None
-        if found.sets is not None:
-            np.testing.assert_array_equal(found.sets > 0.5, outcome.outputs["sets"][r])
         if found.probabilities is not None:
             np.testing.assert_array_equal(found.probabilities.argmax(axis=1), outcome.predictions[r])
         else:

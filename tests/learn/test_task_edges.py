@@ -11,9 +11,10 @@ from learn_factory import adjacency_of, sparse_inputs
 from task_factory import options_of
 
 from graphldp.errors import DataError
+from graphldp.experiment.options import TrainParams
+from graphldp.experiment.parts import task_of
 from graphldp.graph import Graph
 from graphldp.learn import (
-    LabelSets,
     MessageGraph,
     Outcome,
     Problem,
@@ -24,7 +25,6 @@ from graphldp.learn import (
     fit,
     random_split,
     score_links,
-    task,
     unit_filter,
 )
 from graphldp.measures import measures_of, tasks
@@ -56,7 +56,7 @@ def graph_of(*, edges: int = 80, isolated: int = 0, labels: np.ndarray | None = 
 def learned(name: str, graph: Graph, split: Split | None = None) -> tuple[Outcome, dict[str, np.ndarray[Any, Any]]]:
     """Train two runs; return what came of them, and their test scores where the task is of links."""
     rng = np.random.default_rng(1)
-    options = options_of(task(name), epochs=8, patience=None)
+    options = options_of(task_of(TrainParams(task=name)), epochs=8, patience=None)
     inputs = [sparse_inputs(NODES, 12, rng)]
     common: dict[str, Any] = {"inputs": 0, "dropout": 0.25, "coefficients": unit_filter(2)}
     if measures_of(name).parts == "edges":
@@ -73,7 +73,7 @@ def learned(name: str, graph: Graph, split: Split | None = None) -> tuple[Outcom
     targets: Any = Values.visible(split, numbers, standardize=True)
     if measures_of(name).sets:  # each class is a label, the first one everybody's
         sets = np.eye(graph.classes, dtype=bool)[graph.labels] | (np.arange(graph.classes) == 0)
-        targets = LabelSets.visible(split, sets)
+        targets = Values.visible(split, sets)
     runs = [
         Run(
             split=split,

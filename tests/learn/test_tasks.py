@@ -15,7 +15,6 @@ from test_engine import StopAt, same
 from graphldp.errors import DataError, OptionError
 from graphldp.learn import (
     Interrupted,
-    LabelSets,
     Options,
     Outcome,
     State,
@@ -23,7 +22,6 @@ from graphldp.learn import (
     fit,
     parallel,
     score_classes,
-    score_sets,
     score_values,
     task,
     task_names,
@@ -41,6 +39,7 @@ from graphldp.learn.tasks.metrics import (
     set_macro_f1,
     set_micro_f1,
 )
+from graphldp.tasks import loss_of
 
 CLOSE = {"rtol": 2e-3, "atol": 2e-4}
 CPU = torch.device("cpu")
@@ -102,13 +101,13 @@ def test_each_run_equals_the_plain_way(name: str) -> None:
         assert outcome.validation_loss[r] == pytest.approx(plain.validation_loss, rel=1e-3)
         for key, value in plain.parameters.items():
             np.testing.assert_allclose(outcome.parameters[key][r], value, **CLOSE, err_msg=f"run {r} {key}")
-        if "values" in outcome.outputs:
+        if name == "sets":
+            np.testing.assert_allclose(outcome.outputs["values"][r], plain.outputs.sigmoid(), **CLOSE)
+        elif "values" in outcome.outputs:
             np.testing.assert_allclose(outcome.outputs["values"][r], plain.outputs[:, -1], **CLOSE)
         if "classes" in outcome.outputs:
             logits = plain.outputs[:, : problem.classes]
             np.testing.assert_array_equal(outcome.outputs["classes"][r], logits.argmax(dim=1))
-        if "sets" in outcome.outputs:
-            np.testing.assert_array_equal(outcome.outputs["sets"][r], (plain.outputs > 0).numpy())
 
 
 @pytest.mark.parametrize("name", TASKS)
@@ -198,24 +197,22 @@ def test_validation_metrics_equal_sklearn() -> None:
 
 def test_scores_of_sets_equal_sklearn() -> None:
     problem, runs, sets = set_runs()
-    outcome = fit(problem, runs, options_of(task("multi-label"), epochs=15), device="cpu")
+    outcome = fit(problem, runs, options_of(task("regression", loss="yes-no"), epochs=15), device="cpu")
     for part in ("validation", "test"):
         for r, run in enumerate(runs):
-            nodes, guess = getattr(run.split, part), outcome.outputs["sets"][r]
+            nodes, guess = getattr(run.split, part), outcome.outputs["values"][r] > 0.5
             there = sets[nodes].any(axis=0) | guess[nodes].any(axis=0)  # sklearn counts labels that nobody has as 0
             expected = {
                 f"{way}_f1": metrics.f1_score(sets[nodes][:, there], guess[nodes][:, there], average=way)
                 for way in ("micro", "macro")
             }
-            found = score_sets(guess, sets, nodes)
+            found = score_values(outcome.outputs["values"][r], sets, nodes, loss_of("yes-no"))
             measured = outcome.metrics if part == "validation" else found
             assert {name: value[r if part == "validation" else 0] for name, value in measured.items()} == (
                 pytest.approx(expected)
             )
             assert found["micro_f1"].shape == (1,)
     assert outcome.metrics["micro_f1"].min() > 0.3
-    with pytest.raises(DataError, match="no nodes to score"):
-        score_sets(outcome.outputs["sets"], sets, np.empty(0, int))
 
 
 def test_test_scores_equal_sklearn() -> None:
@@ -291,11 +288,6 @@ def test_a_run_that_fails_at_once_has_no_metrics() -> None:
         ("multi-task", {"targets": None}, r"regression needs targets=Values"),
         ("multi-task", {"labels": np.zeros(40, int)}, r"must be hidden \(-1\)"),
         ("node-classification", {"labels": np.empty(0, int)}, r"40 nodes need 40 labels, got \(0,\)"),
-        ("multi-label", {}, r"multi-label needs targets=LabelSets.visible\(split, sets\)"),
-        ("multi-label", {"targets": LabelSets(np.full((40, 2), -1, np.int8))}, "labels need a column each"),
-        ("multi-label", {"targets": LabelSets(np.full((40, 3), -1, np.int8))}, "needs all of its yes/no labels"),
-        ("multi-label", {"targets": LabelSets(np.zeros((40, 3), np.int8))}, r"must be hidden \(-1\)"),
-        ("multi-label", {"targets": LabelSets(np.zeros((3, 3), np.int8))}, r"40 nodes need 40 sets of labels"),
     ],
 )
 def test_wrong_targets_are_refused(name: str, change: dict[str, object], message: str) -> None:
@@ -309,7 +301,7 @@ def test_wrong_targets_are_refused(name: str, change: dict[str, object], message
     [
         ("regresion", {}, "unknown task 'regresion'; did you mean 'regression'?"),
         ("regression", {"weight": 1.0}, "task regression has no option 'weight'; it has: loss"),
-        ("regression", {"loss": "huber"}, "loss must be one of squared, absolute, got 'huber'"),
+        ("regression", {"loss": "huber"}, "loss must be one of squared, absolute, yes-no, got 'huber'"),
         ("multi-task", {"weight": 0.0}, "weight must be finite and > 0, got 0.0"),
         ("link-prediction", {"width": 0}, "width must be a whole number of at least 1, got 0"),
         ("link-prediction", {"loss": "hinge"}, "loss must be one of cross-entropy, pairwise, got 'hinge'"),
@@ -323,7 +315,7 @@ def test_wrong_names_and_options_are_refused(name: str, options: dict[str, objec
 
 
 def test_the_registry() -> None:
-    assert task_names() == ("link-prediction", "multi-label", "multi-task", "node-classification", "regression")
+    assert task_names() == ("link-prediction", "multi-task", "node-classification", "regression")
     assert Options().task == task("node-classification")
     with pytest.raises(ValueError, match="'regression' is registered twice"):
         register_task("regression")(NodeClassification)

@@ -139,7 +139,7 @@ def values_of(run: Run) -> Values:
 @register_task("regression")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Regression(Task):
-    """Predict a number for each node, or one for each class; a run's targets are `Values`.
+    """Predict a number for each node, or one for each class or label; a run's targets are `Values`.
 
     Attributes:
         loss: by its name: `squared`, `absolute`, or one of a task's own file.
@@ -176,3 +176,7 @@ class Regression(Task):
     def objective(self, problem: Problem, runs: Sequence[Run], device: torch.device) -> Numbers:
         """Return the objective of a batch of runs."""
         return Numbers(runs, device, self.loss)
+
+    def memory(self, run: Run, outputs: int) -> int:
+        """Return the bytes of the numbers, of the chosen outputs, and of what their loss keeps."""
+        return (len(run.split.train) + len(run.split.validation)) * outputs * 5 * 4
