@@ -20,7 +20,6 @@ from graphldp.jsonable import plain
 from graphldp.ledger import ledger_from_meta, release_of
 
 __all__ = [
-    "PUBLIC_LEVELS",
     "check_options",
     "device_for",
     "graph_facts",
@@ -30,7 +29,6 @@ __all__ = [
     "release_meta",
 ]
 
-PUBLIC_LEVELS = ("ppm-public", "pldp")
 _FIXED = ("name", "epsilon", "dimensions", "low", "high")
 
 
@@ -118,8 +116,10 @@ def release_meta(
     if level is not None and "budgets" in meta:
         # Public levels are policy, so the users' mean is known exactly. Private ones are nobody's to average: the
         # distribution says nothing of levels that were given, so the mean is bounded by the largest budget.
-        public = device.name in PUBLIC_LEVELS
-        meta["epsilon_mean"] = float(np.mean(np.asarray(meta["budgets"])[level - 1])) if public else meta["epsilon_max"]
+        if device.parts:
+            meta["epsilon_mean"] = float(np.mean(np.asarray(meta["budgets"])[level - 1]))
+        else:
+            meta["epsilon_mean"] = meta["epsilon_max"]
     meta["release"] = _release(meta, level)
     meta["ledger"] = [*ledger, *ledger_from_meta([meta]).as_json()]
     return meta
