@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphldp import __version__
-from graphldp.client import VectorMechanism, protocol
+from graphldp.client import VectorMechanism, names, option_names, protocol
 from graphldp.errors import OptionError
 from graphldp.experiment.addresses import addressed
 from graphldp.graph import Graph
@@ -20,6 +20,7 @@ from graphldp.jsonable import plain
 from graphldp.ledger import ledger_from_meta, release_of
 
 __all__ = [
+    "budgeted_by_feature",
     "check_options",
     "device_for",
     "graph_facts",
@@ -36,6 +37,11 @@ def device_for(graph: Graph, mechanism: str, epsilon: float, options: Mapping[st
     """Return what every device of the graph runs; `options` are the mechanism's further ones."""
     check_options(mechanism, options)
     return protocol(mechanism, epsilon, graph.dimensions, graph.low, graph.high, **options)
+
+
+def budgeted_by_feature() -> list[str]:
+    """Return the mechanisms that share their budget out by scores of the features."""
+    return [name for name in names("vector") if "importance" in option_names(name)]
 
 
 def check_options(mechanism: str, options: Mapping[str, Any]) -> None:

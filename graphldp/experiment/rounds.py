@@ -300,6 +300,5 @@ class TwoRounds:
             seeds=seeds,
             root=self.params.seed,
             given=self.options,
-            selection=selection,
             level=self.level,
         )
