@@ -41,12 +41,12 @@ class Case:
     def __init__(self, directory: Path, mechanism: str, epsilon: float) -> None:
         from graphldp.client import protocol
         from graphldp.randomness import generator
-        from graphldp.server import boundary, rectify, shift
+        from graphldp.server import rectify, shift
         from graphldp.stages.files.graphs import read_graph
 
         graph = read_graph(directory)
         device = protocol(mechanism, epsilon, graph.dimensions, graph.low, graph.high)
-        self.graph, self.device, self.bound = graph, device, boundary(device)
+        self.graph, self.device, self.bound = graph, device, device.boundary()
         self.estimate = rectify(device.perturb(graph.features, generator(0, graph.name, mechanism, epsilon)))
         self.operator = shift(graph)
         self.degree = np.diff(self.operator.indptr)

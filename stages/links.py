@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from graphldp.experiment.link_quality import COLUMNS, RHO, LinkRow, measure_links
+from graphldp.adversary.link_quality import COLUMNS, RHO, LinkRow, measure_links
 from graphldp.progress import Progress
 from graphldp.stages.attack import write_rows
 from graphldp.stages.files.artifacts import write_text

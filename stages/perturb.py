@@ -15,7 +15,7 @@ from graphldp.errors import ArtifactError, OptionError
 from graphldp.experiment.addresses import addressed, source_of
 from graphldp.experiment.collection import UNDECLARED, OwnAnswers, OwnBeside, own_beside
 from graphldp.experiment.conversation import Once, check_classes, conversation_of
-from graphldp.experiment.devices import device_for
+from graphldp.experiment.devices import budgeted_by_feature, device_for
 from graphldp.experiment.options import Further, Settings
 from graphldp.experiment.server_view import ServerView, server_view_of
 from graphldp.graph import Graph
@@ -100,7 +100,7 @@ def perturb_method(
             output=output, progress=progress, say=say,
         )  # fmt: skip
     if extras.scores is not None or extras.scores_epsilon is not None:
-        raise OptionError(f"--scores shares a budget out by feature, which featurerr does; {cell.method} does not")
+        raise _without_scores(cell.method)
     check_classes(recipe, settings.train)
     folder = graph_dir(data, cell.dataset)
     graph = read_graph(folder)
@@ -140,11 +140,16 @@ def _once(graph: Graph, cell: Cell, settings: Settings, extras: Extras) -> Once:
         raise OptionError(
             f"--scores-epsilon {extras.scores_epsilon:g} is what --scores have cost: give both or neither"
         )
-    if scores is not None and cell.mechanism != "featurerr":
-        raise OptionError(f"--scores shares a budget out by feature, which featurerr does; {cell.mechanism} does not")
+    if scores is not None and cell.mechanism not in budgeted_by_feature():
+        raise _without_scores(cell.mechanism)
     device = device_for(graph, cell.mechanism, cell.epsilon, {**cell.options, **(scores.options if scores else {})})
     ledger = tuple(scores.ledger) if scores else ()
     return Once(graph=graph, device=device, settings=settings, level=level, ledger=ledger)
+
+
+def _without_scores(name: str) -> OptionError:
+    able = " or ".join(budgeted_by_feature())
+    return OptionError(f"--scores shares a budget out by feature, which {able} does; {name} does not")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from html import escape
 from math import isinf, sqrt
 from pathlib import Path
@@ -68,12 +68,8 @@ def measure_splits(
     pairs = [(graph, total) for total in totals for graph in graphs]
     for count, (graph, total) in enumerate(pairs):
         part = nested(progress, count, len(pairs), f"{graph.name}, total {total:g}")
-        out.append(
-            try_splits(
-                graph, asked, total, shares, params, device=device, resources=resources, confidence=confidence,
-                progress=part,
-            )
-        )  # fmt: skip
+        found = try_splits(graph, asked, total, shares, params, device=device, resources=resources, progress=part)
+        out.append(replace(found, confidence=confidence))
     search, train = params.search, params.train
     how = (
         f"{params.seeds} runs, {counted(search.points, 'point')} searched on {counted(search.seeds, 'other seed')}, at "

@@ -14,8 +14,6 @@ MOST = 8
 # parameters are its options, so commands are not here.
 KNOWN = {
     "graphldp/client/directed.py:second_round": 9,
-    "graphldp/experiment/conversation.py:meta_of": 9,
-    "graphldp/experiment/split.py:try_splits": 9,
     "graphldp/trusted/hrg.py:edge_rr": 9,
     "stages/attack.py:attack": 10,
     "stages/perturb.py:perturb_file": 9,

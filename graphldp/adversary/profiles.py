@@ -16,9 +16,6 @@ from graphldp.adversary.sets import InformedSets
 from graphldp.audit.law import outcomes
 from graphldp.client import Randomiser, Reports, VectorMechanism
 from graphldp.client.laws.sets import SetValued
-from graphldp.client.mechanisms.featurerr import FeatureRR
-from graphldp.client.mechanisms.ppm_public import PublicLevels
-from graphldp.client.protocol import Sampled
 from graphldp.client.sampling import gather, is_sparse
 
 __all__ = ["profile_odds"]
@@ -38,24 +35,19 @@ def profile_odds(device: VectorMechanism, reports: Reports, features: Any, other
     if isinstance(device, SetValued):
         return InformedSets.of(device, Entries.of(device, reports), features).profile_odds(others)
     values = np.unique(np.append(features.data, 0.0) if is_sparse(features) else features)
-    known = isinstance(device, Sampled | PublicLevels | FeatureRR)
-    if not known or len(values) > _MOST_VALUES:
+    parts = device.parts or ((device,) if device.scalars() else ())
+    if not parts or len(values) > _MOST_VALUES:
         return None
     if device.base.deterministic:
         return _different(features, others)
     out = np.zeros(reports.nodes)
-    if isinstance(device, PublicLevels):
-        for number, part in enumerate(device.parts, start=1):
-            people = np.flatnonzero(np.asarray(reports.level) == number)
-            out[people] = _summed(part.base, reports, people, np.arange(part.m), features, others, values)
-        return out
-    everybody = np.arange(reports.nodes)
-    if isinstance(device, FeatureRR):
-        for base, columns in device._by_share():
+    level = np.ones(reports.nodes) if reports.level is None else np.asarray(reports.level)
+    for number, part in enumerate(parts, start=1):
+        people = np.flatnonzero(level == number)
+        for base, places in part.scalars():
             if base is not None:
-                out += _summed(base, reports, everybody, columns, features, others, values)
-        return out
-    return _summed(device.base, reports, everybody, np.arange(device.m), features, others, values)
+                out[people] += _summed(base, reports, people, places, features, others, values)
+    return out
 
 
 def _different(features: Any, others: People) -> Floats:

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
@@ -27,10 +26,7 @@ from graphldp.audit.whole import channels_of
 from graphldp.client import Randomiser, Reports, VectorMechanism
 from graphldp.client.directed import DirectedMechanism
 from graphldp.client.laws.sets import SetValued, items
-from graphldp.client.levels import probabilities
-from graphldp.client.mechanisms.featurerr import FeatureRR
-from graphldp.client.mechanisms.ppm_public import PublicLevels
-from graphldp.client.protocol import Sampled
+from graphldp.client.levels import Personalised, probabilities
 from graphldp.errors import DataError, OptionError
 
 __all__ = ["Entries", "Reader", "reader_of"]
@@ -96,18 +92,14 @@ def reader_of(device: VectorMechanism | DirectedMechanism, features: Any = None)
     With `features` the law of a set counts that who has more than `pad` attributes reports a sample of them; without,
     nobody does.
     """
-    if isinstance(device, DirectedMechanism):
-        return _Scalars(device, device.parts)
-    if isinstance(device, Sampled):
-        return _Scalars(device, (device,))
-    if isinstance(device, PublicLevels):
-        return _Scalars(device, device.parts)
-    if isinstance(device, FeatureRR):
-        return _Features(device)
+    if isinstance(device, DirectedMechanism) or device.parts:
+        return _Scalars(device)
     if isinstance(device, SetValued):
         return _Bits(device, features)
-    if device.name in ("ppm", "ppm-safe"):
+    if isinstance(device, Personalised):
         return _Levels(device, features)
+    if device.scalars():
+        return _Features(device)
     raise OptionError(f"no attack on {device.name} is known: how its report tells of one attribute has to be written")
 
 
@@ -155,12 +147,12 @@ class _Symbols:
 class _Scalars(Reader):
     """m of d dimensions, or all, each through a scalar; of users with public levels each level by itself."""
 
-    def __init__(self, device: VectorMechanism | DirectedMechanism, parts: Sequence[Sampled]) -> None:
-        self.parts = parts
+    def __init__(self, device: VectorMechanism | DirectedMechanism) -> None:
+        self.parts = device.parts
         self.directed = device if isinstance(device, DirectedMechanism) else None
         whole = device.device if isinstance(device, DirectedMechanism) else device
-        self.levelled = isinstance(whole, PublicLevels)
-        self.shares = probabilities(whole.distribution, whole.levels) if isinstance(whole, PublicLevels) else np.ones(1)
+        self.levelled = isinstance(whole, Personalised)
+        self.shares = probabilities(whole.distribution, whole.levels) if isinstance(whole, Personalised) else np.ones(1)
         self.symbols = _Symbols()
 
     def _chance(self, level: int, attribute: int) -> float:
@@ -190,18 +182,18 @@ class _Scalars(Reader):
 
 
 class _Features(Reader):
-    """Every feature with a share of the budget of its own."""
+    """Every feature through a scalar of its own."""
 
-    def __init__(self, device: FeatureRR) -> None:
-        self.device = device
+    def __init__(self, device: VectorMechanism) -> None:
+        self.scalars = {int(one): base for base, columns in device.scalars() for one in columns}
         self.symbols = _Symbols()
 
     def channel(self, fact: Fact) -> Channel:
-        base = self.device._feature(self.device.theta[fact.attribute])
+        base = self.scalars[fact.attribute]
         return BLIND if base is None else self.symbols.of(base, fact).channel()
 
     def odds(self, entries: Entries, fact: Fact) -> Floats:
-        base = self.device._feature(self.device.theta[fact.attribute])
+        base = self.scalars[fact.attribute]
         if base is None:
             return np.zeros(entries.reports.nodes)
         return self.symbols.of(base, fact).odds(entries.about(fact.attribute)[1])

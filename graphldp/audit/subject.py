@@ -18,9 +18,8 @@ from numpy.typing import NDArray
 
 from graphldp.client import Randomiser, Reports, lookup, mechanism, names, protocol
 from graphldp.client.directed import DirectedMechanism, first_round, second_round
-from graphldp.client.laws.sets import SetValued
+from graphldp.client.levels import Personalised
 from graphldp.client.links import link_mechanism
-from graphldp.client.mechanisms.featurerr import FeatureResponse
 from graphldp.client.registry import NO_FEATURE
 from graphldp.client.vote import Vote
 from graphldp.errors import OptionError, unknown_name
@@ -319,14 +318,7 @@ _QUESTIONS: dict[str, Callable[[float, AuditSetting], Subject]] = {
 
 def _pieces(device: Any) -> tuple[Piece, ...]:
     d = device.dimensions
-    if hasattr(device, "theta"):
-        bases = tuple(
-            device._feature(share)
-            or FeatureResponse(epsilon=_NOTHING, low=device.low, high=device.high, bins=device.bins)
-            for share in device.theta
-        )
-        return (Piece(label="", epsilon=device.epsilon, bases=bases, m=d, perturb=device.perturb),)
-    if hasattr(device, "parts"):
+    if isinstance(device, Personalised):
         return tuple(
             Piece(
                 label=f"level {level}",
@@ -337,9 +329,15 @@ def _pieces(device: Any) -> tuple[Piece, ...]:
             )
             for level, part in enumerate(device.parts, start=1)
         )
-    if len(device.budgets) > 1 or isinstance(device, SetValued):
+    by_place = {
+        int(place): replace(device.base, epsilon=_NOTHING) if base is None else base
+        for base, places in device.scalars()
+        for place in places
+    }
+    if not by_place:
         return ()
-    return (Piece(label="", epsilon=device.epsilon, bases=(device.base,) * d, m=device.m, perturb=device.perturb),)
+    bases = tuple(by_place.get(place, device.base) for place in range(d))
+    return (Piece(label="", epsilon=device.epsilon, bases=bases, m=device.m, perturb=device.perturb),)
 
 
 def _of_level(device: Any, level: int, m: int, features: Any, rng: UniformSource) -> Reports:

@@ -18,7 +18,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from graphldp.client.levels import Personalised, padded
-from graphldp.client.mechanisms.ppm_public import PublicLevels
 from graphldp.client.protocol import Sampled, protocol
 from graphldp.client.randomiser import Floats, check_number
 from graphldp.client.registry import Claim
@@ -58,7 +57,7 @@ class DirectedMechanism:
 
     def __post_init__(self) -> None:
         d = self.device.dimensions
-        if not isinstance(self.device, Sampled | PublicLevels):
+        if not self.device.parts:
             why = (
                 "users of a known level do not choose dimensions alike"
                 if isinstance(self.device, Personalised)
@@ -84,11 +83,7 @@ class DirectedMechanism:
     @property
     def parts(self) -> tuple[Sampled, ...]:
         """The m-of-d mechanism of each level, lowest first; one where everybody has the same."""
-        device = self.device
-        if isinstance(device, PublicLevels):
-            return device.parts
-        assert isinstance(device, Sampled)
-        return (device,)
+        return self.device.parts
 
     @property
     def epsilon(self) -> float:
@@ -136,7 +131,7 @@ class DirectedMechanism:
         rng = drawn_from(rng)
         features = check_features(features, self.device.dimensions)
         nodes = int(features.shape[0])
-        if isinstance(self.device, PublicLevels):
+        if isinstance(self.device, Personalised):
             if level is None:
                 raise OptionError("the second round needs the levels of the first: give them as level")
             true = self.device.assign(nodes, rng, level)
@@ -150,7 +145,7 @@ class DirectedMechanism:
             chosen = self.index(len(members), rng, number)
             found.append((members, chosen, part.base.sample(gather(features, chosen, members), rng)))
         index, value = padded(nodes, self.device.m, found, self.device.base.dtype)
-        sent = true if isinstance(self.device, PublicLevels) else None
+        sent = true if isinstance(self.device, Personalised) else None
         return Reports(index=index, value=value, level=sent, meta=self.meta())
 
     def meta(self) -> dict[str, Any]:
@@ -207,7 +202,7 @@ class _Request:
         options = dict(self.options)
         if m_from == "total" and options.get("m") is None:
             whole = protocol(self.name, epsilon, self.dimensions, self.low, self.high, **options)
-            if isinstance(whole, PublicLevels):
+            if isinstance(whole, Personalised):
                 raise OptionError(f"{self.name}: m follows from each level's budget; use m_from 'round'")
             options["m"] = whole.m
         return protocol(self.name, budget, self.dimensions, self.low, self.high, **options)

@@ -83,6 +83,21 @@ class Personalised(VectorMechanism):
             raise DataError(f"a privacy level lies outside 1..{self.levels}; mend it, or set the option levels")
         return given.astype(np.int32)
 
+    @property
+    def level_offset(self) -> int:
+        """How many codes lie below the one that stands for level 1 at its centre: 0 where levels are sent as they are.
+
+        Where that depends on the level, it is that of the lowest.
+        """
+        return 0
+
+    def level_variances(self) -> Floats:
+        """Return the variance of the report of each level, lowest first, at the middle of the range."""
+        raise OptionError(
+            f"{self.name} reports have no variance of their own at each reported level: weight by level, or use "
+            "ppm-public or pldp"
+        )
+
     @abstractmethod
     def level_loss(self, level: int) -> float:
         """Return the exact loss, for the features alone, of a user of that level."""

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from graphldp.client.laws.density import Density
 from graphldp.client.laws.gaussian import Gaussian
 from graphldp.client.m_rules import M_RULES, best_m, choose_m
 from graphldp.client.randomiser import Floats, Randomiser, build, check_budget, check_number, plain, settled
@@ -61,6 +62,30 @@ class Sampled(VectorMechanism):
     def base(self) -> Randomiser:
         """The law of one reported value, with its share of the budget."""
         return self.inner
+
+    @property
+    def parts(self) -> tuple[Sampled, ...]:
+        """Itself: everybody has the same."""
+        return (self,)
+
+    def scalars(self) -> list[tuple[Randomiser | None, NDArray[np.int64]]]:
+        """Return the scalar of all reported values."""
+        return [(self.base, np.arange(self.m))]
+
+    def boundary(self) -> float:
+        """Return the largest deviation from the fill that a rectified report can have, from the law."""
+        ends = self.base.support(np.array([self.low, self.high]))
+        if isinstance(self.base, Density) and np.isfinite(ends).all():
+            # Reports are rounded to a grid, and the outermost may be rounded outwards.
+            middle, half = self.low / 2 + self.high / 2, self.high / 2 - self.low / 2
+            spacing = half * self.base.step
+            ends = middle + np.sign(ends - middle) * spacing * np.ceil(np.abs(ends - middle) / spacing - 1e-9)
+        reach = float(np.max(np.abs(self.base.estimate(ends) - self.fill_value)))
+        if not np.isfinite(reach):
+            raise OptionError(
+                f"{self.name} reports have no bound, so tau has no boundary to be a share of; give the threshold itself"
+            )
+        return self.weight * reach
 
     @property
     def name(self) -> str:  # type: ignore[override]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from dataclasses import asdict, dataclass
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -16,6 +16,9 @@ from graphldp.client.reports import Reports
 from graphldp.client.sampling import check_features
 from graphldp.errors import OptionError
 from graphldp.randomness import UniformSource, drawn_from
+
+if TYPE_CHECKING:
+    from graphldp.client.protocol import Sampled
 
 __all__ = ["FILLS", "VectorMechanism", "check_dimensions", "fill_of", "log_sets", "spread_of"]
 
@@ -60,6 +63,29 @@ class VectorMechanism(ABC):
         It suffices for what all of them have in common. Estimates and variances of such mechanisms come from
         `estimate`, `bias` and `variance`.
         """
+
+    @property
+    def parts(self) -> tuple[Sampled, ...]:
+        """The m-of-d mechanism of each public level, lowest first; a single one where everybody has the same.
+
+        None where a level is hidden, and where the dimensions are not chosen apart from their values.
+        """
+        return ()
+
+    def scalars(self) -> list[tuple[Randomiser | None, NDArray[np.int64]]]:
+        """Return the scalars that everybody's values go through, each with its places in a report.
+
+        A scalar of None draws at random. Of a mechanism whose values hang together, or differ by level, none.
+        """
+        return []
+
+    def boundary(self) -> float:
+        """Return B, the largest deviation from the fill that a rectified report can have, from the law.
+
+        It is d/m times the farthest point of the law's support at the budget epsilon/m of one coordinate (not epsilon);
+        where users or levels differ, the largest of theirs.
+        """
+        raise OptionError(f"{self.name} has no single law of a reported value; give the threshold itself, not tau")
 
     @property
     def deterministic(self) -> bool:

@@ -244,13 +244,11 @@ def meta_of(
     seeds: Sequence[int],
     root: int,
     given: Mapping[str, Any],
-    selection: Mapping[str, Any] | None = None,
     level: NDArray[np.int32] | None = None,
 ) -> dict[str, Any]:
     """Return what the artifact of several questions says of itself, with the ledger of all turns.
 
-    Budgets of turns add up. `given` are the options that the mechanism was given, `selection` is whose labels have
-    directed the questions, where labels have.
+    Budgets of turns add up, all else is the last one's. `given` are the options that the mechanism was given.
     """
     metas: list[dict[str, Any]] = []
     for turn in turns:
@@ -270,7 +268,6 @@ def meta_of(
         "claim": {**last["claim"], "epsilon": sum(float(one["claim"]["epsilon"]) for one in metas)},
         "kind": "answers",
         "rounds": {one.name: getattr(asking, one.name) for one in fields(asking)},
-        **({} if selection is None else {"selection": dict(selection)}),
         "given": dict(given),
     }
 

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphldp import __version__
-from graphldp.client import VectorMechanism, protocol
+from graphldp.client import VectorMechanism, names, option_names, protocol
 from graphldp.errors import OptionError
 from graphldp.experiment.addresses import addressed
 from graphldp.graph import Graph
@@ -20,7 +20,7 @@ from graphldp.jsonable import plain
 from graphldp.ledger import ledger_from_meta, release_of
 
 __all__ = [
-    "PUBLIC_LEVELS",
+    "budgeted_by_feature",
     "check_options",
     "device_for",
     "graph_facts",
@@ -30,7 +30,6 @@ __all__ = [
     "release_meta",
 ]
 
-PUBLIC_LEVELS = ("ppm-public", "pldp")
 _FIXED = ("name", "epsilon", "dimensions", "low", "high")
 
 
@@ -38,6 +37,11 @@ def device_for(graph: Graph, mechanism: str, epsilon: float, options: Mapping[st
     """Return what every device of the graph runs; `options` are the mechanism's further ones."""
     check_options(mechanism, options)
     return protocol(mechanism, epsilon, graph.dimensions, graph.low, graph.high, **options)
+
+
+def budgeted_by_feature() -> list[str]:
+    """Return the mechanisms that share their budget out by scores of the features."""
+    return [name for name in names("vector") if "importance" in option_names(name)]
 
 
 def check_options(mechanism: str, options: Mapping[str, Any]) -> None:
@@ -118,8 +122,10 @@ def release_meta(
     if level is not None and "budgets" in meta:
         # Public levels are policy, so the users' mean is known exactly. Private ones are nobody's to average: the
         # distribution says nothing of levels that were given, so the mean is bounded by the largest budget.
-        public = device.name in PUBLIC_LEVELS
-        meta["epsilon_mean"] = float(np.mean(np.asarray(meta["budgets"])[level - 1])) if public else meta["epsilon_max"]
+        if device.parts:
+            meta["epsilon_mean"] = float(np.mean(np.asarray(meta["budgets"])[level - 1]))
+        else:
+            meta["epsilon_mean"] = meta["epsilon_max"]
     meta["release"] = _release(meta, level)
     meta["ledger"] = [*ledger, *ledger_from_meta([meta]).as_json()]
     return meta

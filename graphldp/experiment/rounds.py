@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 
 from graphldp.client import Reports, VectorMechanism, from_meta
 from graphldp.client.directed import M_FROM, DirectedMechanism, directed_from_meta, first_round, second_round
-from graphldp.client.mechanisms.ppm_public import PublicLevels
 from graphldp.errors import OptionError, unknown_name
 from graphldp.experiment.addresses import source_of
 from graphldp.experiment.conversation import Asking, Question, Turn, is_number, meta_of
@@ -269,9 +268,8 @@ class TwoRounds:
     def directed(self, first: Reports, scores: AttributeScores, seed: int) -> Reports:
         """Return what leaves them in the second, once the first has been scored."""
         graph, directed = self.graph, self.second([int(j) for j in scores.ranking()])
-        level = first.level if isinstance(self.device, PublicLevels) else None
-        source = source_of(self.params.seed, graph.name, directed, seed, level)
-        return directed.perturb(graph.features, source, level)
+        source = source_of(self.params.seed, graph.name, directed, seed, first.level)
+        return directed.perturb(graph.features, source, first.level)
 
     def questions(self, seed: int) -> tuple[Question, ...]:
         """Return what leaves the devices in both rounds."""
@@ -302,6 +300,5 @@ class TwoRounds:
             seeds=seeds,
             root=self.params.seed,
             given=self.options,
-            selection=selection,
             level=self.level,
         )

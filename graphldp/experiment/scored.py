@@ -22,7 +22,7 @@ from graphldp.client import Reports, VectorMechanism, protocol
 from graphldp.errors import OptionError, unknown_name
 from graphldp.experiment.addresses import source_of
 from graphldp.experiment.conversation import Asking, Question, Turn, is_number, meta_of
-from graphldp.experiment.devices import check_options, refuse_parts
+from graphldp.experiment.devices import budgeted_by_feature, check_options, refuse_parts
 from graphldp.experiment.estimates import estimate_of, of_people
 from graphldp.experiment.options import Settings
 from graphldp.experiment.parts import apart_of, split_of
@@ -36,7 +36,6 @@ from graphldp.splits import among
 
 __all__ = ["Scored", "ScoredRounds"]
 
-_BUDGETED = ("featurerr",)  # mechanisms that share a budget out by feature
 _FROM_SCORES = ("importance", "sensitivity", "theta", "gamma")
 
 
@@ -90,9 +89,10 @@ class Scored(Asking):
         given = dict(options)
         check_options(mechanism, given)
         refuse_parts(Scored, {key: value for key, value in given.items() if key != "gamma"})
-        if mechanism not in _BUDGETED:
+        able = budgeted_by_feature()
+        if mechanism not in able:
             raise OptionError(
-                f"scores of features decide their budgets, which {' or '.join(_BUDGETED)} can take, got {mechanism}"
+                f"scores of features decide their budgets, which {' or '.join(able)} can take, got {mechanism}"
             )
         if level is not None:
             raise OptionError("scores give every feature its budget, for everybody alike: leave levels out")
@@ -180,5 +180,4 @@ class ScoredRounds:
         turns = (Turn(device=self.device), Turn(device=self.second({}), facts=second))
         return meta_of(
             self.graph, content, turns, asking, seeds=seeds, root=self.params.seed, given=self.options,
-            selection=selection,
         )  # fmt: skip

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -178,7 +178,7 @@ class Tried:
     total: float
     trials: tuple[Trial, ...]
     best: int
-    confidence: Confidence
+    confidence: Confidence = field(default_factory=Confidence)
 
     def score(self, trial: Trial) -> Interval:
         """Return what a split reaches on the test people."""
@@ -202,7 +202,6 @@ def try_splits(
     *,
     device: str = "auto",
     resources: Resources | None = None,
-    confidence: Confidence | None = None,
     progress: Progress | None = None,
 ) -> Tried:
     """Learn under every split of a total on a graph that is public, and compare them on its true labels.
@@ -215,7 +214,6 @@ def try_splits(
         settings: the seeds, the search and the training; what they ask beside features has no part in it.
         device: where to compute.
         resources: with what.
-        confidence: of the intervals.
         progress: is told (done, total, text).
     """
     if isinstance(total, bool) or not isinstance(total, int | float) or not 0 < total < math.inf:
@@ -238,7 +236,6 @@ def try_splits(
         total=float(total),
         trials=tuple(trials),
         best=int(np.argmax(means)),
-        confidence=confidence or Confidence(),
     )
 
 

@@ -269,8 +269,7 @@ class Surveys:
 
     def meta(self, content: str, seeds: Sequence[int]) -> dict[str, Any]:
         """Return what the artifact of the answers says of itself: everybody has answered one question."""
-        selection = split_facts(self.params)
-        facts = {"kind": "answers", "rounds": self.survey.shaping(), "selection": selection}
+        facts = {"kind": "answers", "rounds": self.survey.shaping(), "selection": split_facts(self.params)}
         return meta_of(
             self.graph,
             content,
@@ -279,5 +278,4 @@ class Surveys:
             seeds=seeds,
             root=self.params.seed,
             given=self.options,
-            selection=selection,
         )

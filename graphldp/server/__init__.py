@@ -27,7 +27,7 @@ from graphldp.server.selection import (
     mean_jaccard,
     rectify_directed,
 )
-from graphldp.server.thresholds import boundary, nfr_after, nfr_before, shrink, soft
+from graphldp.server.thresholds import nfr_after, nfr_before, shrink, soft
 from graphldp.server.weights import decode_levels, node_weights
 
 __all__ = [
@@ -38,7 +38,6 @@ __all__ = [
     "Filtered",
     "apply",
     "attribute_accuracy",
-    "boundary",
     "clean_aggregate",
     "combine_rounds",
     "decay_rate",

@@ -21,7 +21,7 @@ from graphldp.errors import DataError, OptionError
 from graphldp.server.calibration import Calibration
 from graphldp.server.estimate import Estimate
 from graphldp.server.pushing import backward_push
-from graphldp.server.thresholds import boundary, shrink, shrink_columns
+from graphldp.server.thresholds import shrink, shrink_columns
 
 __all__ = ["BLOCK_MEMORY", "Filtered", "apply", "polynomial", "vanishes"]
 
@@ -56,7 +56,7 @@ def vanishes(calibration: Calibration, device: VectorMechanism, operator: sp.csr
     """
     if not calibration.after or not calibration.steps or not isinstance(device, Sampled):
         return False
-    share = calibration.after / boundary(device)
+    share = calibration.after / device.boundary()
     if share > _VANISHING:  # the sum over a neighbourhood, normalised, is hardly ever larger than B
         return False
     signs = np.random.default_rng(0).choice(np.array([-1.0, 1.0]), size=(operator.shape[0], _PROBES))

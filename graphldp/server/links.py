@@ -31,7 +31,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from graphldp.client.links import LinkMechanism, LinkReports, link_mechanism_of
+from graphldp.client.links import LinkMechanism, LinkReports, link_mechanism_of, link_names, lookup_link
 from graphldp.client.links.rr import flip_chance
 from graphldp.errors import DataError, OptionError, unknown_name
 from graphldp.server.links_beta import BetaModel, fit_beta, logistic
@@ -53,7 +53,7 @@ __all__ = [
 Floats: TypeAlias = NDArray[np.float64]
 Whole: TypeAlias = NDArray[np.int64]
 
-BITS = ("blink", "rr")  # whose reports are the bits of randomised response
+BITS = tuple(name for name in link_names() if lookup_link(name).sends_bits)
 MAX_MEMORY = 4e9  # bytes that an estimate may take, unless the caller says otherwise
 _PER_PAIR = 60  # bytes, with working copies
 
@@ -108,9 +108,7 @@ def estimate_links(
 
 def link_estimators(mechanism: str) -> tuple[str, ...]:
     """Return the names of the estimators for a mechanism's reports, its own first."""
-    if mechanism not in _OF:
-        raise unknown_name("mechanism for links", mechanism, _OF)
-    return _OF[mechanism]
+    return lookup_link(mechanism).estimators
 
 
 def symmetric(pairs: Whole, weights: Floats, nodes: int) -> sp.csr_array:
@@ -342,10 +340,4 @@ ESTIMATORS: dict[str, Callable[[LinkReports, LinkMechanism, float], LinkEstimate
     "hard": _hard,
     "soft": _soft,
     "hybrid": _hybrid,
-}
-_OF: dict[str, tuple[str, ...]] = {
-    "blink": ("hybrid", "hard", "soft", "reported"),
-    "dprr": ("reported",),
-    "laplace-bits": ("top-k",),
-    "rr": ("reported", "hard", "hybrid", "soft"),
 }

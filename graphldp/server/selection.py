@@ -15,8 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from graphldp.client import Reports, VectorMechanism
 from graphldp.client.directed import DirectedMechanism, directed_from_meta
-from graphldp.client.levels import probabilities
-from graphldp.client.mechanisms.ppm_public import PublicLevels
+from graphldp.client.levels import Personalised, probabilities
 from graphldp.errors import DataError, OptionError
 from graphldp.server.attributes import TrainingClasses
 from graphldp.server.estimate import Estimate, rectangular
@@ -111,7 +110,7 @@ def combine_rounds(
 
 def _mean_variance(directed: DirectedMechanism, x: float) -> NDArray[np.float64]:
     device = directed.device
-    if not isinstance(device, PublicLevels):
+    if not isinstance(device, Personalised):
         return directed_variance(directed, x)
     share = probabilities(device.distribution, device.levels)
     found = [p * directed_variance(directed, x, t) for t, p in enumerate(share, start=1) if p > 0]

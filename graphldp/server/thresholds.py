@@ -13,52 +13,16 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from graphldp.client import VectorMechanism
-from graphldp.client.laws.density import Density
-from graphldp.client.laws.sets import SetValued
-from graphldp.client.mechanisms.ppm import PersonalisedPerturbation
-from graphldp.client.mechanisms.ppm_public import PublicLevels
-from graphldp.client.mechanisms.ppm_safe import SafePersonalised
-from graphldp.client.protocol import Sampled
 from graphldp.errors import OptionError
 from graphldp.server.calibration import Calibration
 from graphldp.server.estimate import Estimate
 
-__all__ = ["boundary", "nfr_after", "nfr_before", "shrink", "shrink_columns", "soft"]
+__all__ = ["nfr_after", "nfr_before", "shrink", "shrink_columns", "soft"]
 
 
 def soft(values: NDArray[Any], threshold: float) -> NDArray[Any]:
     """Return sign(v) max(|v| - threshold, 0)."""
     return np.asarray(np.sign(values) * np.maximum(np.abs(values) - threshold, 0), dtype=values.dtype)
-
-
-def boundary(device: VectorMechanism) -> float:
-    """Return B, the largest deviation from the fill that a rectified report can have, from the mechanism's law.
-
-    It is d/m times the farthest point of the law's support at the budget epsilon/m of one coordinate (not epsilon);
-    where users or levels differ, the largest of theirs.
-    """
-    half = device.high / 2 - device.low / 2
-    if isinstance(device, PublicLevels):
-        return max(boundary(part) for part in device.parts)
-    if isinstance(device, PersonalisedPerturbation):
-        return half * max(device.magnitude(level) for level in range(1, device.levels + 1))
-    if isinstance(device, SafePersonalised):
-        return half * float(np.abs(device.level_weights()[0]).max())
-    if isinstance(device, SetValued):
-        return float(device.base.estimate(1.0)) - device.fill_value
-    if not isinstance(device, Sampled):
-        raise OptionError(f"{device.name} has no single law of a reported value; give the threshold itself, not tau")
-    ends = device.base.support(np.array([device.low, device.high]))
-    if isinstance(device.base, Density) and np.isfinite(ends).all():
-        # Reports are rounded to a grid, and the outermost may be rounded outwards.
-        middle, spacing = device.low / 2 + device.high / 2, half * device.base.step
-        ends = middle + np.sign(ends - middle) * spacing * np.ceil(np.abs(ends - middle) / spacing - 1e-9)
-    reach = float(np.max(np.abs(device.base.estimate(ends) - device.fill_value)))
-    if not np.isfinite(reach):
-        raise OptionError(
-            f"{device.name} reports have no bound, so tau has no boundary to be a share of; give the threshold itself"
-        )
-    return device.weight * reach
 
 
 def _share(tau: float) -> float:
@@ -73,7 +37,7 @@ def nfr_before(calibration: Calibration, device: VectorMechanism, tau: float) ->
     With `mb` and the fill in the middle of the range every reported deviation is +B or -B, so this is nothing but
     multiplication by 1 - tau.
     """
-    return calibration.but(before=_share(tau) * boundary(device))
+    return calibration.but(before=_share(tau) * device.boundary())
 
 
 def nfr_after(
@@ -86,7 +50,7 @@ def nfr_after(
     if average_degree is not None and not 0 < average_degree < np.inf:
         raise OptionError(f"average_degree must be above 0, got {average_degree}")
     divisor = 1.0 if average_degree is None else float(average_degree) ** calibration.steps
-    return calibration.but(after=_share(tau) * boundary(device) / divisor)
+    return calibration.but(after=_share(tau) * device.boundary() / divisor)
 
 
 def shrink(estimate: Estimate, calibration: Calibration, rng: np.random.Generator | None = None) -> sp.csr_array:

@@ -5,11 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from graphldp.client import Reports, VectorMechanism, from_meta
+from graphldp.client import Reports, from_meta
 from graphldp.client.levels import Personalised
-from graphldp.client.mechanisms.ppm import PersonalisedPerturbation, level_randomiser
-from graphldp.client.mechanisms.ppm_public import PublicLevels
-from graphldp.client.mechanisms.ppm_safe import SafePersonalised
 from graphldp.errors import DataError, OptionError
 from graphldp.server.calibration import WEIGHTINGS
 
@@ -33,29 +30,9 @@ def decode_levels(reported: ArrayLike, levels: int, offset: int = 0) -> NDArray[
     return np.asarray(np.clip(values.astype(np.int64) - offset, 1, levels))
 
 
-def _offset(device: Personalised) -> int:
-    """Return the b of the level's encoding; of `ppm`, where it depends on the level, that of the lowest."""
-    if isinstance(device, PersonalisedPerturbation | SafePersonalised):
-        randomiser = level_randomiser(device.gamma * device.epsilon, device.levels)
-        return randomiser.radius if randomiser else 0
-    return 0
-
-
-def variance_weights(level: NDArray[np.int64], device: VectorMechanism) -> NDArray[np.float64]:
+def variance_weights(level: NDArray[np.int64], device: Personalised) -> NDArray[np.float64]:
     """Return the inverse variance of each node's report at the middle of the range, by its level 1, 2, ..."""
-    middle = device.low / 2 + device.high / 2
-    if isinstance(device, PublicLevels):
-        variances = np.array([float(part.variance(middle)) for part in device.parts])
-    elif isinstance(device, PersonalisedPerturbation):
-        levels = range(1, device.levels + 1)
-        sizes = [device.m_of(t) / device.dimensions * device.magnitude(t) ** 2 for t in levels]
-        variances = (device.high / 2 - device.low / 2) ** 2 * np.array(sizes)
-    else:
-        raise OptionError(
-            f"{device.name} reports have no variance of their own at each reported level: weight by level, or use "
-            "ppm-public or pldp"
-        )
-    return np.asarray(1 / variances[level - 1])
+    return np.asarray(1 / device.level_variances()[level - 1])
 
 
 def node_weights(reports: Reports, weighting: str) -> NDArray[np.float64] | None:
@@ -73,5 +50,5 @@ def node_weights(reports: Reports, weighting: str) -> NDArray[np.float64] | None
         raise OptionError(
             f"{device.name} reports no level, so there is nothing to weight by; use kprop, or ppm-public or pldp"
         )
-    level = decode_levels(reports.level, device.levels, _offset(device))
+    level = decode_levels(reports.level, device.levels, device.level_offset)
     return level.astype(np.float64) if weighting == "level" else variance_weights(level, device)

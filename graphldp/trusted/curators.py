@@ -30,7 +30,7 @@ _GIVEN = ("edges", "nodes", "epsilon", "rng", "private")
 def check_curator(name: str, options: Mapping[str, Any]) -> None:
     """Refuse options that a curator has not, before it is given any link."""
     known = [key for key in inspect.signature(CURATORS[name]).parameters if key not in _GIVEN]
-    check_options(name, options, (*known, *(["rho"] if name == "edgerr" else [])))
+    check_options(name, options, (*known, *(["rho"] if _declares(name) else [])))
     rho = options.get("rho", RHO)
     if isinstance(rho, bool) or not isinstance(rho, int | float) or not 0 < rho <= 1:
         raise OptionError(
@@ -38,15 +38,20 @@ def check_curator(name: str, options: Mapping[str, Any]) -> None:
         )
 
 
+def _declares(name: str) -> bool:
+    """Return whether a curator keeps the links of people who are not private as they are."""
+    return "private" in inspect.signature(CURATORS[name]).parameters
+
+
 def curated(
     name: str, edges: ArrayLike, nodes: int, epsilon: float, rng: Source, options: Mapping[str, Any]
 ) -> LinkEstimate:
     """Return the graph that a curator makes of these links, at this epsilon of one of them.
 
-    Of `edgerr` people are declared private until a share `rho` of the links is among them; the others' stay.
+    Where some people alone are private, they are declared so until a share `rho` of the links is among them.
     """
     check_curator(name, options)
     own = dict(options)
-    if name == "edgerr":
+    if _declares(name):
         own["private"] = private_people(edges, nodes, float(own.pop("rho", RHO)), rng)
     return CURATORS[name](edges, nodes, epsilon, rng, **own)

@@ -153,6 +153,8 @@ def test_knowing_the_rest_never_harms_the_attacker(name: str) -> None:
 def test_a_mechanism_nobody_can_read_is_refused_with_its_name() -> None:
     class Strange:
         name = "strange"
+        parts = ()
+        scalars = list
 
     with pytest.raises(OptionError, match="no attack on strange is known"):
         reader_of(Strange())  # type: ignore[arg-type]

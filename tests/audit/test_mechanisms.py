@@ -124,6 +124,13 @@ def test_the_safe_ppm_is_enumerated_over_features_and_levels(epsilon: float) -> 
     assert row.enumerated <= row.epsilon
 
 
+@pytest.mark.parametrize("name", ["ppm", "ppm-safe"])
+def test_a_single_level_hides_nothing_and_is_looked_at_as_a_whole_like_several(name: str) -> None:
+    row = audit_mechanism(name, 2.0, replace(QUICK, options={"levels": 1}))
+    assert row.enumerated == pytest.approx(row.stated, rel=1e-9)
+    assert row.keeps
+
+
 def test_whole_laws_have_mass_1_and_only_known_mechanisms() -> None:
     for name in ("ppm", "ppm-safe"):
         law = whole_law(protocol(name, 2.0, 3), ((1.0, -0.2, 0.0), 3))

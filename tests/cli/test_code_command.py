@@ -118,5 +118,6 @@ def test_what_decides_a_number_is_hashed() -> None:
         "stages.grids.params",
     ):
         assert f"graphldp.{name}" in train, name
-    assert "graphldp.stages.pages.report" not in train
+    for other in ("graphldp.stages.pages.report", "graphldp.audit", "graphldp.adversary"):
+        assert other not in train, other
     assert code_hash("train") != code_hash("perturb")

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from cell_factory import NAME, store
 
-from graphldp.experiment.link_quality import COLUMNS, measure_links
+from graphldp.adversary.link_quality import COLUMNS, measure_links
 
 
 def test_every_way_is_measured_and_written(tmp_path: Path, ldp) -> None:  # type: ignore[no-untyped-def]

@@ -14,7 +14,6 @@ from graphldp.randomness import generator
 from graphldp.server import (
     Filtered,
     apply,
-    boundary,
     hoa,
     kprop,
     nfr_after,
@@ -64,7 +63,7 @@ def test_with_pm_the_threshold_before_the_filter_selects() -> None:
     one = rectify(device.perturb(np.random.default_rng(0).random((300, 20)), generator(0, "pm")))
     kept = shrink(one, nfr_before(none(), device, 0.3)).data != 0
     assert 0.1 < kept.mean() < 0.9
-    assert np.array_equal(kept, np.abs(one.deviations().data) > np.float32(0.3 * boundary(device)))
+    assert np.array_equal(kept, np.abs(one.deviations().data) > np.float32(0.3 * device.boundary()))
 
 
 @pytest.mark.parametrize(("name", "fill"), [("mb", "mid"), ("mb", "zero"), ("pm", "mid"), ("pm", "zero")])
@@ -72,8 +71,8 @@ def test_the_boundary_holds_and_is_reached(name: str, fill: str) -> None:
     device = protocol(name, 2.0, 30, 0.0, 1.0, m=3, fill=fill)
     x = np.random.default_rng(0).integers(0, 2, (4000, 30)).astype(float)
     largest = float(np.abs(rectify(device.perturb(x, generator(0, name))).deviations().data).max())
-    assert largest <= boundary(device) * (1 + 1e-6)
-    assert largest >= boundary(device) * 0.99
+    assert largest <= device.boundary() * (1 + 1e-6)
+    assert largest >= device.boundary() * 0.99
 
 
 def test_the_boundary_of_pm_has_the_coordinates_own_budget_in_its_exponent() -> None:
@@ -81,13 +80,13 @@ def test_the_boundary_of_pm_has_the_coordinates_own_budget_in_its_exponent() -> 
     growth = np.exp(epsilon / (2 * m))
     # Rounded outwards to the grid of the reports, at most 1/256 of their standard deviation.
     ideal = d / m * (growth + 1) / (growth - 1)
-    assert ideal <= boundary(protocol("pm", epsilon, d, m=m)) <= 1.004 * ideal
-    assert boundary(protocol("mb", epsilon, d, m=m)) == pytest.approx(d / m / np.tanh(epsilon / m / 2))
+    assert ideal <= protocol("pm", epsilon, d, m=m).boundary() <= 1.004 * ideal
+    assert protocol("mb", epsilon, d, m=m).boundary() == pytest.approx(d / m / np.tanh(epsilon / m / 2))
 
 
 def test_a_report_without_bound_needs_the_threshold_itself() -> None:
     with pytest.raises(OptionError, match="lp reports have no bound"):
-        boundary(protocol("lp", 1.0, 5))
+        protocol("lp", 1.0, 5).boundary()
 
 
 def test_the_threshold_after_the_filter_acts_on_what_was_filtered() -> None:
@@ -100,9 +99,9 @@ def test_the_threshold_after_the_filter_acts_on_what_was_filtered() -> None:
 
 def test_the_amount_after_the_filter_follows_the_theorem_where_the_degree_is_given() -> None:
     device = protocol("pm", 1.0, 20)
-    assert nfr_after(hoa(3), device, 0.5).after == pytest.approx(0.5 * boundary(device))
-    assert nfr_after(hoa(3), device, 0.5, average_degree=4.0).after == pytest.approx(0.5 * boundary(device) / 4**3)
-    assert nfr_before(hoa(3), device, 0.5).before == pytest.approx(0.5 * boundary(device))
+    assert nfr_after(hoa(3), device, 0.5).after == pytest.approx(0.5 * device.boundary())
+    assert nfr_after(hoa(3), device, 0.5, average_degree=4.0).after == pytest.approx(0.5 * device.boundary() / 4**3)
+    assert nfr_before(hoa(3), device, 0.5).before == pytest.approx(0.5 * device.boundary())
 
 
 def test_dropout_drops_at_its_rate_and_keeps_the_mean() -> None:
@@ -159,11 +158,11 @@ def test_every_mechanism_has_a_boundary_that_holds_or_says_that_it_has_none() ->
             x = (x > 0.5).astype(float)
         if name in unbounded or name == "featurerr":
             with pytest.raises(OptionError, match="give the threshold itself"):
-                boundary(device)
+                device.boundary()
             continue
         seen = np.abs(rectify(device.perturb(x, generator(0, name))).deviations().data).max()
-        assert seen <= boundary(device) * (1 + 1e-5), name
-        assert seen >= boundary(device) * 0.8, name
+        assert seen <= device.boundary() * (1 + 1e-5), name
+        assert seen >= device.boundary() * 0.8, name
 
 
 @pytest.mark.parametrize("tau", [-0.1, 1.0, float("nan")])

@@ -184,6 +184,10 @@ class SetValued(VectorMechanism):
         """What a feature counts as that a report does not support: below the range, so that the mean is right."""
         return float(self.base.estimate(0.0))
 
+    def boundary(self) -> float:
+        """Return how far a supported feature's estimate is from an unsupported one's."""
+        return float(self.base.estimate(1.0)) - self.fill_value
+
     @property
     def claim(self) -> Claim:
         """What the mechanism promises for the whole report."""

@@ -177,6 +177,8 @@ class LinkMechanism(ABC):
 
     Class attributes:
         what: what there may be too many of in the reports, in words.
+        estimators: by which estimators a server makes a graph of the reports (`graphldp.server.links`), its own first.
+        sends_bits: whether the reported links are those of randomised response, with nothing taken away.
     """
 
     epsilon: float
@@ -186,6 +188,8 @@ class LinkMechanism(ABC):
     name: ClassVar[str]
     option_names: ClassVar[tuple[str, ...]] = ()
     what: ClassVar[str] = "false links"
+    estimators: ClassVar[tuple[str, ...]]
+    sends_bits: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "epsilon", check_budget(self.name, self.epsilon))

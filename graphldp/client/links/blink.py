@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -30,6 +31,9 @@ class Blink(WithDegree):
     Deviations: the degree's noise is whole-numbered, so that no rounding weakens it. A share of 0.1 unless given; the
         published one is searched for each data set.
     """
+
+    estimators: ClassVar[tuple[str, ...]] = ("hybrid", "hard", "soft", "reported")
+    sends_bits: ClassVar[bool] = True
 
     def bit_loss(self) -> float:
         """Return the exact loss of one bit's randomised response."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,6 +35,8 @@ class DegreePreserving(WithDegree):
     Deviations: the degree's noise is whole-numbered, and the noisy degree is sent, too: its budget is spent either way,
         and the loss of what is sent is exact.
     """
+
+    estimators: ClassVar[tuple[str, ...]] = ("reported",)
 
     def bit_loss(self) -> float:
         """Return the exact loss of one bit given the degree: that of a 1, which thinning leaves as it is."""

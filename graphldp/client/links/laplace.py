@@ -35,6 +35,7 @@ class LaplaceBits(LinkMechanism):
 
     option_names: ClassVar[tuple[str, ...]] = ("grid",)
     what: ClassVar[str] = "numbers"
+    estimators: ClassVar[tuple[str, ...]] = ("top-k",)
 
     def __post_init__(self) -> None:
         LinkMechanism.__post_init__(self)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -85,6 +85,9 @@ class LinkRandomisedResponse(LinkMechanism):
     Deviations: none in the law. The bits that flip are drawn as a sparse random set, so that time and memory follow
         the reported links and not the square of the people.
     """
+
+    estimators: ClassVar[tuple[str, ...]] = ("reported", "hard", "hybrid", "soft")
+    sends_bits: ClassVar[bool] = True
 
     @property
     def bit_epsilon(self) -> float:

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from graphldp.client.laws.coded import Geometric
-from graphldp.client.randomiser import LOWEST, Floats, check_number, settled
+from graphldp.client.randomiser import LOWEST, Floats, Randomiser, check_number, settled
 from graphldp.client.registry import Claim, register
 from graphldp.client.reports import Reports
 from graphldp.client.sampling import rows
@@ -141,7 +141,8 @@ class FeatureRR(VectorMechanism):
             return None
         return FeatureResponse(epsilon=epsilon, low=self.low, high=self.high, bins=self.bins)
 
-    def _by_share(self) -> list[tuple[FeatureResponse | None, NDArray[np.int64]]]:
+    def scalars(self) -> list[tuple[Randomiser | None, NDArray[np.int64]]]:
+        """Return each share's response, with the features that have it."""
         distinct, which = np.unique(np.array(self.theta), return_inverse=True)
         order = np.argsort(which, kind="stable")
         groups = np.split(order, np.cumsum(np.bincount(which))[:-1])
@@ -154,14 +155,14 @@ class FeatureRR(VectorMechanism):
 
     def privacy_loss(self) -> float:
         """Return the exact loss of the whole report: the sum of all features' exact losses."""
-        parts = [(part, len(columns)) for part, columns in self._by_share() if part is not None]
+        parts = [(part, len(columns)) for part, columns in self.scalars() if part is not None]
         return settled(math.fsum(part.vector_loss(count) for part, count in parts), self.epsilon)
 
     def _perturb(self, features: Any, nodes: int, rng: UniformSource, level: ArrayLike | None) -> Reports:
         if level is not None:
             raise OptionError("featurerr has no privacy levels: leave level out, or use ppm-public or ppm-safe")
         out = np.empty((nodes, self.dimensions), dtype=np.int16)
-        groups = self._by_share()
+        groups = self.scalars()
         step = max(1, _BLOCK // self.dimensions)
         for start in range(0, nodes, step):
             stop = min(nodes, start + step)
@@ -175,7 +176,7 @@ class FeatureRR(VectorMechanism):
 
     def _estimate(self, value: NDArray[Any], index: NDArray[Any] | None, level: NDArray[Any] | None) -> Floats:
         out = np.empty(value.shape)
-        for part, columns in self._by_share():
+        for part, columns in self.scalars():
             out[:, columns] = self.fill_value if part is None else part.estimate(value[:, columns])
         return out
 
@@ -184,13 +185,13 @@ class FeatureRR(VectorMechanism):
         x = np.asarray(x, dtype=np.float64)
         total = sum(
             len(columns) * ((self.fill_value if part is None else part.estimate_mean(x)) - x)
-            for part, columns in self._by_share()
+            for part, columns in self.scalars()
         )
         return np.asarray(total / self.dimensions)
 
     def variance(self, x: ArrayLike) -> Floats:
         """Return the variance of the estimate at the value x, averaged over the features."""
-        parts = [(part, len(columns)) for part, columns in self._by_share() if part is not None]
+        parts = [(part, len(columns)) for part, columns in self.scalars() if part is not None]
         total = sum(count * part.estimate_variance(x) for part, count in parts)
         return np.asarray(total / self.dimensions)
 

@@ -100,6 +100,22 @@ class PersonalisedPerturbation(Personalised):
         """Return the size, in units of half the range, of what a user of that level reports."""
         return self.dimensions / self.m_of(level) * self._base(level)._size
 
+    def boundary(self) -> float:
+        """Return the largest size of a reported value, of any level."""
+        half = self.high / 2 - self.low / 2
+        return half * max(self.magnitude(level) for level in range(1, self.levels + 1))
+
+    def level_variances(self) -> Floats:
+        """Return the variance of the report of each level, lowest first, at the middle of the range."""
+        sizes = [self.m_of(t) / self.dimensions * self.magnitude(t) ** 2 for t in range(1, self.levels + 1)]
+        return np.asarray((self.high / 2 - self.low / 2) ** 2 * np.array(sizes))
+
+    @property
+    def level_offset(self) -> int:
+        """How many codes lie below the one that stands for level 1 at its centre, at the lowest level."""
+        randomiser = level_randomiser(self.gamma * self.epsilon, self.levels)
+        return randomiser.radius if randomiser else 0
+
     @property
     def claim(self) -> Claim:
         """What the paper claims for the whole report, and why it fails."""

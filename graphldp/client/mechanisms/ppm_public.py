@@ -102,6 +102,15 @@ class PublicLevels(Personalised):
             unprotected="the privacy level (public policy), edges, labels, the number of nodes",
         )
 
+    def boundary(self) -> float:
+        """Return the largest deviation from the fill that a rectified report can have, of any level."""
+        return max(part.boundary() for part in self.parts)
+
+    def level_variances(self) -> Floats:
+        """Return the variance of the report of each level, lowest first, at the middle of the range."""
+        middle = self.low / 2 + self.high / 2
+        return np.array([float(part.variance(middle)) for part in self.parts])
+
     def level_loss(self, level: int) -> float:
         """Return the exact loss of a user of that level."""
         return self.parts[level - 1].privacy_loss()

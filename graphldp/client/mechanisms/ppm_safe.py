@@ -101,6 +101,16 @@ class SafePersonalised(Personalised):
         """Return how many dimensions are reported when the reported level decodes to this one."""
         return _m(self._features(level), self.dimensions, self.m_rule)
 
+    @property
+    def level_offset(self) -> int:
+        """How many codes lie below the one that stands for level 1 at its centre."""
+        randomiser = level_randomiser(self.gamma * self.epsilon, self.levels)
+        return randomiser.radius if randomiser else 0
+
+    def boundary(self) -> float:
+        """Return the largest weight of a sign, on the data's scale."""
+        return (self.high / 2 - self.low / 2) * float(np.abs(self.level_weights()[0]).max())
+
     def _channel(self) -> tuple[Floats, NDArray[np.int64]]:
         """Return log P[t' | t] as a matrix and m for each t'."""
         esw = level_randomiser(self.gamma * self.epsilon, self.levels)
