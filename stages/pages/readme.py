@@ -6,6 +6,7 @@ import textwrap
 from collections.abc import Mapping
 from pathlib import Path
 
+from graphldp.datasets.registry import title
 from graphldp.stages.claims import Judged, counts, judge
 from graphldp.stages.files.artifacts import write_text
 from graphldp.stages.grids.targets import PROFILES
@@ -22,11 +23,11 @@ def readme_lines(papers: Path, results: Path) -> list[str]:
     """Return five lines: how many numbers and claims, and the claims on which most depends."""
     judged, found = judge(papers, results), tally(papers, results)
     theirs, ours = (counts(judged)[column] for column in ("theirs", "ours"))
-    runs = " and ".join(f"`{name}` ({PROFILES[name].seeds} runs a row)" for name in found.profiles)
+    runs = ", ".join(f"`{name}`: {PROFILES[name].seeds}" for name in sorted(found.profiles, reverse=True))
     lines = [
-        f"- Of {found.printed} printed numbers {found.beside} stand beside a row of `ldp reproduce` at the profile "
-        f"{runs}, of {', '.join(found.graphs)}; {found.theirs} have an interval under the paper's own protocol, "
-        f"and {found.within} of these lie in it. {found.drawn} of {found.figures} figures are there.",
+        f"- Of {found.printed} printed numbers {found.beside} stand beside a row of `ldp reproduce` (runs of a row by "
+        f"profile: {runs}), of {', '.join(map(title, found.graphs))}; {found.theirs} have an interval under the "
+        f"paper's own protocol, and {found.within} of these lie in it. {found.drawn} of {found.figures} figures are there.",
         f"- Of {len(judged)} claims under the papers' own protocols {_counted(theirs)}; under ours {_counted(ours)}.",
     ]
     lines += [_claim(one) for one in judged if one.leading]
