@@ -27,7 +27,8 @@ def readme_lines(papers: Path, results: Path) -> list[str]:
     lines = [
         f"- Of {found.printed} printed numbers {found.beside} stand beside a row of `ldp reproduce` (runs of a row by "
         f"profile: {runs}), of {', '.join(map(title, found.graphs))}; {found.theirs} have an interval under the "
-        f"paper's own protocol, and {found.within} of these lie in it. {found.drawn} of {found.figures} figures are there.",
+        f"paper's own protocol, and {found.within} of these lie in it. {found.drawn} of {found.figures} figures are "
+        "there.",
         f"- Of {len(judged)} claims under the papers' own protocols {_counted(theirs)}; under ours {_counted(ours)}.",
     ]
     lines += [_claim(one) for one in judged if one.leading]
