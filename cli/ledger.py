@@ -13,6 +13,8 @@ from graphldp.cli.options import AsJson
 
 __all__ = ["register"]
 
+_MOST = 6  # pairs of different releases that are told one by one: those of four files
+
 
 def register(app: typer.Typer) -> None:
     """Add the command to the app."""
@@ -29,7 +31,8 @@ def ledger(
     """Add up what people have spent on a set of artifacts, and say which of them share a release.
 
     A draw of a release counts once, however many files lead back to it; another draw, or another release, spends
-    again. Where a file does not say what was spent on it, the total is not known, and the exit code is 2.
+    again. Of more than a few different releases the pairs are counted, and --json tells them all. Where a file does not
+    say what was spent on it, the total is not known, and the exit code is 2.
 
     Example: ldp ledger first.parquet second.parquet models/mine
     """
@@ -37,7 +40,7 @@ def ledger(
     from graphldp.stages.files.spent import accounts, relations, together
 
     found = accounts(files)
-    total, lines = together(found), relations(found)
+    total = together(found)
     silent = [str(one.path) for one in found if not one.known]
     if as_json:
         answer = {
@@ -45,7 +48,7 @@ def ledger(
             "ledger": total.as_json(),
             "known": not silent,
             "text": total.text(),
-            "relations": lines,
+            "relations": relations(found),
         }
         typer.echo(json.dumps(answer, indent=2, ensure_ascii=False))
     else:
@@ -53,7 +56,7 @@ def ledger(
             nothing = "nothing: a graph is no release" if one.kind == "graph" else "nothing"
             text = "; ".join(spend.text for spend in one.ledger.spends) or nothing
             out.print(f"{one.path}: {one.kind}, {text}", markup=False, soft_wrap=True)
-        for line in lines:
+        for line in relations(found, _MOST):
             out.print(line, markup=False, style="dim", soft_wrap=True)
         out.print(total.text(), markup=False, style="bold", soft_wrap=True)
     if silent:

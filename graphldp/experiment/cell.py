@@ -30,7 +30,7 @@ from graphldp.experiment.parts import (
 from graphldp.experiment.plan import CellPlan, Learner, Setup
 from graphldp.experiment.resources import Resources, Rows
 from graphldp.experiment.result import CellResult, Checkpoint, Pause
-from graphldp.experiment.server_view import ServerView, server_view_of
+from graphldp.experiment.server_view import ServerView, most_links, server_view_of
 from graphldp.graph import Graph
 from graphldp.learn import (
     Interrupted,
@@ -52,7 +52,7 @@ from graphldp.progress import Progress
 from graphldp.randomness import generator, seed_of
 from graphldp.server import Calibration, Estimate, shift
 from graphldp.server.evidence import Evidence, EvidenceSetting
-from graphldp.server.links import MAX_MEMORY
+from graphldp.server.links import memory_for
 from graphldp.server.propagation import class_shares
 
 __all__ = ["Work", "learn_cell", "learn_majority", "search_cell", "work_of"]
@@ -62,10 +62,12 @@ FINALISTS = 3  # of a kind: those that nobody tells anything, and those that ask
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Work:
-    """How much a cell is to do at most, for a progress bar: epochs of batches, each more by a quarter for each run.
+    """How much a cell is to do at most, for a progress bar: epochs of batches and of their runs.
 
-    Batches are trained one after the other, and the runs of one side by side: measured on Cora, the second run of a
-    batch costs about a fifth of what the first does.
+    Batches are trained one after the other, and the runs of one side by side. An epoch of a further run costs less than
+    the first, and a batch goes on until its slowest run stops: measured on Cora for classes, numbers and links, a batch
+    of one run takes about twice what each further run adds, and the best points of a search train half as long again as
+    its points do on average.
 
     Attributes:
         search: of all learners' points.
@@ -412,7 +414,7 @@ class _Cell:
         if reports is None:
             return part
         rng = generator(self.params.seed, "links", self.graph.name, seed)
-        limit = self.resources.max_memory or MAX_MEMORY
+        limit = self.resources.max_memory or memory_for(most_links(self.plan.server_view.further))
         return relinked(part, setup.recipe, reports, self.estimate(setup, seed), rng, limit)
 
     @property
@@ -485,7 +487,7 @@ class _Cell:
             first = [one for one in self.plan.learners if not one.follows]
             public = [one for one in first if self.plan.setups[one.start].public]
             new = [one for one in first if one.name not in ahead and not self._was_known(one)]
-            final = self.params.train.epochs * _batch_cost(1, self.params.seeds)
+            final = 3 * self.params.train.epochs * _batch_cost(1, self.params.seeds) // 2
             several = len(self.plan.learners) > 1
             meet = min(sum(one in new for one in public), FINALISTS + 1) + min(len(first) - len(public), FINALISTS)
             self.work = Work(
@@ -669,23 +671,30 @@ class _Cell:
     def playoff(self, best: Sequence[int], start: float, share: float) -> None:
         """Train these points on the final seeds, and keep what they are worth on the validation part.
 
-        All of them are `share` of the cell, from `start` on.
+        Those that are trained here are `share` of the cell, from `start` on.
         """
         self._enter("playoff")
         seeds = list(range(self.params.seeds))
+        played = {row["point"] for row in self.tried if row["role"] == "playoff"}
+        new = sum(index not in played and not self._played_before(index) for index in best)
+        each = share / max(1, new)
         for count, index in enumerate(best):
-            if any(row["role"] == "playoff" and row["point"] == index for row in self.tried):
+            if index in played:
                 continue
             point, learner = self.plan.points[index], self._of(index)
             with self._once(learner, "playoff", [index]) as known:
                 if known:
                     continue
                 words = f"{learner.name}, {count + 1} of {len(best)} learners" if len(best) > 1 else learner.name
-                say = self._say(words, start + count / len(best) * share, share / len(best))
-                *_, outcome = self.train([index], seeds, say)
+                *_, outcome = self.train([index], seeds, self._say(words, start, each))
+                start += each
                 self.played[index] = outcome
                 rows = [_row("playoff", index, seed, point.values(), self.part(seed)) for seed in seeds]
                 self.note(_measured(rows, outcome), {"points": [index], "playoff": True, **outcome.record})
+
+    def _played_before(self, index: int) -> bool:
+        """Return whether the memo has a point's playoff."""
+        return self.state is None and self._recall(self._of(index), "playoff", [index]) is not None
 
     def winner(self, best: Sequence[int]) -> int:
         """Return which learner was the best in the playoff, by the headline of the task on the validation part.
@@ -784,14 +793,16 @@ class _Cell:
         Hardly any run trains to its last epoch: most stop when their patience is over. So of a wave that has come to
         an epoch there are about four times the patience left, and not all epochs that it may take.
         """
+        if done == total:  # also where nothing had to be trained, and there are no epochs
+            return 1.0
         epochs, patience = self.params.train.epochs, self.plan.setups[0].patience
         wave, here = divmod(done, epochs)
         return (wave + max(here / epochs, here / (here + 4 * patience))) * epochs / total
 
 
 def _batch_cost(batches: int, runs: int) -> int:
-    """Return how much an epoch of so many batches with so many runs in all is, in quarters of a batch."""
-    return 4 * batches + runs
+    """Return how much an epoch of so many batches with so many runs in all is."""
+    return batches + runs
 
 
 def _leader(scores: NDArray[np.float64], first: int, others: Sequence[int]) -> int:

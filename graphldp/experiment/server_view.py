@@ -40,7 +40,7 @@ from graphldp.methods import Method
 from graphldp.randomness import UniformSource, generator
 from graphldp.registry import check_options
 from graphldp.server import Calibration, Estimate
-from graphldp.server.links import LinkEstimate, estimate_links, link_estimators
+from graphldp.server.links import LinkEstimate, estimate_links, link_estimators, memory_for
 from graphldp.trusted.curators import check_curator, curated
 
 __all__ = [
@@ -305,7 +305,8 @@ class ServerView:
             if one.name == LABELS:
                 out = as_answered(out, [one])
             if one.name == LINKS and self.linked:
-                found = estimate_links(as_links(one.answers), self._estimator())
+                room = memory_for(most_links(self.further))
+                found = estimate_links(as_links(one.answers), self._estimator(), max_memory=room)
                 out = out.linked(*found.edges())
         return out
 

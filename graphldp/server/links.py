@@ -31,7 +31,15 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from graphldp.client.links import LinkMechanism, LinkReports, link_mechanism_of, link_names, lookup_link
+from graphldp.client.links import (
+    MOST_LINKS,
+    LinkMechanism,
+    LinkReports,
+    allow_more,
+    link_mechanism_of,
+    link_names,
+    lookup_link,
+)
 from graphldp.client.links.rr import flip_chance
 from graphldp.errors import DataError, OptionError, unknown_name
 from graphldp.server.links_beta import BetaModel, fit_beta, logistic
@@ -39,11 +47,13 @@ from graphldp.server.links_beta import BetaModel, fit_beta, logistic
 __all__ = [
     "BITS",
     "MAX_MEMORY",
+    "MORE_MEMORY",
     "LinkEstimate",
     "check_memory",
     "degrees_of_bits",
     "estimate_links",
     "link_estimators",
+    "memory_for",
     "pair_log_odds",
     "prior_of_pairs",
     "reported_pairs",
@@ -54,8 +64,16 @@ Floats: TypeAlias = NDArray[np.float64]
 Whole: TypeAlias = NDArray[np.int64]
 
 BITS = tuple(name for name in link_names() if lookup_link(name).sends_bits)
-MAX_MEMORY = 4e9  # bytes that an estimate may take, unless the caller says otherwise
+MORE_MEMORY = "spend more on links, or raise --max-memory"  # where that is the limit
 _PER_PAIR = 60  # bytes, with working copies
+
+
+def memory_for(links: float) -> float:
+    """Return the bytes that an estimate may take where so many false links may be reported: true ones come beside."""
+    return 2 * _PER_PAIR * links
+
+
+MAX_MEMORY = memory_for(MOST_LINKS)  # bytes that an estimate may take, unless the caller says otherwise
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -251,7 +269,7 @@ def _soft(reports: LinkReports, mechanism: LinkMechanism, max_memory: float) -> 
     """Every pair, weighted by its posterior (BLINK-Soft)."""
     nodes = reports.nodes
     need = nodes * (nodes - 1) // 2
-    check_memory(need, nodes, max_memory, "soft", "; use hybrid, which keeps the likeliest pairs with their weights")
+    check_memory(need, nodes, max_memory, "soft", "use hybrid, which keeps the likeliest pairs with their weights")
     found = _posterior(reports, mechanism)
     pairs, odds = _above(found, -np.inf, nodes, max_memory, "soft")
     weights = np.maximum(logistic(odds), np.finfo(np.float32).tiny)
@@ -330,7 +348,7 @@ def check_memory(
     if need > max_memory:
         raise OptionError(
             f"{name}: {pairs:,} pairs of {nodes:,} people would take about {need / 1e9:.3g} GB, the limit is "
-            f"{max_memory / 1e9:.3g} GB{instead or '; raise it, or spend more on links'}"
+            f"{max_memory / 1e9:.3g} GB; {instead or f'spend more on links, or {allow_more(need / memory_for(1))}'}"
         )
 
 

@@ -26,6 +26,7 @@ from graphldp.errors import DataError, OptionError
 from graphldp.server.links import (
     BITS,
     MAX_MEMORY,
+    MORE_MEMORY,
     LinkEstimate,
     check_memory,
     degrees_of_bits,
@@ -66,7 +67,7 @@ def homophilous_links(
         )
     x = _unit(features, reports.nodes)
     pairs, ones = reported_pairs(reports)
-    check_memory(len(pairs), reports.nodes, max_memory, "homophily", per_pair=_PER_PAIR)
+    check_memory(len(pairs), reports.nodes, max_memory, "homophily", MORE_MEMORY, per_pair=_PER_PAIR)
     alike, ratios = likeness_ratios(x, pairs, ones, device, rng)
     odds = prior_of_pairs(reports, device, pairs, ones) + np.log(ratios)[alike]
     chance = logistic(odds)

@@ -26,7 +26,15 @@ from numpy.typing import ArrayLike, NDArray
 
 from graphldp.client.links import LinkReports
 from graphldp.errors import DataError, OptionError
-from graphldp.server.links import MAX_MEMORY, LinkEstimate, check_memory, estimate_links, symmetric
+from graphldp.server.links import (
+    MAX_MEMORY,
+    MORE_MEMORY,
+    LinkEstimate,
+    check_memory,
+    estimate_links,
+    reported_pairs,
+    symmetric,
+)
 
 __all__ = ["FITS", "LearnOptions", "LearnedLinks", "choose_links", "learn_links"]
 
@@ -165,8 +173,6 @@ def learn_links(
         max_memory: bytes.
     """
     chosen = options or LearnOptions()
-    start = estimate_links(reports, "reported", max_memory=max_memory)
-    edges, given = start.edges()
     x: Any = sp.csr_array(features, dtype=np.float64) if sp.issparse(features) else np.asarray(features, np.float64)
     y, people = np.asarray(labels), np.asarray(train, dtype=np.int64)
     if x.ndim != 2 or x.shape[0] != reports.nodes or len(y) != reports.nodes:
@@ -174,7 +180,9 @@ def learn_links(
     if not len(people) or y[people].min() < 0:
         raise DataError("solitude: links are learned from training labels; there is none, or somebody has no class")
     classes = int(y[people].max()) + 1
-    check_memory(edges.shape[1], reports.nodes, max_memory, "solitude", per_pair=8 * 8 + 6 * 8 * classes)
+    pairs = len(reported_pairs(reports)[0])
+    check_memory(pairs, reports.nodes, max_memory, "solitude", MORE_MEMORY, per_pair=8 * 8 + 6 * 8 * classes)
+    edges, given = estimate_links(reports, "reported", max_memory=max_memory).edges()
     problem = _Problem(edges[0].astype(np.int64), edges[1].astype(np.int64), given.astype(float), x, y, people, chosen)
     a, weights = given.astype(np.float64), np.zeros((x.shape[1], classes))
     path = [problem.value(a, weights)]

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from graphldp.client.draws import uniform
-from graphldp.client.links import MOST_LINKS, Neighbours
+from graphldp.client.links import MOST_LINKS, Neighbours, allow_more
 from graphldp.client.links.draws import discrete_laplace, places
 from graphldp.client.randomiser import check_budget, check_number
 from graphldp.errors import DataError, OptionError
@@ -230,7 +230,7 @@ def _links(
     if expected > most:
         raise OptionError(
             f"{name}: about {expected:,.0f} links would be drawn at epsilon {epsilon:g} of the counts, more than the "
-            f"{most:,.0f} that are allowed; spend more, or raise the limit"
+            f"{most:,.0f} that are allowed; spend more, or {allow_more(expected)}"
         )
     row, place = places(sizes, np.minimum(chance[across], _SURE), rng)
     one, two = tree.left[across[row]], tree.right[across[row]]

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from graphldp.client.draws import uniform
-from graphldp.client.links import MOST_LINKS, Neighbours, link_mechanism
+from graphldp.client.links import MOST_LINKS, Neighbours, allow_more, link_mechanism
 from graphldp.client.links.draws import discrete_laplace, places
 from graphldp.client.randomiser import check_budget, check_number
 from graphldp.errors import OptionError
@@ -84,7 +84,7 @@ def lapgraph(
     if kept > most:
         raise OptionError(
             f"lapgraph: the noisy number of links at epsilon {epsilon:g} is {kept:,}, more than the {most:,.0f} that "
-            "are allowed; spend more, or raise the limit"
+            f"are allowed; spend more, or {allow_more(kept)}"
         )
     sizes = np.arange(nodes)
     signs = np.where(uniform(rng, len(true)) < 0.5, -1.0, 1.0)

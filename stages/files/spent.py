@@ -20,6 +20,7 @@ _SHAPES = (
     *("random", "library"),
 )
 _MODEL = "spent"  # under which a kept model has its ledger
+_OTHER = "different releases, both spend"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,10 +69,21 @@ def together(found: Sequence[Account]) -> Ledger:
     return ledger_from_meta({"ledger": one.ledger.as_json()} for one in found)
 
 
-def relations(found: Sequence[Account]) -> list[str]:
-    """Return a line for each two artifacts that have spent something: which draws they share, or why none."""
+def relations(found: Sequence[Account], most: int | None = None) -> list[str]:
+    """Return a line for each two artifacts that have spent something: which draws they share, or why none.
+
+    Above `most` pairs of different releases these are counted, in one line, and not told one by one.
+    """
     spending = [one for one in found if one.ledger.spends]
-    return [f"{one.path} and {two.path}: {_relation(one, two)}" for one, two in combinations(spending, 2)]
+    told = [(one, two, _relation(one, two)) for one, two in combinations(spending, 2)]
+    other = [relation for *_, relation in told if relation.startswith(_OTHER)]
+    counting = most is not None and len(other) > most
+    lines = [
+        f"{one.path} and {two.path}: {relation}"
+        for one, two, relation in told
+        if not (counting and relation.startswith(_OTHER))
+    ]
+    return [*lines, f"{len(other)} of {len(told)} pairs are {_OTHER}"] if counting else lines
 
 
 def _relation(one: Account, two: Account) -> str:
@@ -86,7 +98,7 @@ def _relation(one: Account, two: Account) -> str:
         return f"one release, {shared} {'draw' if shared == 1 else 'draws'} in both: counted once"
     if other:
         return "one release, other draws of it: each draw spends again"
-    return f"different releases, both spend: {_difference(one, two)}"
+    return f"{_OTHER}: {_difference(one, two)}"
 
 
 def _difference(one: Account, two: Account) -> str:
@@ -110,5 +122,7 @@ def _difference(one: Account, two: Account) -> str:
 
 
 def _short(value: Any) -> str:
-    text = str(value)
+    if value is None:
+        return "nothing"
+    text = ", ".join(f"{key} {one}" for key, one in value.items()) if isinstance(value, Mapping) else str(value)
     return text if len(text) <= 40 else f"{text[:37]}..."

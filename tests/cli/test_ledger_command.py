@@ -79,6 +79,18 @@ def test_it_adds_up_and_says_why(files: Path, ldp, given: str, lines: list[str])
         assert line in answer.out.splitlines()
 
 
+def test_pairs_of_many_different_releases_are_counted_and_json_has_them(files: Path, ldp) -> None:
+    names = [f"{name}.parquet" for name in "abcdst"]
+    told = [line for line in ldp("ledger", *names).out.splitlines() if " and " in line or "pairs" in line]
+    assert told == [
+        "a.parquet and b.parquet: one release, 1 draw in both: counted once",
+        "a.parquet and c.parquet: one release, other draws of it: each draw spends again",
+        "b.parquet and c.parquet: one release, other draws of it: each draw spends again",
+        "12 of 15 pairs are different releases, both spend",
+    ]
+    assert len(json.loads(ldp("ledger", *names, "--json").out)["relations"]) == 15
+
+
 def test_what_does_not_say_it_is_unknown_and_a_graph_is_nothing(files: Path, ldp) -> None:
     answer = ldp("ledger", "own.csv", "a.parquet", f"data/graphs/{NAME}")
     assert "own.csv: unknown, anything unknown" in answer.out

@@ -231,6 +231,15 @@ def test_an_unknown_task_is_one_line(ldp) -> None:
 LINKS = ("--links", "rr", "--epsilon-links", 5)
 
 
+def test_a_limit_of_links_says_how_it_is_raised_and_doing_so_is_enough(ldp) -> None:
+    command = (*GIVEN, *LINKS[:2], "--epsilon-links", 1, "--no-references")
+    refused = ldp(*command, "--link-option", "most=10")
+    assert refused.code == 2
+    remedy = refused.err.splitlines()[-1].rpartition("or allow more with ")[2].split()
+    assert remedy[0] == "--link-option"
+    assert ldp(*command, *remedy).code == 0
+
+
 def test_how_many_links_will_be_reported_is_said_first_and_not_of_what_is_refused(ldp) -> None:
     answer = ldp(*GIVEN, *LINKS, "--no-references")
     assert answer.err.startswith(

@@ -192,7 +192,7 @@ def test_what_would_not_fit_is_refused_with_what_to_do() -> None:
     with pytest.raises(OptionError, match="use hybrid, which keeps the likeliest"):
         estimate_links(sent, "soft", max_memory=1e5)
     for way in ("hybrid", "hard", "reported"):
-        with pytest.raises(OptionError, match="raise it, or spend more on links"):
+        with pytest.raises(OptionError, match=r"spend more on links, or allow more with --link-option most=\d\.\de\d$"):
             estimate_links(sent, way, max_memory=100.0)
     with pytest.raises(OptionError, match="did you mean 'hybrid'"):
         estimate_links(sent, "hybird")

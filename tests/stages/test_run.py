@@ -112,11 +112,11 @@ def test_what_is_to_be_done_is_counted_in_epochs_of_runs_and_what_is_known_is_no
         return work_of(graph, plan_of(cell, PARAMS), PARAMS, "cpu", resources, ahead)
 
     epochs, floor = PARAMS.train.epochs, methods.method("structure").learners
-    one_final = epochs * (4 + 3)  # one batch of three seeds
+    one_final = epochs * (1 + 3) * 3 // 2  # one batch of three seeds, half as long again as a point of the search
     whole = work("structure", "null", 0.0, Resources())
-    coin = epochs * (4 + 3 * 2)  # three points on two seeds, in one batch: they have no options
+    coin = epochs * (1 + 3 * 2)  # three points on two seeds, in one batch: they have no options
     assert (whole.playoff, whole.final) == (4 * one_final, 0)
-    assert len(floor) * coin < whole.search < len(floor) * epochs * (4 * 3 + 3 * 2)
+    assert len(floor) * coin < whole.search < len(floor) * epochs * (3 + 3 * 2)
     method = work("lpgnn", "mb", 1.0, Resources())
     assert (method.search, method.playoff, method.final) == (coin, 0, one_final)
     ceiling = methods.method("nonpriv").learners
@@ -150,17 +150,35 @@ def memo_of(data: Path, memo: InMemory, names: Sequence[str]) -> None:
 def test_progress_gives_each_row_its_part(data: Path) -> None:
     calls: list[tuple[float, str]] = []
     shares, resources = [], Resources(memo=InMemory())
+    params = dataclasses.replace(PARAMS, train=dataclasses.replace(PARAMS.train, patience=1))
     for _ in range(2):  # the second time the floor's learners are known
         calls.clear()
         run(
-            NAME, "lpgnn", None, 1.0, data=data, params=PARAMS, resources=resources,
+            NAME, "lpgnn", None, 1.0, data=data, params=params, resources=resources,
             progress=lambda done, total, text: calls.append((done / total, text)),
         )  # fmt: skip
         first = next(place for place, text in calls if text.startswith("search: "))
         shares.append(first)
+        places = [place for place, _ in calls]
+        assert places == sorted(places)
     before, after = shares
     assert 0.35 < before < 0.5
     assert after < 0.05
+
+
+@pytest.mark.slow
+def test_a_playoffs_share_is_that_of_the_learners_that_are_trained_in_it(data: Path) -> None:
+    """Those that the floor has trained are in the memo, and take no time."""
+    calls: list[tuple[float, str]] = []
+    run(
+        NAME, "lpgnn", None, 1.0, data=data, params=PARAMS, resources=Resources(memo=InMemory()),
+        progress=lambda done, total, text: calls.append((done / total, text)),
+    )  # fmt: skip
+    last = max(place for place, (_, text) in enumerate(calls) if text.startswith("search "))
+    played = [(place, text) for place, text in calls[last + 1 :] if " learners: " in text]
+    assert not any(", 1 of " in text for _, text in played)  # so that some are known
+    begun, first = calls[last][0], played[0][0]
+    assert first - begun < (1 - begun) / 4
 
 
 @pytest.mark.slow

@@ -31,6 +31,7 @@ from graphldp.client.links.base import (
     LinkMechanism,
     LinkReports,
     Neighbours,
+    allow_more,
     link_names,
     lookup_link,
 )
@@ -42,6 +43,7 @@ __all__ = [
     "LinkMechanism",
     "LinkReports",
     "Neighbours",
+    "allow_more",
     "blink",
     "dprr",
     "laplace",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
@@ -25,6 +26,7 @@ __all__ = [
     "LinkReports",
     "Neighbours",
     "WithDegree",
+    "allow_more",
     "link_names",
     "lookup_link",
     "register_link",
@@ -166,6 +168,13 @@ class LinkReports:
         return np.repeat(np.arange(len(self.owners), dtype=np.int64), np.diff(self.indptr))
 
 
+def allow_more(links: float) -> str:
+    """Return how the limit is raised that so many links are above, rounded up to two digits."""
+    digit = 10.0 ** (math.floor(math.log10(links)) - 1)
+    most = f"{math.ceil(links / digit) * digit:.1e}".replace("e+0", "e").replace("e+", "e")
+    return f"allow more with --link-option most={most}"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LinkMechanism(ABC):
     """A local randomiser of one person's list of neighbours.
@@ -299,7 +308,7 @@ class LinkMechanism(ABC):
             raise OptionError(
                 f"{self.name}: at epsilon {self.epsilon:g} about {expected:,.0f} {self.what} would be reported among "
                 f"{self.nodes:,} people, more than the {most:,.0f} that are allowed; spend more on links, take "
-                f"{'dprr' if self.report == 'lower' else 'report lower or dprr'}, or raise the limit"
+                f"{'' if self.report == 'lower' else 'report=lower or '}dprr, or {allow_more(expected)}"
             )
 
     def _sent(self, neighbours: Neighbours, codes: NDArray[np.int64], **more: Any) -> LinkReports:
