@@ -112,7 +112,7 @@ def test_no_link_at_all_and_bad_input() -> None:
     for call, error, text in (
         (lambda: homophilous_links(sent(edges, name="dprr"), features, rng), OptionError, "blink or rr, got dprr"),
         (lambda: homophilous_links(sent(edges), features[:5], rng), DataError, "as many rows"),
-        (lambda: homophilous_links(sent(edges), features, rng, max_memory=1e3), OptionError, "raise it"),
+        (lambda: homophilous_links(sent(edges), features, rng, max_memory=1e3), OptionError, "raise --max-memory"),
     ):
         with pytest.raises(error, match=text):
             call()

@@ -126,7 +126,7 @@ def test_bad_input_is_one_line() -> None:
         (lambda: learn_links(sent, features[:5], labels, train), DataError, "as many rows"),
         (lambda: learn_links(sent, features, labels, []), DataError, "there is none"),
         (lambda: learn_links(sent, features, labels - 1, train), DataError, "has no class"),
-        (lambda: learn_links(sent, features, labels, train, max_memory=1e4), OptionError, "raise it"),
+        (lambda: learn_links(sent, features, labels, train, max_memory=1e4), OptionError, "raise --max-memory"),
         (lambda: LearnOptions(rounds=0), OptionError, "rounds must be at least 1"),
         (lambda: LearnOptions(fit=-1.0), OptionError, "fit must be at least 0"),
     ):
