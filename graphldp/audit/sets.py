@@ -29,7 +29,7 @@ from graphldp.client.mechanisms.olh import buckets_of
 from graphldp.randomness import generator
 from graphldp.registry import Registry
 
-__all__ = ["Account", "account_of", "audit_sets", "sets_case", "support_law"]
+__all__ = ["SetLaw", "audit_sets", "set_law_of", "sets_case", "support_law"]
 
 Floats: TypeAlias = NDArray[np.float64]
 
@@ -39,7 +39,7 @@ _DRAWN_TOLERANCE = 1e-9  # relative, between two ways to compute a log probabili
 _POWER_SAMPLES = 20_000
 
 
-class Account(ABC):
+class SetLaw(ABC):
     """A mechanism for sets as its docstring describes it, written out without a line of its own arithmetic."""
 
     def __init__(self, device: Any) -> None:
@@ -85,16 +85,16 @@ class Account(ABC):
         return np.asarray(there @ (1 << np.arange(there.shape[1])), dtype=np.int64)
 
 
-ACCOUNTS: Registry[Account] = Registry("audited mechanism for sets")
+SET_LAWS: Registry[SetLaw] = Registry("audited mechanism for sets")
 
 
-def account_of(device: Any) -> Account:
+def set_law_of(device: Any) -> SetLaw:
     """Return what the audit writes out of a device."""
-    return ACCOUNTS[device.name](device)
+    return SET_LAWS[device.name](device)
 
 
-@ACCOUNTS.register("privset")
-class _PrivSet(Account):
+@SET_LAWS.register("privset")
+class _PrivSet(SetLaw):
     """A set of m items is e^epsilon times as likely if it has at least `overlap` of the secret one."""
 
     @property
@@ -127,7 +127,7 @@ class _PrivSet(Account):
         return [(0.0, float(met), log - total) for met, log in logs.items()]
 
 
-@ACCOUNTS.register("subset")
+@SET_LAWS.register("subset")
 class _Subset(_PrivSet):
     """The secret set is one item of the padded one."""
 
@@ -138,8 +138,8 @@ class _Subset(_PrivSet):
         return _mean(_PrivSet.law(self, (item,)) for item in secret)
 
 
-@ACCOUNTS.register("oue")
-class _Oue(Account):
+@SET_LAWS.register("oue")
+class _Oue(SetLaw):
     """A bit for each feature: that of the drawn item is told by a coin, the others by the budget."""
 
     def law(self, secret: tuple[int, ...]) -> Floats:
@@ -152,8 +152,8 @@ class _Oue(Account):
         return [(1.0, 1.0, math.log(0.5)), (-1.0, 1.0, off - epsilon), (-1.0, 0.0, off)]
 
 
-@ACCOUNTS.register("olh")
-class _Olh(Account):
+@SET_LAWS.register("olh")
+class _Olh(SetLaw):
     """The drawn item's bucket, and the function, by which one sees which dummies are in it as well."""
 
     @property
@@ -181,7 +181,7 @@ class _Olh(Account):
 
     def table(self, reports: Reports) -> NDArray[np.int64]:
         if reports.index is not None or reports.value.shape[1] != 2:
-            return Account.table(self, reports)
+            return SetLaw.table(self, reports)
         seeds, told = np.asarray(reports.value[:, :1]), np.asarray(reports.value[:, 1:])
         inside = buckets_of(seeds, np.arange(self.device.domain)[None, :], self.device.buckets) == told
         return np.asarray(inside, dtype=np.int64)
@@ -202,10 +202,10 @@ def support_law(device: Any, record: tuple[int, ...]) -> Floats:
     # Each place has a dummy of its own; the person's items come first.
     padded = list(itertools.combinations(own, min(pad, len(own))))
     padded = [(*kept, *range(d + len(kept), d + pad)) for kept in padded]
-    account = account_of(device)
-    law = np.zeros(2**account.items)
+    written = set_law_of(device)
+    law = np.zeros(2**written.items)
     for secret in padded:
-        law += account.law(secret) / len(padded)
+        law += written.law(secret) / len(padded)
     return law
 
 
@@ -229,7 +229,7 @@ def _log_sets(items: int, chosen: int) -> float:
 
 def _drawn_problems(device: Any) -> list[str]:
     found = []
-    for x, outcome, log in account_of(device).drawn():
+    for x, outcome, log in set_law_of(device).drawn():
         used = float(device.choice.log_law(outcome, x))
         if not abs(used - log) <= _DRAWN_TOLERANCE * (1 + abs(log)):
             found.append(
@@ -249,18 +249,18 @@ def sets_case(name: str, nominal: float, setting: AuditSetting) -> Case:
     records = list(itertools.product((0, 1), repeat=_DIMENSIONS))
     with np.errstate(divide="ignore"):
         logs = np.log([support_law(small, record) for record in records])
-    account = account_of(small)
-    members = [[j for j in range(account.items) if output >> j & 1] for output in range(logs.shape[1])]
+    written = set_law_of(small)
+    members = [[j for j in range(written.items) if output >> j & 1] for output in range(logs.shape[1])]
     return Case(
         device=small,
         records=[f"the features {vector(np.array(record))}" for record in records],
         outputs=[f"that supports {vector(np.array(own))}" for own in members],
         features=np.where(np.array(records) == 1, small.high, small.low).astype(np.float64),
         logs=logs,
-        place=account.supported,
+        place=written.supported,
         perturb=lambda features, ids, source: small.perturb(features, source),
         sparse=small.low == 0,
-        beside=account.beside,
+        beside=written.beside,
     )
 
 
@@ -277,7 +277,7 @@ def audit_sets(subject: Any, nominal: float, setting: AuditSetting, samples: int
     skipped = case.fit(6 * _POWER_SAMPLES, rng("power"), lambda ids, reports: _untouched(case, ids, reports))
 
     def law_of(factor: float) -> Randomiser:
-        return account_of(small).choice(small.epsilon * factor)
+        return set_law_of(small).choice(small.epsilon * factor)
 
     wrong = either_way(law_of, WRONG_BUDGET)
     shown = Power(wrong_budget=map_differs(small.choice, wrong), untouched_last=skipped.p < ALPHA)
@@ -305,7 +305,7 @@ def audit_sets(subject: Any, nominal: float, setting: AuditSetting, samples: int
 
 def _untouched(case: Case, ids: NDArray[np.int64], reports: Reports) -> Reports:
     """Return the supported sets, as bits, with the last feature shown as it is."""
-    table = account_of(case.device).table(reports)
+    table = set_law_of(case.device).table(reports)
     last = case.device.dimensions - 1
     table[:, last] = case.features[ids, last] >= case.device.high
     return Reports(value=table)
@@ -319,8 +319,8 @@ def _empirical(device: Any, samples: int, rng: np.random.Generator) -> Bound:
     one = np.arange(device.dimensions) < device.pad
     two = ~one & (np.cumsum(~one) <= device.pad)
     rows = [np.tile(np.where(own, device.high, device.low), (samples, 1)) for own in (one, two)]
-    account = account_of(device)
-    tables = [account.table(device.perturb(own, rng))[:, : device.dimensions] for own in rows]
+    written = set_law_of(device)
+    tables = [written.table(device.perturb(own, rng))[:, : device.dimensions] for own in rows]
     first, second = (table @ (one.astype(np.float64) - two) for table in tables)
     return bound_of_scores(first, second, name="supported of the first set, less of the second")
 
