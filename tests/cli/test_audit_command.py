@@ -119,3 +119,5 @@ def test_docs_check_says_what_is_missing(ldp) -> None:
     assert answer.code == 1
     assert "empty/mechanisms/mb.md: is missing" in answer.out
     assert "ldp docs" in answer.out
+    assert "privacy.md" in answer.out
+    assert "privacy.md" not in ldp("docs", "--check", "--without-audit", "--output", "empty").out
