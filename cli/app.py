@@ -32,7 +32,7 @@ COMMANDS = {
     "Without the pipeline": ("run", "search", "experiment", "split", "tables", "reproduce", "claims", "results"),
     "Your own people": ("import", "merge", "predict", "ledger"),
     "What there is": ("list", "inspect"),
-    "What mechanisms and attackers do": ("audit", "calibration", "attack", "selection", "links"),
+    "What mechanisms and attackers do": ("audit", "calibration", "attack", "selection", "links", "labels", "influence"),
     HIDDEN: ("code", "docs"),
 }
 _HOME = {"import": "download"}  # the commands that live in another command's module

@@ -21,10 +21,12 @@ from graphldp.client.vector import VectorMechanism
 from graphldp.errors import OptionError
 from graphldp.progress import Progress
 from graphldp.stages.audit import EPSILONS, FURTHER, loss_text, privacy_page, table_json
+from graphldp.stages.audit_curators import BUDGETS, audit_curators
 from graphldp.stages.files.artifacts import write_text
 from graphldp.stages.pages.docs_figures import error_figure, law_figure, variance_comparison, variance_figure
 from graphldp.stages.pages.docs_numbers import DIMENSIONS, coordinate_variance, crossings, law_base, scalar_variance
 from graphldp.stages.pages.errata import ERRATA, FAULTS, Fault, errata_of
+from graphldp.trusted import CURATORS
 
 __all__ = ["errata_page", "index_page", "mechanism_page", "outdated_pages", "sections", "write_docs"]
 
@@ -60,7 +62,9 @@ def write_docs(docs: Path, *, audit: bool = True, progress: Progress | None = No
         for epsilons, options in ((EPSILONS, AuditOptions()), (FURTHER, AuditOptions(samples=10_000))):
             found = audit_rows(_free(epsilons), epsilons, options, processes=os.cpu_count() or 1)
             tables.append(table_json(found, options))
-        written.append(_write(docs / "privacy.md", privacy_page(*tables)))
+        usual, further = tables
+        curators = audit_curators(list(CURATORS), BUDGETS)
+        written.append(_write(docs / "privacy.md", privacy_page(usual, further, curators)))
     if progress:
         progress(total, total, "")
     return written
