@@ -188,4 +188,9 @@ def _complain(line: str) -> None:
 
 
 def _terminate(number: int, frame: FrameType | None) -> None:
-    raise KeyboardInterrupt  # as Ctrl-C: what was reached is kept
+    """Do as Ctrl-C does: who holds that back until an epoch is over holds this back, too."""
+    pressed = signal.getsignal(signal.SIGINT)
+    if callable(pressed):
+        pressed(signal.SIGINT, frame)
+    else:  # as in the background of a script
+        raise KeyboardInterrupt
