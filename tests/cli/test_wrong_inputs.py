@@ -280,7 +280,7 @@ import z --features f.csv --edges e.csv --features-file words.txt --dimensions 2
 import z --features f.csv --edges e.csv --low 0 | Missing option '--high'
 import z --features f.csv --edges e.csv --low nan --high 1 | needs finite low < high
 import z --features f.csv --edges e.csv --low 0 --hihg 1 | Possible options: --high
-Tables | Did you mean 'tables'?
+Tables | Did you mean 'tables'
 prturb | Did you mean 'perturb'?
 --nope | No such option: --nope
 """
