@@ -28,8 +28,8 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 # The tests whose results are numbers that a vendor's library, or the number of threads, could change; and those of
 # them that use torch, without which neither MKL nor torch's own instructions are called.
-TORCH = ("tests/learn", "tests/adversary/test_label_readings.py")
-MATRICES = ("tests/learn", "tests/server", "tests/adversary")
+TORCH = ("tests/learn", "tests/adversary")
+MATRICES = (*TORCH, "tests/server")
 NUMERICAL = (*MATRICES, "tests/client", "tests/test_randomness.py")
 # In one process for each processor, as `make test` does. Each has one thread where the variation does not say how many.
 PARALLEL = ("-n", "logical", "--maxprocesses", "8", "--dist", "worksteal")
