@@ -6,21 +6,22 @@ docs/papers/NAME.md is written from the paper's YAML, from results/reproduce, an
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from graphldp.evaluation import Interval
 from graphldp.measures import measures_of, tasks
-from graphldp.stages.claims import VERDICTS, Judged, counts, judge
+from graphldp.stages.claim_rules import VERDICTS, Judged
+from graphldp.stages.claims import counts, judge
 from graphldp.stages.files.artifacts import write_text
 from graphldp.stages.grids.paper_numbers import load_papers
 from graphldp.stages.grids.protocols import protocol, protocol_names
 from graphldp.stages.grids.targets import PaperTarget, targets
 from graphldp.stages.grids.yamls import read_paper
 from graphldp.stages.pages.errata import ERRATA
-from graphldp.stages.pages.reproduced import folder_of, rows_of
+from graphldp.stages.pages.reproduced import Line, folder_of, lines_of
 from graphldp.stages.pages.tables import span
 
 __all__ = ["PaperCounts", "outdated_papers", "paper_page", "tally", "write_papers"]
@@ -113,23 +114,23 @@ def _row(target: PaperTarget, results: Path) -> str:
         return f"| [{what}]({page}) | {command} | measured | | | |"
     if not found:
         return f"| {what} | {command} | not run | | | |"
-    profile, rows = found
-    printed = [row for row in rows if row["printed"]]
-    ran = [row for row in printed if row["theirs"] or row["ours"]]
+    profile, lines = found
+    printed = [line for line in lines if line.printed]
+    ran = [line for line in printed if line.ran]
     folder = f"../../results/reproduce/{target.slug}/{profile}"
     if target.steps or not printed:
         figure = (
             f", [figure]({folder}/figure.svg)" if (folder_of(target, profile, results) / "figure.svg").is_file() else ""
         )
         return f"| [{what}]({folder}/table.md){figure} | {command} | {profile} | | | |"
-    within = [row for row in ran if row["within"]]
+    within = [line.within for line in ran if line.within is not None]
     distances = [
         f"{sum(gaps) / len(gaps):.1f}" if (gaps := _gaps(ran, column)) else "" for column in ("theirs", "ours")
     ]
     return (
         f"| [{what}]({folder}/table.md) | {command} | "
         f"{len(ran)} of {len(printed)}, {profile} | "
-        f"{sum(row['within'] == 'true' for row in within)} of {len(within)} | {' | '.join(distances)} |"
+        f"{sum(within)} of {len(within)} | {' | '.join(distances)} |"
     )
 
 
@@ -139,31 +140,23 @@ def _bridge(own: Sequence[PaperTarget], results: Path) -> list[str]:
     found = None if target is None else _found(target, results)
     if target is None or found is None:
         return []
-    profile, rows = found
-    lines = [f"{target.title} (printed {rows[0]['printed']}, profile {profile}):", ""]
-    lines += ["| step | so far | this step |", "| --- | --- | --- |"]
-    for row in rows:
-        so_far, step = (_interval(row, name) for name in ("theirs", "apart"))
-        lines.append(f"| {row['place']} | {span(so_far)} | {span(step, sign=True)} |")
-    return [*lines, ""]
+    profile, steps = found
+    head = f"{target.title} (printed {steps[0].printed}, profile {profile}):"
+    rows = [f"| {line.place} | {span(line.theirs)} | {span(line.apart, sign=True)} |" for line in steps]
+    return [head, "", "| step | so far | this step |", "| --- | --- | --- |", *rows, ""]
 
 
-def _interval(row: Mapping[str, str], name: str) -> Interval | None:
-    if not row[name]:
-        return None
-    low, high = (float(row[f"{name}_{end}"] or "nan") for end in ("low", "high"))
-    return Interval(mean=float(row[name]), low=low, high=high, runs=int(row["runs"] or 1))
+def _gaps(lines: Sequence[Line], column: str) -> list[float]:
+    found: list[tuple[Line, Interval | None]] = [
+        (line, getattr(line, column)) for line in lines if line.metric in _SHARES
+    ]
+    return [abs(one.mean - float(line.printed)) for line, one in found if one is not None]
 
 
-def _gaps(rows: Sequence[Mapping[str, str]], column: str) -> list[float]:
-    points = [row for row in rows if row["metric"] in _SHARES and row[column]]
-    return [abs(float(row[column]) - float(row["printed"])) for row in points]
-
-
-def _found(target: PaperTarget, results: Path) -> tuple[str, list[dict[str, str]]] | None:
+def _found(target: PaperTarget, results: Path) -> tuple[str, list[Line]] | None:
     for profile in ("paper", "quick"):
-        if rows := rows_of(folder_of(target, profile, results) / "table.csv"):
-            return profile, rows
+        if lines := lines_of(folder_of(target, profile, results) / "table.csv"):
+            return profile, lines
     return None
 
 
@@ -205,16 +198,15 @@ def tally(papers: Path, results: Path) -> PaperCounts:
         drawn += _is_figure(target) and (found is not None or _draws(target, papers))
         if target.steps or found is None:
             continue
-        for row in found[1]:
-            gain = row["metric"].endswith("gain")
-            file = next((one.file for one in target.printed if one.metric.endswith("_gain") == gain), "")
-            if not row["number"] or not row["theirs"] + row["ours"]:
+        for line in found[1]:
+            file = next((one.file for one in target.printed if one.metric.endswith("_gain") == line.gain), "")
+            if line.number is None or not line.ran:
                 continue
-            place = file, int(row["number"])
-            beside[place] = row["dataset"]
+            place = file, line.number
+            beside[place] = line.dataset
             profiles.add(found[0])
-            theirs |= {place} if row["within"] else set()
-            within |= {place} if row["within"] == "true" else set()
+            theirs |= {place} if line.within is not None else set()
+            within |= {place} if line.within else set()
     figures = sum(len(read_paper(path)["figures"]) for path in papers.glob("*.yaml"))
     return PaperCounts(
         printed=len(printed), beside=len(beside), theirs=len(theirs), within=len(within),

@@ -7,7 +7,8 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from graphldp.datasets.registry import title
-from graphldp.stages.claims import Judged, counts, judge
+from graphldp.stages.claim_rules import Judged
+from graphldp.stages.claims import counts, judge
 from graphldp.stages.files.artifacts import write_text
 from graphldp.stages.grids.targets import PROFILES
 from graphldp.stages.pages.paper_pages import tally

@@ -39,6 +39,7 @@ __all__ = [
     "filled",
     "folder_of",
     "latex_text",
+    "lines_of",
     "markdown_text",
     "read",
     "restate",
@@ -91,10 +92,30 @@ class Line:
     ours_seconds: float | None = None
 
     @property
+    def ran(self) -> bool:
+        """Whether any number of ours stands here."""
+        return self.theirs is not None or self.ours is not None
+
+    @property
+    def gain(self) -> bool:
+        """Whether its numbers are differences of two rows."""
+        return self.metric.endswith("gain")
+
+    @property
     def runs(self) -> int | None:
         """How many runs the intervals are of; None where nothing was trained for them."""
         made = self.theirs or self.ours
         return None if made is None or made.runs == MANY else made.runs
+
+    @property
+    def printed_text(self) -> str:
+        """What is printed, with its spread."""
+        return f"{self.printed} ± {self.spread}" if self.spread else self.printed
+
+    @property
+    def readings_text(self) -> str:
+        """What every reading of the paper came to."""
+        return "; ".join(f"{name}: {span(one, digits=self.digits)}" for name, one in self.readings)
 
     @property
     def within(self) -> bool | None:
@@ -148,7 +169,7 @@ def _record(line: Line) -> dict[str, str]:
         **ends("floor", line.floor), **ends("ceiling", line.ceiling),
         **ends("to_printed", line.to_printed), **ends("apart", line.apart),
         "within": "" if line.within is None else value_text(line.within), "reading": line.reading,
-        "readings": "; ".join(f"{name}: {span(one, digits=line.digits)}" for name, one in line.readings),
+        "readings": line.readings_text,
         "remark": line.remark, "why": line.why, "number": "" if line.number is None else str(line.number),
         **{
             f"{name}_seconds": "" if took is None else f"{took:.1f}"
@@ -175,11 +196,10 @@ def _shown(line: Line) -> list[str]:
     def show(interval: Interval | None, *, sign: bool = False) -> str:
         return span(interval, sign=sign, digits=line.digits)
 
-    gain = line.metric.endswith("gain")
-    printed = f"{line.printed} ± {line.spread}" if line.spread else line.printed
+    gain = line.gain
     name = line.row if line.metric in _PLAIN else f"{line.row}, {line.metric.replace('_', ' ')}"
     return [
-        line.dataset, name, line.place, "" if line.epsilon is None else number(line.epsilon), printed,
+        line.dataset, name, line.place, "" if line.epsilon is None else number(line.epsilon), line.printed_text,
         show(line.theirs, sign=gain), show(line.to_printed, sign=True), show(line.ours, sign=gain),
         show(line.apart, sign=True),
         show(line.floor), show(line.ceiling), "" if line.mean_epsilon is None else f"{line.mean_epsilon:.4g}",
@@ -306,7 +326,7 @@ def read(target: PaperTarget, profile: str, results: Path) -> Reproduction:
     folder = folder_of(target, profile, results)
     if not (folder / "table.csv").is_file() or not (folder / "time.json").is_file():
         raise ArtifactError(f"{folder} has no table.csv with its time.json; `ldp reproduce {target.key}` makes them")
-    lines = completed([_line(row) for row in rows_of(folder / "table.csv")], target)
+    lines = completed(lines_of(folder / "table.csv"), target)
     made = json.loads((folder / "time.json").read_bytes())
     facts = {key: value for key, value in made.items() if key not in ("title", "heading", "notes")}
     return Reproduction(target=target, profile=PROFILES[profile], lines=tuple(lines), made=facts)
@@ -332,6 +352,11 @@ def rows_of(path: Path) -> list[dict[str, str]]:
         return list(csv.DictReader(handle))
 
 
+def lines_of(path: Path) -> list[Line]:
+    """Return the lines of a target's CSV file; none where there is no file."""
+    return [_line(row) for row in rows_of(path)]
+
+
 def with_earlier(found: Reproduction, results: Path) -> Reproduction:
     """Return a result with the lines of those data sets that it has no run of, and that were run before.
 
@@ -355,7 +380,7 @@ def with_earlier(found: Reproduction, results: Path) -> Reproduction:
 
 
 def _ran(lines: Sequence[Line]) -> list[str]:
-    return list(dict.fromkeys(line.dataset for line in lines if line.theirs is not None or line.ours is not None))
+    return list(dict.fromkeys(line.dataset for line in lines if line.ran))
 
 
 def bring(every: Sequence[PaperTarget], other: Path, results: Path) -> list[Path]:
@@ -379,10 +404,10 @@ def completed(lines: Sequence[Line], target: PaperTarget) -> list[Line]:
     mean of ours. A line whose numbers are those of an earlier one says so.
     """
     out = [dataclasses.replace(line, remark=_without_same(line.remark)) for line in lines]
-    out = [_follows(line, out, target) if line.theirs is None and line.ours is None else line for line in out]
+    out = [line if line.ran else _follows(line, out, target) for line in out]
     order = [*target.graphs(), "all"]
-    ran = [line for line in out if line.theirs is not None or line.ours is not None]
-    rest = [line for line in out if line.theirs is None and line.ours is None]
+    ran = [line for line in out if line.ran]
+    rest = [line for line in out if not line.ran]
     place = {name: index for index, name in enumerate(order)}
     ran.sort(key=lambda line: place.get(line.dataset, len(order)))
     return _with_same([*ran, *rest])

@@ -9,7 +9,7 @@ import csv
 import json
 import os
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 from pathlib import Path
@@ -23,7 +23,8 @@ from graphldp.stages.files.artifacts import write_text
 from graphldp.stages.files.commit import code_commit
 from graphldp.stages.files.traces import FILE
 from graphldp.stages.pages.errata import ERRATA, FAULTS
-from graphldp.stages.pages.tables import axis_columns, shown_in, span, table_columns
+from graphldp.stages.pages.reproduced import Line, lines_of
+from graphldp.stages.pages.tables import axis_columns, number, shown_in, span, table_columns
 
 __all__ = ["Shown", "results_page", "write_page"]
 
@@ -31,7 +32,7 @@ _HERE = Path(__file__).parent
 _PROTOCOL = "Their protocol: "
 _VERDICT = ("theirs", "theirs_why", "ours", "ours_why")
 _DIGITS = 12  # of a hash
-_DIFFERENCES = ("gain", "gap", "to_printed", "apart")
+_DIFFERENCES = ("gain", "gap")
 _PROFILES = ("paper", "quick")  # the larger one first
 
 
@@ -143,21 +144,16 @@ def _read(path: Path) -> list[dict[str, str]]:
         return list(csv.DictReader(handle))
 
 
-def _span(row: Mapping[str, str], name: str, digits: int = 1) -> str:
-    """Return a mean with its ends as people read it; a difference with its sign."""
-    if not row.get(name):
-        return ""
-    mean, low, high = (float(row.get(f"{name}{end}") or "nan") for end in ("", "_low", "_high"))
-    return span(Interval(mean=mean, low=low, high=high, runs=MANY), sign=name in _DIFFERENCES, digits=digits)
-
-
 def _reproduced(results: Path, docs: Path) -> list[Shown]:
     out = []
     for folder in sorted((results / "reproduce").glob("*"), key=_counting):
         profile = next((name for name in _PROFILES if (folder / name / "table.csv").is_file()), None)
         if profile is None:
             continue
-        rows, made = _read(folder / profile / "table.csv"), json.loads((folder / profile / "time.json").read_bytes())
+        lines, made = (
+            lines_of(folder / profile / "table.csv"),
+            json.loads((folder / profile / "time.json").read_bytes()),
+        )
         bridge = folder.name.endswith("-bridge")
         heads = [
             *("data", "row", "step" if bridge else "place", "epsilon", "metric", "printed"),
@@ -165,16 +161,16 @@ def _reproduced(results: Path, docs: Path) -> list[Shown]:
             *("this step" if bridge else "theirs less ours", "floor", "ceiling", "spent", "in each reading"),
             *("seconds", "remark"),
         ]
-        cells = [_reproduced_row(row) for row in rows]
+        cells = [_reproduced_row(line) for line in lines]
         kept = [place for place in range(len(heads)) if any(row[place] for row in cells)]
-        shares = any(row["place"] for row in rows) or len({row["epsilon"] for row in rows}) > 1
-        ran = sum(1 for row in rows if row["theirs"] or row["ours"])
+        shares = any(line.place for line in lines) or len({line.epsilon for line in lines}) > 1
+        ran = sum(line.ran for line in lines)
         out.append(
             Shown(
                 anchor=folder.name, title=f"{made['heading']}: {made['title']}",
-                about=f"{profile}, {ran} of {len(rows)} rows" if ran < len(rows) else profile,
+                about=f"{profile}, {ran} of {len(lines)} rows" if ran < len(lines) else profile,
                 heads=[heads[place] for place in kept], rows=[[row[place] for place in kept] for row in cells],
-                notes=[*made["notes"], *_protocol(made)], points=_points(rows) if shares and not bridge else (),
+                notes=[*made["notes"], *_protocol(made)], points=_points(lines) if shares and not bridge else (),
                 file=f"reproduce/{folder.name}/{profile}/table.csv",
                 pages=[*_figure(folder / profile, results), *_paper_page(folder.name, results, docs)],
                 code=str(made.get("code", ""))[:_DIGITS],
@@ -208,41 +204,39 @@ def _protocol(made: Mapping[str, Any]) -> list[str]:
     return [f"{_PROTOCOL}{'; '.join(facts)}."] if facts else []
 
 
-def _reproduced_row(row: Mapping[str, str]) -> list[str]:
-    digits = 3 if row["metric"] in ("mae", "jaccard_similarity", "pearson_correlation") else 1
-    printed = f"{row['printed']} ± {row['spread']}" if row["spread"] else row["printed"]
+def _reproduced_row(line: Line) -> list[str]:
+    means = [span(one, digits=line.digits) for one in (line.theirs, line.ours, line.floor, line.ceiling)]
+    less, apart = (span(one, sign=True, digits=line.digits) for one in (line.to_printed, line.apart))
+    took = [f"{seconds:.1f}" for seconds in (line.theirs_seconds, line.ours_seconds) if seconds is not None]
     return [
-        row["dataset"], row["row"], row["place"], row["epsilon"], row["metric"], printed, _span(row, "theirs", digits),
-        _span(row, "to_printed", digits), _span(row, "ours", digits), _span(row, "apart", digits),
-        _span(row, "floor", digits), _span(row, "ceiling", digits), row["mean_epsilon"], row["readings"],
-        " and ".join(row[name] for name in ("theirs_seconds", "ours_seconds") if row.get(name)),
-        "; ".join(filter(None, [row["remark"], row["why"]])),
+        line.dataset, line.row, line.place, _epsilon(line), line.metric, line.printed_text, means[0], less, means[1],
+        apart, *means[2:], "" if line.mean_epsilon is None else f"{line.mean_epsilon:.6g}", line.readings_text,
+        " and ".join(took), "; ".join(filter(None, [line.remark, line.why])),
     ]  # fmt: skip
 
 
-def _points(rows: Iterable[Mapping[str, str]]) -> list[dict[str, Any]]:
+def _epsilon(line: Line) -> str:
+    return "" if line.epsilon is None else number(line.epsilon)
+
+
+def _points(lines: Sequence[Line]) -> list[dict[str, Any]]:
     """Return what the curves draw: along the axis of the target, or along the budget."""
-    out, every = [], list(rows)
     # A figure of gains shows these alone; a table has them beside.
-    gains = any(row["metric"].endswith("gain") for row in every) and not any(row["printed"] for row in every)
-    for row in every:
-        if not row["theirs"] + row["ours"] or row["metric"].endswith("gain") != gains:
-            continue
-        along = bool(row["place"])
-        out.append(
-            {
-                "data": row["dataset"], "row": f"{row['row']}, epsilon {row['epsilon']}" if along else row["row"],
-                "x": row["place"] if along else row["epsilon"],
-                **{name: _ends(row, name) for name in ("theirs", "ours", "floor", "ceiling")},
-            }
-        )  # fmt: skip
-    return out
+    gains = any(line.gain for line in lines) and not any(line.printed for line in lines)
+    return [
+        {
+            "data": line.dataset, "row": f"{line.row}, epsilon {_epsilon(line)}" if line.place else line.row,
+            "x": line.place or _epsilon(line), "theirs": _ends(line.theirs), "ours": _ends(line.ours),
+            "floor": _ends(line.floor), "ceiling": _ends(line.ceiling),
+        }
+        for line in lines if line.ran and line.gain == gains
+    ]  # fmt: skip
 
 
-def _ends(row: Mapping[str, str], name: str) -> list[float | None] | None:
-    if not row.get(name):
+def _ends(found: Interval | None) -> list[float | None] | None:
+    if found is None:
         return None
-    return [float(row[name]), *(float(row[key]) if row.get(key) else None for key in (f"{name}_low", f"{name}_high"))]
+    return [found.mean, *((found.low, found.high) if found.known else (None, None))]
 
 
 def _claims(results: Path) -> list[Shown]:
@@ -252,6 +246,14 @@ def _claims(results: Path) -> list[Shown]:
     rows = [[row[name] for name in ("number", "paper", "where", "claim", *_VERDICT, "beside")] for row in _read(path)]
     heads = ["#", "paper", "where", "claim", "their protocol", "reason", "ours", "reason under ours", "beside"]
     return [Shown(anchor="all-claims", title=f"{len(rows)} claims", heads=heads, rows=rows, file="claims.csv")]
+
+
+def _span(row: Mapping[str, str], name: str, digits: int) -> str:
+    """Return a mean with its ends as people read it; a difference with its sign."""
+    if not row.get(name):
+        return ""
+    mean, low, high = (float(row.get(f"{name}{end}") or "nan") for end in ("", "_low", "_high"))
+    return span(Interval(mean=mean, low=low, high=high, runs=MANY), sign=name in _DIFFERENCES, digits=digits)
 
 
 def _tables(results: Path) -> list[Shown]:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import csv
 import functools
 import math
+import re
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +14,10 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from graphldp.errors import DataError
 from graphldp.evaluation import Interval
-from graphldp.stages.claims import VERDICTS, Judged, claims_csv, claims_page, counts, judge
+from graphldp.stages.claim_rules import VERDICTS, Judged
+from graphldp.stages.claims import claims_csv, claims_page, counts, judge
 from graphldp.stages.grids.targets import PROFILES, find, protocol_of
 from graphldp.stages.grids.yamls import read_yaml
 from graphldp.stages.pages.errata import ERRATA
@@ -69,13 +73,28 @@ def test_without_any_results_every_claim_has_a_reason(tmp_path: Path) -> None:
     assert "lastfm was not at hand" in judged[39].ours_why
 
 
+@pytest.mark.parametrize(("entry", "message"), [
+    ("{claim: 1, kind: gaim, dataset: cora}", "claim 1 has no kind 'gaim'; there are gain, mean gain"),
+    ("{claim: 1, kind: open, dataset: lastfm, wy: none}", "claim 1, kind open: has no wy"),
+    ("{claim: 1, kind: rises, target: 't', row: r, dataset: cora}", "claim 1, kind rises: lacks axis, epsilon"),
+    ("{claim: 1, kind: open, dataset: lastfn}", "claim 1 names no data set: 'lastfn'"),
+])  # fmt: skip
+def test_a_rule_that_is_no_rule_is_refused(tmp_path: Path, entry: str, message: str) -> None:
+    shutil.copytree(PAPERS / "claims", tmp_path / "claims")
+    lines = (PAPERS / "claims.csv").read_text(encoding="utf-8").splitlines()
+    (tmp_path / "claims.csv").write_text("\n".join(lines[:2]) + "\n", encoding="utf-8")
+    (tmp_path / "claims" / "rules.yaml").write_text(f"- {entry}\n", encoding="utf-8")
+    with pytest.raises(DataError, match=re.escape(message)):
+        judge(tmp_path, RESULTS)
+
+
 @pytest.mark.slow
 def test_rules_name_targets_rows_and_axes_that_there_are() -> None:
     for rule in _rules():
         target = _target(rule["target"])
         labels = {one.label for one in target.asked}
         others = rule.get("less", rule.get("others", []))
-        named = {rule["row"], *(others if isinstance(others, list) else [others])}
+        named = {rule["row"], *([others] if isinstance(others, str) else others)}
         assert named <= labels, (rule["claim"], named - labels)
         assert set(rule.get("datasets", [rule.get("dataset")])) <= set(target.graphs()), rule["claim"]
         if "axis" in rule:
