@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import _thread
 import importlib
 import io
 import os
 import re
 import signal
 import sys
+import threading
 import traceback
 from collections.abc import Sequence
 from types import FrameType
@@ -30,7 +32,7 @@ COMMANDS = {
     "Without the pipeline": ("run", "search", "experiment", "split", "tables", "reproduce", "claims", "results"),
     "Your own people": ("import", "merge", "predict", "ledger"),
     "What there is": ("list", "inspect"),
-    "What mechanisms and attackers do": ("audit", "calibration", "attack", "selection", "links"),
+    "What mechanisms and attackers do": ("audit", "calibration", "attack", "selection", "links", "labels", "influence"),
     HIDDEN: ("code", "docs"),
 }
 _HOME = {"import": "download"}  # the commands that live in another command's module
@@ -41,6 +43,7 @@ _HELP = (
 )
 
 
+_MOMENT = 0.05  # seconds, by which the callback has ended
 _EXAMPLES = (
     EXAMPLES["run"][0],
     EXAMPLES["import"][0],
@@ -87,6 +90,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     console.remember(given)
     console.mute(_command_of(given) in processes.COMMANDS and processes.follows())
     handler = signal.signal(signal.SIGTERM, _terminate)  # a killed stage tidies up as an interrupted one does
+    hook, sys.unraisablehook = sys.unraisablehook, _hear_again
     try:
         code = _run(given or ["--help"])
         sys.stdout.flush()
@@ -106,6 +110,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         _complain(line)
     finally:
         signal.signal(signal.SIGTERM, handler)
+        sys.unraisablehook = hook
     if code == INTERRUPTED:  # typer turns Ctrl-C into this code, and nothing else gives it
         _complain(describe(KeyboardInterrupt(), name)[0])
     return code
@@ -185,6 +190,16 @@ def _complain(line: str) -> None:
     """Print the line, unless another process of the same command does."""
     if processes.started_here() or not console.is_muted():
         complain(line)
+
+
+def _hear_again(lost: sys.UnraisableHookArgs) -> None:
+    """Take a Ctrl-C that has fallen into a callback of the garbage collector, where Python drops it, a moment later."""
+    if not issubclass(lost.exc_type, KeyboardInterrupt):
+        sys.__unraisablehook__(lost)
+        return
+    again = threading.Timer(_MOMENT, _thread.interrupt_main)
+    again.daemon = True
+    again.start()
 
 
 def _terminate(number: int, frame: FrameType | None) -> None:

@@ -13,7 +13,7 @@ from rich import box
 from rich.markup import escape
 from rich.table import Table
 
-from graphldp.cli.console import fitted, left_out, note, out, progress
+from graphldp.cli.console import figures, fitted, left_out, note, out, progress
 from graphldp.cli.lists import numbers
 from graphldp.cli.options import AsJson, Seed, folder
 from graphldp.cli.processes import workers
@@ -31,8 +31,9 @@ _FAILED = 1  # the exit code of a claim that fails without being marked
 
 def _complete(incomplete: str) -> list[str]:
     from graphldp.audit.subject import subject_names
+    from graphldp.experiment.options import CURATORS
 
-    return [name for name in subject_names() if name.startswith(incomplete)]
+    return [name for name in (*subject_names(), *CURATORS) if name.startswith(incomplete)]
 
 
 def register(app: typer.Typer) -> None:
@@ -44,7 +45,9 @@ def audit(
     mechanisms: Annotated[
         list[str] | None,
         typer.Argument(
-            help="Which mechanisms, or vote, rounds, survey; everything if none is named.", autocompletion=_complete
+            help="Which mechanisms, or vote, rounds, survey; or trusted curators: edgerand, edgerr, lapgraph, privhrg. "
+            "Everything but curators if none is named.",
+            autocompletion=_complete,
         ),
     ] = None,
     epsilon: Annotated[
@@ -109,7 +112,16 @@ def audit(
     Exit code 1 if a claim fails that the mechanism itself does not mark as failing; every `--module` claim counts.
     `no power` is no failure: the tests could not have seen one, and the table says what it would take.
     """
+    from graphldp.experiment.options import CURATORS
+
     budgets = numbers("--epsilon", epsilon or [])
+    curators = [name for name in mechanisms or () if name in CURATORS]
+    if curators and module is None:
+        _refuse_stray("mechanisms without a curator", dimensions=dimensions, set=settings, output=output)
+        if len(curators) < len(mechanisms or ()):
+            raise typer.BadParameter("curators are audited apart from mechanisms of people's own: name either")
+        _curators(curators, budgets, samples, seed, as_json=as_json)
+        return
     if module is None:
         given = {"property": prop, "inputs": inputs, "people": people if people != 1 else None}
         _refuse_stray("--module FILE.py:FUNCTION", **given)
@@ -173,6 +185,25 @@ def _ours(
     if files:
         note(f"wrote {', '.join(str(path) for path in files)}")
     if found.fails:
+        raise typer.Exit(_FAILED)
+
+
+def _curators(names: list[str], epsilons: list[float], samples: int | None, seed: int, *, as_json: bool) -> None:
+    from graphldp.stages.audit_curators import BUDGETS, HEADS, SAMPLES, audit_curators, cells
+    from graphldp.trusted import CAVEAT
+
+    with progress("audit", None, "rows") as bar:
+        rows = audit_curators(names, epsilons or BUDGETS, samples=samples or SAMPLES, seed=seed, progress=bar)
+    if as_json:
+        typer.echo(json.dumps({"curators": [row.as_json() for row in rows]}, indent=2, sort_keys=True))
+    else:
+        notes = [
+            "a bound above epsilon convicts, one below proves nothing",
+            *([CAVEAT] if any(r.caveat for r in rows) else []),
+        ]
+        title = f"Trusted curators: graphs of five people, {rows[0].samples:,} of either kind"
+        figures(title, list(HEADS), [cells(row) for row in rows], notes, text=1)
+    if any(row.fails for row in rows):
         raise typer.Exit(_FAILED)
 
 

@@ -130,6 +130,8 @@ EXAMPLES: dict[str, tuple[tuple[str, str], ...]] = {
         ("ldp attack --reports data/perturbed/cora/mb/eps=1.parquet", "one artifact"),
     ),
     "links": (("ldp links -d cora -e 1,8", "every way of reporting links at two losses of a relationship"),),
+    "labels": (("ldp labels -d cora -e 0.5,1,2,3", "labels as sent, the best guess, and after neighbours' answers"),),
+    "influence": (("ldp influence -d cora -e 4,8", "what a model tells of links, over true and estimated graphs"),),
     "selection": (("ldp selection -d cora -m pm -e 5,10 --by fda,sma", "two rankings at two budgets"),),
 }
 

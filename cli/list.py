@@ -105,10 +105,15 @@ def _stored(data: Path) -> list[Row]:
 def _mechanisms() -> list[Row]:
     from graphldp.client import lookup, names
     from graphldp.client.links import link_names, lookup_link
+    from graphldp.trusted import CURATORS
 
     entries = [(name, lookup(name).kind, lookup(name)) for name in names()]
     entries += [(name, "links", lookup_link(name)) for name in link_names()]
-    return [{"name": name, "kind": kind, "description": _first_line(entry)} for name, kind, entry in entries]
+    rows = [{"name": name, "kind": kind, "description": _first_line(entry)} for name, kind, entry in entries]
+    return rows + [
+        {"name": name, "kind": "curator", "description": f"Trusted with all links, {_gives(entry)}"}
+        for name, entry in CURATORS.items()
+    ]
 
 
 def _methods() -> list[Row]:
@@ -188,6 +193,11 @@ _ROWS: dict[Kind, Callable[[], list[Row]]] = {
     Kind.MODELS: _models,
     Kind.TASKS: _tasks,
 }
+
+
+def _gives(entry: object) -> str:
+    """Return what a function returns, of a docstring that begins so."""
+    return _first_line(entry).replace("Return", "gives", 1)
 
 
 # From how many columns on a table has room for descriptions beside its numbers.

@@ -107,8 +107,9 @@ def _mechanisms() -> Iterable[str]:
 
 def _link_mechanisms() -> tuple[str, ...]:
     from graphldp.client.links import link_names
+    from graphldp.experiment.options import CURATORS
 
-    return tuple(link_names())
+    return (*link_names(), *CURATORS)
 
 
 def _methods() -> Iterable[str]:
@@ -221,7 +222,8 @@ Links: TypeAlias = Annotated[
     str | None,
     typer.Option(
         "--links",
-        help="How people report to whom they are linked: rr, blink, dprr or laplace-bits. Left out, links are public.",
+        help="How people report to whom they are linked: rr, blink, dprr or laplace-bits; or, for comparison alone, a "
+        "curator who is trusted with all links: edgerand, edgerr, lapgraph or privhrg. Left out, links are public.",
         autocompletion=_complete(_link_mechanisms),
         show_default=False,
     ),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -115,12 +116,25 @@ def split(
             names, totals, asked, cut, data=data, params=chosen, public=public, device=device,
             resources=machine(None, None, data), progress=bar,
         )  # fmt: skip
-    files = write_splits(found, output)
+    files = write_splits(found, output, _command())
     if as_json:
         answer = {"splits": split_rows(found), "files": [str(path) for path in files]}
         console.out.print_json(json.dumps(plain(answer)))
         return
     _show(found, files)
+
+
+def _command() -> str:
+    """Return this command line without where things stand, and how the answer is shown."""
+    out, given = [], iter(console.arguments())
+    for word in given:
+        name, _, value = word.partition("=")
+        if name in ("--data", "--output", "-o", "--device"):
+            if not value:
+                next(given, None)
+        elif name not in ("--json", "--quiet", "-q"):
+            out.append(word)
+    return shlex.join(["ldp", *out])
 
 
 def _show(found: Splits, files: list[Path]) -> None:

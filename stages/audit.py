@@ -8,7 +8,7 @@ from __future__ import annotations
 import importlib.util
 import math
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from types import ModuleType
@@ -31,8 +31,10 @@ from graphldp.audit import (
 )
 from graphldp.audit.budget import most_samples
 from graphldp.audit.subject import subject_names
+from graphldp.client.links import link_names
 from graphldp.errors import DataError, OptionError
 from graphldp.progress import Progress
+from graphldp.stages.audit_curators import CuratorRow, section
 from graphldp.stages.files.artifacts import write_json, write_text
 
 __all__ = [
@@ -72,6 +74,10 @@ _HEADER = (
 )
 
 
+# What `--links` takes is audited under a name that says of what it is.
+_AS_AUDITED = {name: f"links-{name}" for name in link_names() if f"links-{name}" in subject_names()}
+
+
 def audit_mechanisms(
     mechanisms: Iterable[str],
     epsilons: Iterable[float],
@@ -80,7 +86,8 @@ def audit_mechanisms(
     processes: int = 1,
 ) -> Audit:
     """Return the audit of these mechanisms; of everything that is registered if none is named."""
-    return audit_rows(list(mechanisms) or subject_names(), list(epsilons) or EPSILONS, options, progress, processes)
+    asked = [_AS_AUDITED.get(name, name) for name in mechanisms]
+    return audit_rows(asked or subject_names(), list(epsilons) or EPSILONS, options, progress, processes)
 
 
 def table_json(audit: Audit, options: AuditOptions) -> dict[str, Any]:
@@ -172,10 +179,12 @@ def _range(rows: list[Mapping[str, Any]]) -> str:
     return "; ".join(words)
 
 
-def privacy_page(data: Mapping[str, Any], further: Mapping[str, Any] | None = None) -> str:
+def privacy_page(
+    data: Mapping[str, Any], further: Mapping[str, Any] | None = None, curators: Sequence[CuratorRow] = ()
+) -> str:
     """Return docs/privacy.md: the table, what its columns mean, and the rows that fail.
 
-    `further` is an audit at other budgets, of which only the verdicts are told.
+    `further` is an audit at other budgets, of which only the verdicts are told; `curators` are trusted with all links.
     """
     beyond = further["rows"] if further else []
     options = data["options"]
@@ -238,6 +247,7 @@ def privacy_page(data: Mapping[str, Any], further: Mapping[str, Any] | None = No
         lines += ["## Refused", ""]
         lines += [f"- {entry['mechanism']} at {_g(entry['epsilon'])}: {entry['reason']}" for entry in refused]
         lines.append("")
+    lines += [section(curators)] if curators else []
     return "\n".join(lines)
 
 

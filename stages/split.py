@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from html import escape
 from math import isinf, sqrt
@@ -17,6 +17,8 @@ from graphldp.experiment.split import Asked, Shares, Tried, shares_of, try_split
 from graphldp.graph import Graph
 from graphldp.progress import Progress, nested
 from graphldp.stages.attack import write_rows
+from graphldp.stages.code import code_hash
+from graphldp.stages.download import made_from
 from graphldp.stages.files.artifacts import write_text
 from graphldp.stages.files.graphs import read_graph
 from graphldp.stages.files.paths import graph_dir
@@ -36,12 +38,14 @@ class Splits:
 
     Attributes:
         tried: one for each stand-in and total.
+        made_from: of each stand-in, what it was made from.
         parts: into how many a total was cut.
         asked: what people were asked for.
         how: seeds, search and training in words.
     """
 
     tried: tuple[Tried, ...]
+    made_from: Mapping[str, str]
     parts: int
     asked: Asked
     how: str
@@ -76,7 +80,8 @@ def measure_splits(
         f"most {counted(train.epochs, 'epoch')}, patience {train.patience}, {100 * train.train_fraction:g} % of the "
         f"labels to train; root seed {params.seed}"
     )
-    return Splits(tried=tuple(out), parts=parts, asked=asked, how=how)
+    made = {graph.name: made_from({"provenance": graph.provenance}) for graph in graphs}
+    return Splits(tried=tuple(out), made_from=made, parts=parts, asked=asked, how=how)
 
 
 def _stand_in(data: Path, name: str, public: bool) -> Graph:
@@ -227,8 +232,8 @@ def _line(start: tuple[float, float], end: tuple[float, float]) -> str:
 # As files -------------------------------------------------------------------------------------------------------
 
 
-def write_splits(found: Splits, output: Path) -> list[Path]:
-    """Write all splits as CSV, a figure for each stand-in and total, and a page; return the files."""
+def write_splits(found: Splits, output: Path, command: str) -> list[Path]:
+    """Write all splits as CSV, a figure for each stand-in and total, and a page that says what made them."""
     table, page = output / "split.csv", output / "split.md"
     write_rows(table, split_rows(found))
     figures = []
@@ -242,7 +247,10 @@ def write_splits(found: Splits, output: Path) -> list[Path]:
     text = [
         "# How to share out a budget",
         "",
-        f"Features by {asked.mechanism}, {links}, {labels}; method {asked.recipe.name}. {found.how}.",
+        f"`{command}`: features by {asked.mechanism}, {links}, {labels}; method {asked.recipe.name}. {found.how}. "
+        f"Made by code {code_hash('train')[:12]}.",
+        "",
+        "Stand-ins: " + "; ".join(f"{name}, from {source}" for name, source in found.made_from.items()) + ".",
         "",
         "The total is what is lost about a person's features, her label and any one of her links together; a split "
         f"has steps of 1/{found.parts} of it. The best split is chosen on the validation people of a public stand-in "

@@ -22,7 +22,7 @@ from graphldp.adversary.channel import BLIND, OPEN, Channel
 from graphldp.adversary.facts import Fact, Side
 from graphldp.adversary.sets import SurestSets
 from graphldp.audit.law import Outcomes, outcomes
-from graphldp.audit.whole import channels_of
+from graphldp.audit.whole import centre_of, channels_of
 from graphldp.client import Randomiser, Reports, VectorMechanism
 from graphldp.client.directed import DirectedMechanism
 from graphldp.client.laws.sets import SetValued, items
@@ -264,7 +264,7 @@ class _Levels(Reader):
         reports, device = entries.reports, self.device
         out = np.zeros(reports.nodes)
         people, values = entries.about(fact.attribute)
-        middle = 0.0 if device.name == "ppm-safe" else device.low / 2 + device.high / 2
+        middle = centre_of(device)
         length = (np.asarray(reports.index) >= 0).sum(axis=1)
         for person, value in zip(people, values, strict=True):
             away = float(value) - middle

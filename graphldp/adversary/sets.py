@@ -8,9 +8,10 @@ Everything follows from how many items of the own set the report supports, and o
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 import numpy as np
 import scipy.sparse as sp
@@ -19,12 +20,12 @@ from numpy.typing import NDArray
 from graphldp.adversary.facts import Fact
 from graphldp.client.laws.sets import SetValued, items
 from graphldp.client.mechanisms.olh import buckets_of
-from graphldp.errors import OptionError
+from graphldp.registry import Registry
 
 if TYPE_CHECKING:
     from graphldp.adversary.readers import Entries
 
-__all__ = ["InformedSets", "SurestSets"]
+__all__ = ["InformedSets", "SetReading", "SurestSets"]
 
 Floats: TypeAlias = NDArray[np.float64]
 
@@ -54,8 +55,7 @@ class InformedSets:
     @classmethod
     def of(cls, device: SetValued, entries: Entries, features: Any) -> InformedSets:
         """Return the reports of people with these features."""
-        if device.name not in _LIKELIHOODS:
-            raise OptionError(f"no informed attack on {device.name} is known: its likelihood has to be written")
+        reading = READINGS[device.name](device)
         reports = entries.reports
         value = np.asarray(reports.value)
         rows, places = np.nonzero(value == 1)
@@ -67,7 +67,7 @@ class InformedSets:
         hits = np.asarray((own * supported).sum(axis=1)).ravel().astype(np.int64)
         told = np.asarray(supported.sum(axis=1)).ravel().astype(np.int64)
         return cls(
-            likelihood=_LIKELIHOODS[device.name](device, told, _dummies(device, entries)),
+            likelihood=reading.likelihood(told, reading.dummies(entries)),
             own=own,
             supported=sp.csc_array(supported),
             size=np.diff(indptr).astype(np.int64),
@@ -87,21 +87,6 @@ class InformedSets:
         return self.likelihood(self.size, self.hits) - self.likelihood(self.size[others], found)
 
 
-def _dummies(device: SetValued, entries: Entries) -> Counts:
-    """Return how many dummies each report supports from each place on, as far as everybody sees it.
-
-    Of `olh` alone: the hash function is sent, and so which dummies would have been told.
-    """
-    if device.name != "olh":
-        return np.zeros((entries.reports.nodes, device.pad + 1), dtype=np.int64)
-    sent, buckets = np.asarray(entries.sent.value), int(device.buckets)  # type: ignore[attr-defined]
-    numbers = device.dimensions + np.arange(device.pad)
-    inside = buckets_of(sent[:, :1], numbers[None, :], buckets) == sent[:, 1:]
-    later = np.zeros((len(sent), device.pad + 1), dtype=np.int64)
-    later[:, :-1] = np.cumsum(inside[:, ::-1], axis=1)[:, ::-1]
-    return later
-
-
 class SurestSets:
     """The most telling reports about people who have each attribute independently, each with its own share.
 
@@ -113,13 +98,8 @@ class SurestSets:
     """
 
     def __init__(self, device: SetValued, shares: Floats) -> None:
-        if device.name not in _LIKELIHOODS:
-            raise OptionError(f"no law of a whole report of {device.name} is known: its likelihood has to be written")
-        self.device = device
+        self.reading = READINGS[device.name](device)
         self.shares = np.asarray(shares, dtype=np.float64)
-        least = 1 if device.name in ("oue", "olh") else max(1, device.m - device.pad)  # at most `pad` dummies
-        most = 1 if device.name in ("oue", "olh") else min(device.m, device.dimensions)
-        self.told = range(least, most + 1)  # how many attributes a report supports
         self.largest = len(_counting(self.shares))  # beyond that many attributes nobody has
         self.worth: dict[int, Floats] = {}
         self.found: dict[tuple[float, float], float] = {}
@@ -136,11 +116,11 @@ class SurestSets:
 
     def _best(self, others: Floats) -> float:
         """Return how much likelier the most telling report is with the attribute than without."""
-        most = self.told[-1] - 1
-        commonest = most if self.device.name == "privset" else 0
+        most = self.reading.told[-1] - 1
+        commonest = most if self.reading.mixed else 0
         ends = _Ends(others, commonest, most)
         best = 0.0
-        for told in self.told:
+        for told in self.reading.told:
             for common in range(min(told - 1, commonest) + 1):
                 inside, outside = ends.split(common, told - 1 - common)
                 worth = self._worth(told)
@@ -156,8 +136,8 @@ class SurestSets:
             size, hits = (part.ravel() for part in np.indices((2 * self.largest + 2, min(told, self.largest) + 2)))
             fits = hits <= np.minimum(size, told)
             size, hits = size[fits], hits[fits]
-            later = np.zeros((len(size), self.device.pad + 1), dtype=np.int64)
-            likelihood = _LIKELIHOODS[self.device.name](self.device, np.full(len(size), told), later)
+            later = np.zeros((len(size), self.reading.device.pad + 1), dtype=np.int64)
+            likelihood = self.reading.likelihood(np.full(len(size), told), later)
             worth = np.zeros((2 * self.largest + 2, min(told, self.largest) + 2))
             worth[size, hits] = np.exp(likelihood(size, hits))
             self.worth[told] = worth
@@ -211,60 +191,108 @@ def _one_item(told: float, untold: float, size: Counts, hits: Counts, dummies: F
     return np.asarray(np.log((own + dummies) / np.maximum(size, pad)))
 
 
-def _oue(device: Any, told: Counts, later: Counts) -> Likelihood:
-    own, other = device.item_chances()
+class SetReading(ABC):
+    """What somebody makes of a whole report of a mechanism for sets.
 
-    def likelihood(size: Counts, hits: Counts) -> Floats:
-        dummies = np.maximum(0, device.pad - size).astype(np.float64)  # a dummy's bit is not sent
-        return _one_item(own / other, (1 - own) / (1 - other), size, hits, dummies, device.pad)
+    Class attributes:
+        mixed: whether common attributes beside the one in question can tell more than rare ones.
+    """
 
-    return likelihood
+    mixed: ClassVar[bool] = False
 
+    def __init__(self, device: Any) -> None:
+        self.device = device
 
-def _subset(device: Any, told: Counts, later: Counts) -> Likelihood:
-    gain = math.expm1(device._support.loss)
-    # Of the dummies so many are in the set, and nobody sees which.
-    each = 1 + gain * (device.m - told) / device.pad
+    @property
+    def told(self) -> range:
+        """How many attributes a report can support; at most `pad` of a set are dummies."""
+        device = self.device
+        return range(max(1, device.m - device.pad), min(device.m, device.dimensions) + 1)
 
-    def likelihood(size: Counts, hits: Counts) -> Floats:
-        return _one_item(1 + gain, 1.0, size, hits, np.maximum(0, device.pad - size) * each, device.pad)
+    def dummies(self, entries: Entries) -> Counts:
+        """Return how many dummies each report supports from each place on, as far as everybody sees it."""
+        return np.zeros((entries.reports.nodes, self.device.pad + 1), dtype=np.int64)
 
-    return likelihood
-
-
-def _olh(device: Any, told: Counts, later: Counts) -> Likelihood:
-    kept = device.item_chances()[0]
-    missed = (1 - kept) / (device.buckets - 1)
-
-    def likelihood(size: Counts, hits: Counts) -> Floats:
-        used = np.minimum(size, device.pad)
-        among = later[np.arange(len(used)), used]
-        dummies = kept * among + missed * (device.pad - used - among)
-        return _one_item(kept, missed, size, hits, dummies, device.pad)
-
-    return likelihood
+    @abstractmethod
+    def likelihood(self, told: Counts, later: Counts) -> Likelihood:
+        """Return the likelihood of reports that support so many features, and dummies from each place on."""
 
 
-def _privset(device: Any, told: Counts, later: Counts) -> Likelihood:
-    from scipy.stats import hypergeom
-
-    gain, pad, most = math.expm1(device._support.loss), device.pad, device.overlap - 1
-
-    def likelihood(size: Counts, hits: Counts) -> Floats:
-        # P[the padded set is met in at least `overlap`]: dummies are drawn into the report, or items into the set.
-        fits = size <= pad
-        own = np.minimum(size, pad)
-        by_dummies = hypergeom.sf(most - hits, pad, pad - own, np.clip(device.m - told, 0, pad))
-        by_items = hypergeom.sf(most, np.maximum(size, pad), np.minimum(hits, np.maximum(size, pad)), pad)
-        return np.asarray(np.log1p(gain * np.where(fits, by_dummies, by_items)))
-
-    return likelihood
+READINGS: Registry[SetReading] = Registry("readable mechanism for sets")
 
 
-# From the device, how many features each report supports, and how many dummies from each place on.
-_LIKELIHOODS: dict[str, Callable[[Any, Counts, Counts], Likelihood]] = {
-    "oue": _oue,
-    "subset": _subset,
-    "olh": _olh,
-    "privset": _privset,
-}
+@READINGS.register("oue")
+class _Oue(SetReading):
+    told = range(1, 2)
+
+    def likelihood(self, told: Counts, later: Counts) -> Likelihood:
+        device = self.device
+        own, other = device.item_chances()
+
+        def likelihood(size: Counts, hits: Counts) -> Floats:
+            dummies = np.maximum(0, device.pad - size).astype(np.float64)  # a dummy's bit is not sent
+            return _one_item(own / other, (1 - own) / (1 - other), size, hits, dummies, device.pad)
+
+        return likelihood
+
+
+@READINGS.register("subset")
+class _Subset(SetReading):
+    def likelihood(self, told: Counts, later: Counts) -> Likelihood:
+        device = self.device
+        gain = math.expm1(device._support.loss)
+        # Of the dummies so many are in the set, and nobody sees which.
+        each = 1 + gain * (device.m - told) / device.pad
+
+        def likelihood(size: Counts, hits: Counts) -> Floats:
+            return _one_item(1 + gain, 1.0, size, hits, np.maximum(0, device.pad - size) * each, device.pad)
+
+        return likelihood
+
+
+@READINGS.register("olh")
+class _Olh(SetReading):
+    told = range(1, 2)
+
+    def dummies(self, entries: Entries) -> Counts:
+        """Return what follows from the hash function, which is sent: which dummies would have been told."""
+        device, sent = self.device, np.asarray(entries.sent.value)
+        numbers = device.dimensions + np.arange(device.pad)
+        inside = buckets_of(sent[:, :1], numbers[None, :], device.buckets) == sent[:, 1:]
+        later = np.zeros((len(sent), device.pad + 1), dtype=np.int64)
+        later[:, :-1] = np.cumsum(inside[:, ::-1], axis=1)[:, ::-1]
+        return later
+
+    def likelihood(self, told: Counts, later: Counts) -> Likelihood:
+        device = self.device
+        kept = device.item_chances()[0]
+        missed = (1 - kept) / (device.buckets - 1)
+
+        def likelihood(size: Counts, hits: Counts) -> Floats:
+            used = np.minimum(size, device.pad)
+            among = later[np.arange(len(used)), used]
+            dummies = kept * among + missed * (device.pad - used - among)
+            return _one_item(kept, missed, size, hits, dummies, device.pad)
+
+        return likelihood
+
+
+@READINGS.register("privset")
+class _PrivSet(SetReading):
+    mixed = True
+
+    def likelihood(self, told: Counts, later: Counts) -> Likelihood:
+        from scipy.stats import hypergeom
+
+        device = self.device
+        gain, pad, most = math.expm1(device._support.loss), device.pad, device.overlap - 1
+
+        def likelihood(size: Counts, hits: Counts) -> Floats:
+            # P[the padded set is met in at least `overlap`]: dummies are drawn into the report, or items into the set.
+            fits = size <= pad
+            own = np.minimum(size, pad)
+            by_dummies = hypergeom.sf(most - hits, pad, pad - own, np.clip(device.m - told, 0, pad))
+            by_items = hypergeom.sf(most, np.maximum(size, pad), np.minimum(hits, np.maximum(size, pad)), pad)
+            return np.asarray(np.log1p(gain * np.where(fits, by_dummies, by_items)))
+
+        return likelihood

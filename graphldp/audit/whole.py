@@ -25,10 +25,19 @@ from graphldp.audit.quantiles import map_differs
 from graphldp.audit.reports import Table
 from graphldp.audit.subject import AuditSetting
 from graphldp.client import Randomiser, Reports, mechanism, protocol
-from graphldp.errors import OptionError
+from graphldp.errors import unknown_name
 from graphldp.randomness import generator
 
-__all__ = ["Case", "WholeFinding", "audit_whole", "channels_of", "level_case", "whole_law", "whole_problems"]
+__all__ = [
+    "Case",
+    "WholeFinding",
+    "audit_whole",
+    "centre_of",
+    "channels_of",
+    "level_case",
+    "whole_law",
+    "whole_problems",
+]
 
 Floats: TypeAlias = NDArray[np.float64]
 Record: TypeAlias = tuple[tuple[float, ...], int]
@@ -135,6 +144,7 @@ def whole_law(device: Any, record: Record) -> Law:
     """
     features, level = record
     law: Law = {}
+    centre = centre_of(device)
     for sent, log_level, m, size, budget in channels_of(device, level):
         lean = math.tanh(budget / m / 2)
         sets = list(itertools.combinations(range(device.dimensions), m))
@@ -146,13 +156,13 @@ def whole_law(device: Any, record: Record) -> Law:
                     # A convex mix of two logistic numbers, so that nothing cancels.
                     rare = 1 / (1 + math.exp(budget / m))
                     log += math.log(rare + (1 + sign * z) / 2 * lean)
-                values = (part for j, s in zip(chosen, signs, strict=True) for part in (j, _centre(device) + s * size))
+                values = (part for j, s in zip(chosen, signs, strict=True) for part in (j, centre + s * size))
                 report = (float(sent), *values)
                 law[report] = float(np.logaddexp(law.get(report, -math.inf), log))
     return law
 
 
-def _centre(device: Any) -> float:
+def centre_of(device: Any) -> float:
     """Return the middle between the two values that a report can have: of the range where it has the data's scale."""
     return float((device.low + device.high) / 2) if device.base.scaled else 0.0
 
@@ -160,7 +170,7 @@ def _centre(device: Any) -> float:
 def channels_of(device: Any, level: int) -> list[tuple[int, float, int, float, float]]:
     """Return what a user of that level may send: the level, its log probability, m, a value's size, its budget."""
     if device.name not in _CHANNELS:
-        raise OptionError(f"audit: no law of the whole report of {device.name!r} is known; known: ppm, ppm-safe")
+        raise unknown_name("law of a whole report", device.name, _CHANNELS)
     return _CHANNELS[device.name](device, level)
 
 
@@ -322,7 +332,7 @@ def _untouched(case: Case, ids: NDArray[np.int64], reports: Reports) -> Reports:
     """Return the reports with the last coordinate's sign left as the value's own."""
     device = case.device
     middle = (device.low + device.high) / 2
-    centre = _centre(device)
+    centre = centre_of(device)
     own = np.where(case.features[ids][:, -1:] >= middle, 1.0, -1.0)
     value = np.asarray(reports.value, dtype=np.float64)
     value = np.where(reports.index == device.dimensions - 1, centre + own * np.abs(value - centre), value)

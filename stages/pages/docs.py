@@ -21,10 +21,12 @@ from graphldp.client.vector import VectorMechanism
 from graphldp.errors import OptionError
 from graphldp.progress import Progress
 from graphldp.stages.audit import EPSILONS, FURTHER, loss_text, privacy_page, table_json
+from graphldp.stages.audit_curators import BUDGETS, audit_curators
 from graphldp.stages.files.artifacts import write_text
 from graphldp.stages.pages.docs_figures import error_figure, law_figure, variance_comparison, variance_figure
-from graphldp.stages.pages.docs_numbers import DIMENSIONS, coordinate_variance, crossings, scalar_variance
+from graphldp.stages.pages.docs_numbers import DIMENSIONS, coordinate_variance, crossings, law_base, scalar_variance
 from graphldp.stages.pages.errata import ERRATA, FAULTS, Fault, errata_of
+from graphldp.trusted import CURATORS
 
 __all__ = ["errata_page", "index_page", "mechanism_page", "outdated_pages", "sections", "write_docs"]
 
@@ -60,7 +62,9 @@ def write_docs(docs: Path, *, audit: bool = True, progress: Progress | None = No
         for epsilons, options in ((EPSILONS, AuditOptions()), (FURTHER, AuditOptions(samples=10_000))):
             found = audit_rows(_free(epsilons), epsilons, options, processes=os.cpu_count() or 1)
             tables.append(table_json(found, options))
-        written.append(_write(docs / "privacy.md", privacy_page(*tables)))
+        usual, further = tables
+        curators = audit_curators(list(CURATORS), BUDGETS)
+        written.append(_write(docs / "privacy.md", privacy_page(usual, further, curators)))
     if progress:
         progress(total, total, "")
     return written
@@ -71,11 +75,11 @@ def _free(epsilons: Sequence[float]) -> list[str]:
     return [name for name in subject_names() if epsilons == EPSILONS or budgets(name, epsilons) == list(epsilons)]
 
 
-def outdated_pages(docs: Path) -> list[tuple[Path, str]]:
+def outdated_pages(docs: Path, *, audit: bool = True) -> list[tuple[Path, str]]:
     """Return the generated pages whose text is not what the code says now, and what is wrong with each.
 
-    Of the privacy table, what follows from the laws is compared (which rows there are, claims, exact losses, sizes);
-    what was sampled is not drawn again.
+    Figures are not drawn again, nor is what the privacy table has sampled: of it, what follows from the laws is
+    compared (which rows there are, claims, exact losses, sizes), and nothing without `audit`.
     """
     pages = {docs / "mechanisms" / f"{name}.md": mechanism_page(name) for name in names()}
     pages[docs / "mechanisms" / "compare.md"] = compare_page()
@@ -89,7 +93,7 @@ def outdated_pages(docs: Path) -> list[tuple[Path, str]]:
             wrong.append((path, "is not what the code says now"))
     stray = set((docs / "mechanisms").glob("*.md")) - set(pages)
     wrong += [(path, "belongs to no mechanism") for path in sorted(stray)]
-    return wrong + _outdated_privacy(docs / "privacy.md")
+    return wrong + (_outdated_privacy(docs / "privacy.md") if audit else [])
 
 
 def _outdated_privacy(path: Path) -> list[tuple[Path, str]]:
@@ -135,7 +139,7 @@ def mechanism_page(name: str) -> str:
     inputs = "two" if issubclass(cls, SetValued) else "three"
     if own_budget(name) != math.inf:
         lines += [f"![Law for {inputs} inputs at epsilon {_shown_at(name):g}]({name}-law.svg)", ""]
-        if name in ("ppm", "ppm-safe"):
+        if cls.kind == "vector" and law_base(name, _shown_at(name)).kind == "level":
             lines += ["Shown: the perturbed level, with its share gamma of epsilon 1.", ""]
         elif issubclass(cls, SetValued):
             lines += ["Shown: whether a report supports a feature that is there (1) or not (-1), if d is 1.", ""]

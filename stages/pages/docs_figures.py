@@ -25,7 +25,15 @@ from graphldp.stages.pages.docs_numbers import (
     scalar_variance,
 )
 
-__all__ = ["error_figure", "law_figure", "variance_comparison", "variance_figure", "walks_figure"]
+__all__ = [
+    "error_figure",
+    "labels_figure",
+    "law_figure",
+    "measures_figure",
+    "variance_comparison",
+    "variance_figure",
+    "walks_figure",
+]
 
 # Distinguishable without colour vision (Okabe & Ito); black first.
 _COLOURS = ("#000000", "#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#8c564b")
@@ -176,6 +184,19 @@ def measures_figure(
             axes.set_ylim(bottom=0)
     figure.legend(*panels[0].get_legend_handles_labels(), loc="outside right upper", frameon=False, fontsize=7)
     _save(figure, path, "How near estimated graphs come to the true one, against the budget of a relationship")
+
+
+def labels_figure(epsilons: Sequence[float], found: Mapping[str, Sequence[float]], path: Path) -> None:
+    """Draw the share of labels that is known against their budget: of each way of reading them a line."""
+    figure, (axes,) = _figure(1)
+    for place, (name, values) in enumerate(found.items()):
+        colour, style = _COLOURS[place % len(_COLOURS)], _STYLES[place // 4 % len(_STYLES)]
+        axes.plot(epsilons, values, marker=".", color=colour, linestyle=style, label=name, linewidth=1.2)
+    axes.set_xlabel("epsilon of a label")
+    axes.set_ylabel("labels known, %")
+    axes.set_ylim(0, 100)
+    figure.legend(*axes.get_legend_handles_labels(), loc="outside right upper", frameon=False, fontsize=7)
+    _save(figure, path, "How often a label is known, as it was sent and by what is made of all answers")
 
 
 def _curve(base: Any, x: float) -> tuple[np.ndarray, np.ndarray]:

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from graphldp.audit.law import outcomes
 from graphldp.client import lookup, mechanism, protocol
+from graphldp.client.levels import Personalised
 from graphldp.client.registry import NO_FEATURE
 from graphldp.errors import OptionError
 
@@ -101,10 +102,5 @@ def law_base(name: str, epsilon: float, low: float = -1.0, high: float = 1.0) ->
     if kind == "scalar":
         return mechanism(name, epsilon, low, high)
     device: Any = protocol(name, epsilon, 1, low, high)
-    if hasattr(device, "theta"):
-        return device._feature(1.0)
-    if name in ("ppm", "ppm-safe"):
-        return mechanism("esw", device.gamma * epsilon, 1, device.levels)
-    if hasattr(device, "parts"):
-        return device.parts[0].base
-    return device.base
+    hidden = isinstance(device, Personalised) and not device.parts
+    return mechanism("esw", device.gamma * epsilon, 1, device.levels) if hidden else device.base

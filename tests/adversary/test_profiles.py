@@ -54,7 +54,7 @@ def test_one_bit_of_two_people_reaches_the_bound() -> None:
 
 @pytest.mark.parametrize("name", ["oue", "subset", "olh", "privset"])
 def test_sets_are_told_by_the_audits_law(name: str) -> None:
-    from graphldp.audit.sets import _supported
+    from graphldp.audit.sets import set_law_of
 
     rows = np.array([[0, 0, 0], [1, 1, 1], [1, 0, 1], [0, 1, 0]], dtype=float)
     x, others = np.repeat(rows, 100, axis=0), np.arange(400)[::-1]
@@ -62,7 +62,7 @@ def test_sets_are_told_by_the_audits_law(name: str) -> None:
     reports = device.perturb(x, np.random.default_rng(0))
     odds = profile_odds(device, reports, x, others)
     assert odds is not None
-    masks = _supported(device, reports)
+    masks = set_law_of(device).supported(reports)
     laws = [support_law(device, tuple(int(v) for v in row)) for row in rows]
     kind = np.repeat(np.arange(4), 100)
     expected = [

@@ -132,9 +132,9 @@ def test_who_knows_the_rest_of_a_set_reads_it_by_its_law(name: str, epsilon: flo
 
 
 def _masks(device: object, reports: Reports) -> np.ndarray:
-    from graphldp.audit.sets import _supported
+    from graphldp.audit.sets import set_law_of
 
-    return _supported(device, reports)
+    return set_law_of(device).supported(reports)
 
 
 @pytest.mark.parametrize("name", SETS)

@@ -135,7 +135,7 @@ def test_whole_laws_have_mass_1_and_only_known_mechanisms() -> None:
     for name in ("ppm", "ppm-safe"):
         law = whole_law(protocol(name, 2.0, 3), ((1.0, -0.2, 0.0), 3))
         assert math.fsum(math.exp(log) for log in law.values()) == pytest.approx(1, abs=1e-12)
-    with pytest.raises(OptionError, match="no law of the whole report of 'mb'"):
+    with pytest.raises(OptionError, match="unknown law of a whole report 'mb'"):
         whole_law(protocol("mb", 1.0, 2), ((1.0, 1.0), 1))
 
 

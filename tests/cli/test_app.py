@@ -11,6 +11,7 @@ import subprocess
 import sys
 import textwrap
 import time
+import weakref
 from collections.abc import Callable
 from pathlib import Path
 
@@ -230,6 +231,27 @@ def test_a_signal_ends_in_one_line(number: int, code: int, line: str) -> None:
         process.send_signal(number)
         _, err = process.communicate(timeout=30)
     assert (process.returncode, err) == (code, line)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_that_falls_into_a_callback_is_heard(number: int, command: Callable[..., None], ldp) -> None:
+    went_on = []
+
+    class Gone:
+        pass
+
+    def body() -> None:
+        one = Gone()
+        kept = weakref.ref(one, lambda ref: signal.raise_signal(number))
+        del one
+        for _ in range(200):
+            time.sleep(0.05)
+        went_on.append(kept)
+
+    command(body)
+    answer = ldp("probe")
+    assert (answer.code, answer.line) == (130, "interrupted: ldp probe stopped; nothing half-written")
+    assert not went_on
 
 
 @pytest.mark.parametrize("kind", [["list", "datasets"], ["list", "datasets", "--json"], ["--help"]])

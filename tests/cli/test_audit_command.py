@@ -119,3 +119,48 @@ def test_docs_check_says_what_is_missing(ldp) -> None:
     assert answer.code == 1
     assert "empty/mechanisms/mb.md: is missing" in answer.out
     assert "ldp docs" in answer.out
+    assert "privacy.md" in answer.out
+    assert "privacy.md" not in ldp("docs", "--check", "--without-audit", "--output", "empty").out
+
+
+def test_a_link_mechanism_is_audited_by_the_name_that_links_takes(ldp) -> None:
+    words = ("-e", 1, "--samples", 2000, "--json")
+    assert json.loads(ldp("audit", "rr", *words).out) == json.loads(ldp("audit", "links-rr", *words).out)
+
+
+def test_a_curator_has_a_bound_and_what_it_does_not_prove(ldp, monkeypatch: pytest.MonkeyPatch) -> None:
+    answer = ldp("audit", "edgerand", "privhrg", "-e", "1,60", "--samples", 300, "--json")
+    assert answer.code == 0, answer.err
+    rows = json.loads(answer.out)["curators"]
+    assert [(row["curator"], row["epsilon"]) for row in rows] == [
+        ("edgerand", 1.0), ("edgerand", 60.0), ("privhrg", 1.0), ("privhrg", 60.0),
+    ]  # fmt: skip
+    assert all(row["bound"] <= row["epsilon"] for row in rows)
+    assert rows[1]["bound"] > 2
+    assert ["no proof" in row["caveat"] for row in rows] == [False, False, True, True]
+    shown = ldp("audit", "privhrg", "-e", 1, "--samples", 300)
+    assert "nothing speaks against it, and no proof" in shown.out
+
+    from graphldp.stages import audit_curators
+
+    honest = audit_curators.curator_bound
+    monkeypatch.setattr(audit_curators, "curator_bound", lambda name, epsilon, *a, **k: honest(name, 60.0, *a, **k))
+    liar = ldp("audit", "edgerand", "-e", 1, "--samples", 300)
+    assert liar.code == 1
+    assert "FAILS" in liar.out
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("mb", "edgerr"), "curators are audited apart"),
+        (("edgerr", "-e", 0), "a curator's epsilon must be above 0"),
+        (("edgerr", "--set", "rho=1"), "--set belongs to"),
+        (("edger",), "unknown mechanism 'edger'"),
+    ],
+)
+def test_what_a_curators_audit_cannot_be_is_one_line(ldp, words: tuple[object, ...], said: str) -> None:
+    answer = ldp("audit", *words)
+    assert answer.code == 2
+    assert said in answer.err
+    assert answer.err.strip().count("\n") == 0

@@ -10,6 +10,7 @@ from rich.console import Console
 
 from graphldp import client, datasets
 from graphldp.client.links import link_names
+from graphldp.experiment.options import CURATORS
 
 COUNTS = {"datasets": 18, "mechanisms": 5, "methods": 5, "models": 1, "filters": 7, "evidence": 10}  # at least
 COUNTS |= {"scorers": 5, "estimators": 5, "tasks": 4}
@@ -33,7 +34,15 @@ def test_every_entry_has_a_name_and_a_description(ldp, kind: str) -> None:
 def test_the_registries_decide(ldp) -> None:
     listed = {kind: {row["name"] for row in json.loads(ldp("list", kind, "--json").out)} for kind in COUNTS}
     assert listed["datasets"] == set(datasets.names())
-    assert listed["mechanisms"] == {*client.names(), *link_names()}
+    assert listed["mechanisms"] == {*client.names(), *link_names(), *CURATORS}
+
+
+def test_a_curator_is_named_as_what_it_is(ldp) -> None:
+    rows = {row["name"]: row for row in json.loads(ldp("list", "mechanisms", "--json").out)}
+    assert {name for name, row in rows.items() if row["kind"] == "curator"} == set(CURATORS)
+    assert all(rows[name]["description"].startswith("Trusted with all links, gives ") for name in CURATORS)
+    said = ldp("run", "--help").out
+    assert "trusted with all links" in " ".join(said.replace("│", " ").split())
 
 
 def test_datasets_carry_their_public_facts(ldp) -> None:

@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 from cell_factory import NAME, store
 
+from graphldp.stages.code import code_hash
+
 CALL = (
     *("split", "-d", NAME, "--seeds", 2, "--search-points", 1, "--search-seeds", 1),
     *("--epochs", 6, "--set", "m=4"),
@@ -40,6 +42,12 @@ def test_it_prints_and_writes_every_split(ldp) -> None:
         assert whole == pytest.approx(float(row["total"]), rel=1e-4)
     page, figure = Path(names[1]).read_text(encoding="utf-8"), Path(names[2]).read_text(encoding="utf-8")
     assert "| synthetic | 4 | best |" in page
+    assert (
+        f"`ldp split -d {NAME} --seeds 2 --search-points 1 --search-seeds 1 --epochs 6 --set m=4 --parts 3 -e 4,9`"
+        in page
+    )
+    assert f"Made by code {code_hash('train')[:12]}." in page
+    assert f"Stand-ins: {NAME}, from synthetic" in page
     assert figure.count("<circle") == 2 * 5
     assert figure.count('class="strong" font-size="13"') == 1
     before = [Path(name).read_bytes() for name in names]

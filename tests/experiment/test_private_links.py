@@ -11,8 +11,11 @@ import pytest
 from cell_factory import NAME, run, small_graph, small_params, store
 
 import graphldp
+from graphldp.client.directed import DirectedMechanism
+from graphldp.client.vector import VectorMechanism
+from graphldp.client.vote import Vote
 from graphldp.errors import OptionError
-from graphldp.experiment import plan, rounds, survey
+from graphldp.experiment import plan, rounds, scored, survey
 from graphldp.experiment.cell import learn_cell
 from graphldp.experiment.options import Further, Settings
 from graphldp.experiment.plan import Devices, plan_of
@@ -52,9 +55,7 @@ def outcomes(rows: list[dict[str, Any]]) -> list[Any]:
     "name",
     ["lpgnn", "upgnet-hn", "togl-fda", "votes", "surroundings", "mlp", "blocks", "blocks-votes", "hogs", "rgnn", SLOW],
 )
-def test_no_true_link_and_no_feature_moves_a_result_while_reports_are_held(
-    name: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_no_true_link_moves_a_result_while_reports_are_held(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     params, graph, recipe = private(), small_graph(), method(name)
     answers = {seed: server_view_of(graph, params).questions(seed) for seed in params.draws}
 
@@ -79,6 +80,49 @@ def test_no_true_link_and_no_feature_moves_a_result_while_reports_are_held(
         other = dataclasses.replace(graph, edges=small_graph(seed=5).edges)
         answers = {seed: server_view_of(other, params).questions(seed) for seed in params.draws}
         assert outcomes(learned(graph)) != first
+
+
+@pytest.mark.parametrize("name", ["lpgnn", "upgnet-hn", "mlp", "hogs", "rgnn", "togl-fda", "blocks-votes", SLOW])
+def test_with_every_answer_held_nothing_true_moves_what_is_chosen(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    params, graph, recipe = private(BOTH), small_graph(), method(name)
+    beside = {seed: server_view_of(graph, params).questions(seed) for seed in params.draws}
+    heard: list[Any] = []
+    replay: list[Any] = []
+
+    def held(of: Graph, settings: Settings, row: Any = None) -> ServerView:
+        linked = row is None or not row.alone
+        further = settings.further if linked else settings.further.without_links()
+        return ServerView(
+            graph=of, further=further, root=settings.seed, listen=lambda seed: beside[seed], linked=linked
+        )
+
+    for place in (plan, rounds, scored, survey):
+        monkeypatch.setattr(place, "server_view_of", held)
+    for kind in (VectorMechanism, DirectedMechanism, Vote):
+
+        def told(self: Any, *given: Any, asked: Any = kind.perturb, **more: Any) -> Any:
+            if replay:
+                return replay.pop(0)
+            heard.append(asked(self, *given, **more))
+            return heard[-1]
+
+        monkeypatch.setattr(kind, "perturb", told)
+
+    def learned(of: Graph) -> list[Any]:
+        asked = Devices(graph=of, recipe=recipe, mechanism=recipe.mechanism, epsilon=4.0, options={}, params=params)
+        rows = learn_cell(of, plan_of(asked, params), params).rows
+        return [(row["point"], row["seed"], row["best_epoch"], row["validation_loss"]) for row in rows]
+
+    first = learned(graph)
+    assert heard
+    other = small_graph(seed=5)
+    wrong = ((graph.labels + 1) % graph.classes).astype(np.int32)
+    changed = dataclasses.replace(graph, features=other.features, edges=other.edges, labels=wrong)
+    replay += heard
+    assert learned(changed) == first
+    assert not replay  # every answer was asked for again, and none other
+    if name != "blocks-votes":  # which may give votes no weight
+        assert learned(changed) != first  # people's own answers are what moves it
 
 
 def test_the_estimated_graph_is_near_the_true_one_and_has_its_labels() -> None:

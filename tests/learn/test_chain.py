@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections import Counter
 from typing import Any
 
 import numpy as np
@@ -20,7 +21,7 @@ from learn_factory import (
 from numpy.typing import NDArray
 
 from graphldp.errors import DataError, OptionError
-from graphldp.learn import NodeInputs, Options, Problem, chain, choose_order, fit
+from graphldp.learn import NodeInputs, Options, Problem, chain, choose_order, fit, inputs
 from graphldp.learn.inputs import Projection
 from graphldp.learn.sparse import Csr, SparseMatrix, product
 
@@ -162,6 +163,40 @@ def test_few_columns_even_out() -> None:
         [32, 32, 6],
         [32, 18, 18],
     ]
+
+
+@pytest.mark.parametrize("order", ["materialise", "propagate"])
+@pytest.mark.parametrize("kind", ["sparse", "dense"])
+def test_runs_with_the_same_inputs_and_filter_take_as_many_products_as_one(
+    kind: str, order: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    problem, labels = small_problem(kinds=(kind,))
+    calls: Counter[str] = Counter()
+
+    def counted(owner: Any, name: str) -> None:
+        whole = getattr(owner, name)
+
+        def call(*given: Any, **options: Any) -> Any:
+            calls[name] += 1
+            return whole(*given, **options)
+
+        monkeypatch.setattr(owner, name, call)
+
+    for owner, name in ((inputs, "product"), (inputs, "filtered"), (Csr, "multiply")):
+        counted(owner, name)
+
+    def work(count: int) -> tuple[set[type], Counter[str]]:
+        calls.clear()
+        runs = [make_run(problem, labels, r, coefficients=(0.5, 0.25, 0.25)) for r in range(count)]
+        projection = Projection(problem, runs, SparseMatrix.of(problem.shift, CPU), order, CPU)
+        projection(torch.randn(count, problem.dimensions, 5, requires_grad=True)).sum().backward()
+        return {type(part) for part in projection.parts}, Counter(calls)
+
+    alone, together = work(1), work(6)
+    assert together == alone
+    assert alone[1].total() > 2
+    written_out = kind == "dense" or order == "materialise"
+    assert alone[0] == {inputs.DensePart if written_out else inputs.SparsePart}
 
 
 @pytest.mark.parametrize("order", ["propagate", "materialise"])

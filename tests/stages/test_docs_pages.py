@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import importlib
+import math
 from pathlib import Path
 
 import pytest
 
-from graphldp.client import names
+from graphldp.client import lookup, names, own_budget
 from graphldp.errors import OptionError
 from graphldp.stages.pages import docs
 from graphldp.stages.pages.docs_figures import law_figure, variance_comparison
-from graphldp.stages.pages.docs_numbers import crossing, crossings, raw_variance, scalar_variance
+from graphldp.stages.pages.docs_numbers import crossing, crossings, law_base, raw_variance, scalar_variance
 from graphldp.stages.pages.errata import ERRATA, FAULTS, errata_of
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -50,6 +51,14 @@ def test_a_changed_page_is_noticed(tmp_path: Path) -> None:
     (tmp_path / "mechanisms" / "gone.md").write_text("")
     wrong = {path.name for path, _ in docs.outdated_pages(tmp_path)}
     assert wrong == {"mb.md", "privacy.md", "gone.md"}
+
+
+def test_every_mechanism_has_a_law_to_be_shown() -> None:
+    shown = {name: law_base(name, docs._shown_at(name)).name for name in names() if own_budget(name) != math.inf}
+    inside = {name: law for name, law in shown.items() if lookup(name).kind == "vector" and law != "membership"}
+    inner = {"mlr": "duchi", "pldp": "pm", "ppm": "esw", "ppm-public": "mb", "ppm-safe": "esw"}
+    assert inside == {"featurerr": "featurerr", **inner}
+    assert all(law == name for name, law in shown.items() if lookup(name).kind != "vector")
 
 
 @pytest.mark.slow

@@ -1,0 +1,88 @@
+"""`ldp influence`: what a trained model tells of people's links."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from graphldp.cli import console
+from graphldp.cli.cell import fetch
+from graphldp.cli.lists import numbers, words
+from graphldp.cli.options import DATA, AsJson, Data, folder
+from graphldp.errors import OptionError
+
+__all__ = ["register"]
+
+
+def influence(
+    dataset: Annotated[
+        list[str] | None,
+        typer.Option("--dataset", "-d", help="A public graph; several with commas.", show_default="cora"),
+    ] = None,
+    epsilon: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--epsilon",
+            "-e",
+            help="What all reports lose about one relationship; several with commas.",
+            show_default="8",
+        ),
+    ] = None,
+    people: Annotated[
+        int, typer.Option("--people", help="Of how many people the attacker asks: ends of random links.", min=3)
+    ] = 120,
+    seed: Annotated[int, typer.Option("--seed", help="The root of all randomness.", min=0)] = 0,
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "--output",
+            "-o",
+            help="Write a table and a page into this folder; nothing is written if left out.",
+            file_okay=False,
+            callback=folder,
+            show_default=False,
+        ),
+    ] = None,
+    data: Data = DATA,
+    as_json: AsJson = False,
+) -> None:
+    """Attack trained models for people's links: whose answers move when one person's features change (LinkTeller)?
+
+    GCN is trained over public links, over none, and over the graph that each mechanism and each curator leaves.
+    """
+    import json
+    from dataclasses import asdict
+
+    from graphldp.jsonable import plain
+    from graphldp.stages import influence as stage
+
+    graphs, budgets = words("--dataset", dataset or ["cora"]), numbers("--epsilon", epsilon or ["8"])
+    wrong = [value for value in budgets if not 0 < value <= 700]
+    if wrong:
+        raise OptionError(f"--epsilon must be above 0 and at most 700, got {wrong[0]:g}")
+    rows = []
+    for name in graphs:
+        fetch(name, data)
+        with console.progress(f"influence {name}", None, "models") as bar:
+            rows += stage.influence(name, budgets, data=data, people=people, root=seed, progress=bar)
+    files = []
+    if output is not None:
+        told = ",".join(f"{value:g}" for value in budgets)
+        command = f"ldp influence --dataset {','.join(graphs)} --epsilon {told} --people {people}"
+        files = stage.write_influence(rows, output, command)
+    if as_json:
+        answer = {"rows": [asdict(row) for row in rows], "files": [str(path) for path in files]}
+        console.out.print_json(json.dumps(plain(answer)))
+        return
+    notes = [f"{row.row} at {row.epsilon:g}: {row.why}" for row in rows if row.why]
+    shown = [[row.dataset, *stage.cells(row)] for row in rows]
+    console.figures("What a model tells of links, in percent", ["graph", *stage.HEADS], shown, notes, text=1)
+    for path in files:
+        console.note(f"written: {path}")
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command("influence")(influence)

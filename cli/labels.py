@@ -1,0 +1,90 @@
+"""`ldp labels`: how often private labels are known, before and after what the server makes of them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from graphldp.cli import console
+from graphldp.cli.cell import fetch
+from graphldp.cli.lists import numbers, words
+from graphldp.cli.options import DATA, AsJson, Data, EpsilonLinks, LinkOption, Links, folder
+from graphldp.cli.settings import further_of
+from graphldp.errors import OptionError
+
+__all__ = ["register"]
+
+
+def labels(
+    dataset: Annotated[
+        list[str] | None,
+        typer.Option("--dataset", "-d", help="A public graph; several with commas.", show_default="cora"),
+    ] = None,
+    epsilon: Annotated[
+        list[str] | None,
+        typer.Option("--epsilon", "-e", help="The budget of a label; several with commas.", show_default="1"),
+    ] = None,
+    links: Links = None,
+    epsilon_links: EpsilonLinks = None,
+    link_option: LinkOption = None,
+    seeds: Annotated[int, typer.Option("--seeds", help="How many independent repetitions.", min=1)] = 5,
+    seed: Annotated[int, typer.Option("--seed", help="The root of all randomness.", min=0)] = 0,
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "--output",
+            "-o",
+            help="Write a table, a page and a figure into this folder; nothing is written if left out.",
+            file_okay=False,
+            callback=folder,
+            show_default=False,
+        ),
+    ] = None,
+    data: Data = DATA,
+    as_json: AsJson = False,
+) -> None:
+    """Measure how often labels are known: as krr has sent them, by the best guess, and after neighbours' answers.
+
+    The best guess from one answer is bounded by epsilon. What Drop (propagated) and RGNN (frequencies) learn from reads
+    neighbours' answers, too, over public links or those that the server estimates.
+    """
+    import json
+    from dataclasses import asdict
+
+    from graphldp.jsonable import plain
+    from graphldp.stages import labels as stage
+
+    graphs, budgets = words("--dataset", dataset or ["cora"]), numbers("--epsilon", epsilon or ["1"])
+    wrong = [value for value in budgets if not 0 < value <= 700]
+    if wrong:
+        raise OptionError(f"--epsilon must be above 0 and at most 700, got {wrong[0]:g}")
+    further = further_of(link_option, labels=None, epsilon_labels=None, links=links, epsilon_links=epsilon_links)
+    rows = []
+    for name in graphs:
+        fetch(name, data)
+        with console.progress(f"labels {name}", None, "budgets") as bar:
+            rows += stage.labels(
+                name, budgets, further, data=data, seeds=seeds, root=seed, progress=bar, say=console.note
+            )
+    files, how = [], stage.spoken(seeds, further)
+    if output is not None:
+        told = ",".join(f"{value:g}" for value in budgets)
+        command = f"ldp labels --dataset {','.join(graphs)} --epsilon {told} --seeds {seeds}"
+        command += f" --links {links} --epsilon-links {epsilon_links:g}" if links else ""
+        command += "".join(f" --link-option {pair}" for pair in link_option or ())
+        files = stage.write_labels(rows, output, command, how)
+    if as_json:
+        answer = {"rows": [asdict(row) for row in rows], "files": [str(path) for path in files]}
+        console.out.print_json(json.dumps(plain(answer)))
+        return
+    shown = [[row.dataset, *stage.cells(row)] for row in rows]
+    console.figures(f"Labels known, in percent; {how}", ["graph", *stage.HEADS], shown, (), text=1)
+    for path in files:
+        console.note(f"written: {path}")
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command("labels")(labels)
