@@ -181,7 +181,14 @@ def _plainly(message: str, error: BaseException) -> str:
 
 
 def _nearest(message: str) -> str:
-    """Return the message with the nearest of the words that an option takes, where it was none of them."""
+    """Return the message with the nearest of the words that an option takes, where it was none of them.
+
+    Of names that are near an unknown option's, one without dashes is an argument's, which is given without its name.
+    """
+    option = re.search(r"No such option: --(\S+) \(Possible options: (.*)\)$", message)
+    if option is not None and not any(name.startswith("-") for name in option[2].split(", ")):
+        given = option[2].split(", ")[0]
+        return f"{message[: option.start(2)].rpartition(' (')[0]}: give {given.upper()} itself, without --{given}"
     found = re.search(r"'([^']*)' is not one of ((?:'[^']*'(?:, )?)+)$", message)
     return message if found is None else message + did_you_mean(found[1], re.findall("'([^']*)'", found[2]))
 
@@ -203,4 +210,9 @@ def _hear_again(lost: sys.UnraisableHookArgs) -> None:
 
 
 def _terminate(number: int, frame: FrameType | None) -> None:
-    raise KeyboardInterrupt  # as Ctrl-C: what was reached is kept
+    """Do as Ctrl-C does: who holds that back until an epoch is over holds this back, too."""
+    pressed = signal.getsignal(signal.SIGINT)
+    if callable(pressed):
+        pressed(signal.SIGINT, frame)
+    else:  # as in the background of a script
+        raise KeyboardInterrupt

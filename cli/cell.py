@@ -31,7 +31,7 @@ from graphldp.cli.options import (
     Strategy,
     Task,
 )
-from graphldp.cli.settings import Search, Settings, axes, further_of, mechanism_of, parse, parts
+from graphldp.cli.settings import Search, Settings, axes, further_of, known_mechanism, mechanism_of, parse, parts
 from graphldp.errors import OptionError
 
 if TYPE_CHECKING:
@@ -92,6 +92,7 @@ class CellOptions:
             self.link_option, labels=self.labels, epsilon_labels=self.epsilon_labels, links=self.links,
             epsilon_links=self.epsilon_links,
         )  # fmt: skip
+        known_mechanism(self.mechanism)
         searching = (field.name for field in fields(self) if field.name.startswith("search_"))
         changed = ("seed", *searching, *train_options())
         found: Params = choose_params(

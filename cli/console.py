@@ -40,6 +40,7 @@ __all__ = [
     "left_out",
     "mute",
     "note",
+    "noting",
     "out",
     "progress",
     "remember",
@@ -180,6 +181,11 @@ def note(text: str) -> None:
     """Print one line about the work on standard error, unless `--quiet`."""
     if not (_state.quiet or _state.muted):
         err.print(text, markup=False, soft_wrap=not err.is_terminal)  # a terminal would break words
+
+
+def noting() -> Callable[[str], None] | None:
+    """Return what prints notes in any process; None where nothing is to be printed: another one is not told of that."""
+    return None if _state.quiet or _state.muted else note
 
 
 class Bar:

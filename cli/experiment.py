@@ -87,7 +87,7 @@ def experiment(
             console.note(f"not here, so that options which depend on them are not checked: {', '.join(missing)}")
         return
     with console.progress(f"experiment {grid.name}", None, "steps") as bar:
-        stage.run_cells(what, data, device, progress=bar, jobs=count)
+        stage.run_cells(what, data, device, progress=bar, jobs=count, note=console.noting())
     found = stage.results_of(what, data, papers)
     files = [] if only else stage.write_results(what, found, results)
     _show(found, what, files, as_json=as_json)

@@ -355,8 +355,8 @@ ProtocolName: TypeAlias = Annotated[
     str | None,
     typer.Option(
         "--protocol",
-        help="Train, search and ask as a paper does: ldpge, ppgnn, togl or upgnet, by the folder papers. What is said "
-        "beside it counts more.",
+        help="Train, search and ask as a paper does: heterorr, ldpge, ppgnn, togl or upgnet, by the folder papers. "
+        "What is said beside it counts more.",
         autocompletion=_complete(_protocols),
         show_default=False,
     ),

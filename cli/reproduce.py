@@ -131,7 +131,7 @@ def reproduce(
     name = f"reproduce {orders[0].target.key}" if len(orders) == 1 else "reproduce"
     with console.progress(name, None, "steps") as bar:
         for what, new in stage.reproduce_all(
-            orders, data=data, results=results, device=device, jobs=count, progress=bar
+            orders, data=data, results=results, device=device, jobs=count, progress=bar, note=console.noting()
         ):
             found = with_earlier(new, results)
             if check:

@@ -14,7 +14,7 @@ from graphldp.errors import OptionError
 if TYPE_CHECKING:
     from graphldp.experiment.options import Further
 
-__all__ = ["Search", "Settings", "axes", "further_of", "mechanism_of", "parse", "parts"]
+__all__ = ["Search", "Settings", "axes", "further_of", "known_mechanism", "mechanism_of", "parse", "parts"]
 
 Settings: TypeAlias = Annotated[
     list[str] | None,
@@ -48,12 +48,21 @@ def parse(pairs: Sequence[str] | None, flag: str = "--set") -> dict[str, Any]:
 
 def mechanism_of(settings: dict[str, Any], given: str | None) -> str | None:
     """Take the mechanism out of the settings: `--set mechanism=pm` is `--mechanism pm`."""
+    known_mechanism(given)
     if "mechanism" not in settings:
         return given
     found = settings.pop("mechanism")
     if given is not None:
         raise OptionError(f"the mechanism is given twice, as --mechanism {given} and with --set; leave one out")
     return str(found)
+
+
+def known_mechanism(name: str | None) -> None:
+    """Refuse a mechanism that there is not, before any file is missed that it would have made."""
+    from graphldp.client import option_names
+
+    if name not in (None, "none"):  # as tables write it of a row that asks nobody
+        option_names(str(name))
 
 
 def further_of(link_option: Sequence[str] | None = None, **given: str | float | None) -> Further:

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 __all__ = ["register"]
 
 _PUBLIC = "public"
+_SPARE = ("costs", "accuracy")  # what a narrow terminal goes without
 
 
 def split(
@@ -142,10 +143,12 @@ def _show(found: Splits, files: list[Path]) -> None:
 
     notes = (
         found.how,
-        "total: what is lost about a person's features, her label and any one of her links together; relationship: its "
-        "share of links; costs: how many points of accuracy the best split is ahead, run by run",
+        "total: what is lost about a person's features, her label and any one of her links together; link: the share "
+        "of what is lost about one; costs: how many points of accuracy the best split is ahead, run by run",
     )
-    console.figures("Splits of a budget: accuracy in percent", SUMMARY, summary_rows(found), notes, text=3)
+    rows = summary_rows(found)
+    heads = ["link" if name == "relationship" else name for name in SUMMARY]  # for a terminal's width
+    console.figures("Splits of a budget: accuracy in percent", heads, rows, notes, text=3, spare=_SPARE)
     moved = transfer_rows(found)
     if moved:
         console.figures("What a split costs on another graph", TRANSFER, moved, (), text=4)

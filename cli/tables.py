@@ -97,7 +97,7 @@ def _show(path: Path, form: Format) -> None:
         axes = axis_columns(rows[0]) if rows else []
         places = ["dataset", *(axis for axis in axes if all(row[axis] for row in rows))]
         beside = {axis_title(axis): axis for axis in axes if axis not in places}
-        for place in dict.fromkeys(tuple(row[key] for key in places) for row in rows):
+        for count, place in enumerate(dict.fromkeys(tuple(row[key] for key in places) for row in rows)):
             own = [row for row in rows if tuple(row[key] for key in places) == place]
             here = ", ".join(
                 [title(place[0]), *(at(key, value) for key, value in zip(places[1:], place[1:], strict=True))]
@@ -109,6 +109,8 @@ def _show(path: Path, form: Format) -> None:
                 partial(_table, here, own, beside, entry.headline, said), [one.heading for one in spared]
             )
             gone.update(dict.fromkeys(spare))
+            if count:
+                out.print()
             out.print(table)
         left_out(gone, "--format csv")
     else:

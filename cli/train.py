@@ -66,7 +66,9 @@ def train(
         count = workers(jobs, "--jobs")
         rows, graph = grid_of(grid, cell.dataset)
         with console.progress(f"train {graph}", None, "steps") as bar:
-            made = train_grid(rows, graph, cell.data, device=cell.device, jobs=count, progress=bar)
+            made = train_grid(
+                rows, graph, cell.data, device=cell.device, jobs=count, progress=bar, note=console.noting()
+            )
         show(made, as_json=cell.as_json)
         return
     if jobs is not None:

@@ -195,8 +195,10 @@ def _is_there(path: Path, mark: str) -> bool:
 class _Work:
     """The cells of a grid, with the graph of the last one and what its floor's learners have made of it."""
 
-    def __init__(self, experiment: Params, data: Path, sources: Sources, device: str) -> None:
-        self.experiment, self.data, self.sources, self.device = experiment, data, sources, device
+    def __init__(
+        self, experiment: Params, data: Path, sources: Sources, device: str, note: Callable[[str], None] | None = None
+    ) -> None:
+        self.experiment, self.data, self.sources, self.device, self._note = experiment, data, sources, device, note
         self._graph: tuple[str, Graph, str, Resources] | None = None
         self._claims: dict[str, str] = {}
 
@@ -204,7 +206,8 @@ class _Work:
         """Return a cell's graph, its hash, and what was computed on it."""
         if self._graph is None or self._graph[0] != cell.graph:
             folder = graph_dir(self.data, cell.graph)
-            self._graph = (cell.graph, read_graph(folder), graph_hash(folder), Resources(memo=Floors(self.data)))
+            own = Resources(note=self._note, memo=Floors(self.data, self._note))
+            self._graph = (cell.graph, read_graph(folder), graph_hash(folder), own)
         return self._graph[1:]
 
     def points(self, cell: Cell) -> CellPlan | None:
@@ -279,15 +282,27 @@ def check(what: GridPlan, data: Path, device: str = "auto") -> list[str]:
 
 
 def run_cells(
-    what: GridPlan, data: Path, device: str = "auto", progress: Progress | None = None, *, jobs: int = 1
+    what: GridPlan,
+    data: Path,
+    device: str = "auto",
+    progress: Progress | None = None,
+    *,
+    jobs: int = 1,
+    note: Callable[[str], None] | None = None,
 ) -> None:
     """Compute every cell of a plan that is not there, on `jobs` processes; as `run_plans`."""
-    for _ in run_plans([what], data, device, progress, jobs=jobs):
+    for _ in run_plans([what], data, device, progress, jobs=jobs, note=note):
         pass
 
 
 def run_plans(
-    plans: Sequence[GridPlan], data: Path, device: str = "auto", progress: Progress | None = None, *, jobs: int = 1
+    plans: Sequence[GridPlan],
+    data: Path,
+    device: str = "auto",
+    progress: Progress | None = None,
+    *,
+    jobs: int = 1,
+    note: Callable[[str], None] | None = None,
 ) -> Iterator[int]:
     """Compute every cell that is not there, on `jobs` processes, and yield each plan's place once all of its are there.
 
@@ -295,25 +310,32 @@ def run_plans(
     Stopped, they go on with the cells that they were in.
 
     Progress is counted in runs' epochs, weighted by the size of the graph and the number of learners, and has what the
-    other processes have finished, so that the time left is a fair guess.
+    other processes have finished, so that the time left is a fair guess. `note` is told, in whichever process it
+    happens, what a full disk keeps less of.
     """
     for what in plans:
         check(what, data, device)  # whatever is wrong with a cell shows before the first one is trained
     if jobs < 1:
         raise OptionError(f"jobs must be at least 1, got {jobs}")
     count = min(jobs, sum(len(what.todo) for what in plans)) - 1
-    with helpers(count, _helper, tuple(plans), data, device):
-        yield from _work_through(plans, data, device, progress)
+    with helpers(count, _helper, tuple(plans), data, device, note):
+        yield from _work_through(plans, data, device, progress, note)
 
 
-def _helper(plans: Sequence[GridPlan], data: Path, device: str) -> None:
+def _helper(plans: Sequence[GridPlan], data: Path, device: str, note: Callable[[str], None] | None) -> None:
     """Work on the cells of plans in another process."""
     with helping():
-        for _ in _work_through(plans, data, device, None):
+        for _ in _work_through(plans, data, device, None, note):
             pass
 
 
-def _work_through(plans: Sequence[GridPlan], data: Path, device: str, progress: Progress | None) -> Iterator[int]:
+def _work_through(
+    plans: Sequence[GridPlan],
+    data: Path,
+    device: str,
+    progress: Progress | None,
+    note: Callable[[str], None] | None,
+) -> Iterator[int]:
     """Compute the cells that nobody else has claimed, until all are there; yield each plan once it is whole."""
     homes = [home(data, what.experiment) for what in plans]
     weights = {
@@ -323,15 +345,15 @@ def _work_through(plans: Sequence[GridPlan], data: Path, device: str, progress: 
     }
     tally, count = _Tally(weights), 0
     left = [list(what.todo) for what in plans]
-    works: dict[int, _Work] = {}
+    works = {place: _Work(what.experiment, data, what.sources, device, note) for place, what in enumerate(plans)}
     whole = 0  # so many plans, from the first on, have been yielded
     while whole < len(plans):
         if not left[whole]:
-            works.pop(whole, None)
+            works.pop(whole)
             yield whole
             whole += 1
             continue
-        found = _unclaimed(plans, left, works, weights, data, device)
+        found = _unclaimed(left, works, weights)
         if found is None:  # all are claimed by other processes, which may be stopped
             time.sleep(_LOOK_SECONDS)
             continue
@@ -349,24 +371,16 @@ def _work_through(plans: Sequence[GridPlan], data: Path, device: str, progress: 
 
 
 def _unclaimed(
-    plans: Sequence[GridPlan],
     left: Sequence[Sequence[Cell]],
-    works: dict[int, _Work],
+    works: Mapping[int, _Work],
     weights: Mapping[Path, int],
-    data: Path,
-    device: str,
 ) -> tuple[int, Cell] | None:
     """Return the first cell that is left and that nobody is computing, with its plan's place; None if there is none."""
-    cells = Cells(data)
-    for place, what in enumerate(plans):
-        if not left[place]:
-            continue
-        if place not in works:
-            works[place] = _Work(what.experiment, data, what.sources, device)
-        folder = home(data, what.experiment)
+    for place, work in works.items():
+        folder = home(work.data, work.experiment)
         for cell in _in_turn(left[place], lambda cell: weights[cell_path(folder, cell)]):  # noqa: B023
-            claim = works[place].claim(cell)
-            if not claim or cells.free(claim):
+            claim = work.claim(cell)
+            if not claim or Cells(work.data).free(claim):
                 return place, cell
     return None
 

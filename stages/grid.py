@@ -107,6 +107,7 @@ def train_grid(
     device: str = "auto",
     jobs: int = 1,
     progress: Progress | None = None,
+    note: Callable[[str], None] | None = None,
 ) -> Made:
     """Search, choose and train every row of a grid, from what `denoise_grid` and `perturb_grid` have written."""
     from graphldp.stages.experiment import plan as plan_cells
@@ -114,7 +115,7 @@ def train_grid(
 
     own = dataclasses.replace(params, datasets=(dataset,))
     what = plan_cells(own, data, fetch=False, sources=Artifacts(params=own, data=data), device=device)
-    run_cells(what, data, device, progress, jobs=jobs)
+    run_cells(what, data, device, progress, jobs=jobs, note=note)
     there = tuple(path for path, done in zip(what.paths, what.done, strict=True) if done)
     return Made(paths=what.paths, there=there)
 

@@ -13,7 +13,7 @@ import json
 import math
 import platform
 import shlex
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -280,13 +280,14 @@ def reproduce_all(
     device: str = "auto",
     jobs: int = 1,
     progress: Progress | None = None,
+    note: Callable[[str], None] | None = None,
 ) -> Iterator[tuple[Order, Reproduction]]:
     """Compute what is not there, target by target, and say of each what came out once all of its cells are there.
 
     A process that finds nothing more to do for a target goes on with the next one's cells.
     """
     plans = [what.plans[column] for what in orders for column in _first_ours(what.plans)]
-    steps = run_plans(plans, data, device, progress, jobs=jobs)
+    steps = run_plans(plans, data, device, progress, jobs=jobs, note=note)
     for what in orders:
         for _ in what.plans:
             next(steps)

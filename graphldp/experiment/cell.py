@@ -21,6 +21,7 @@ from graphldp.experiment.parts import (
     NodePart,
     Part,
     final_scores,
+    graph_places,
     part_of,
     problem_of,
     relinked,
@@ -274,8 +275,8 @@ class _Cell:
         self.built = None
         parts = [self.part(seed) for seed in seeds]
         replicas = [
-            part.replica(place, seed_of(self.params.seed, "train", self.graph.name, seed))
-            for place, (part, seed) in enumerate(zip(parts, seeds, strict=True))
+            part.replica(place, graph, seed_of(self.params.seed, "train", self.graph.name, seed))
+            for place, (part, graph, seed) in enumerate(zip(parts, graph_places(parts), seeds, strict=True))
         ]
         points = [self.plan.points[index] for index in batch]
         setups = [self.plan.setups[index] for index in batch]

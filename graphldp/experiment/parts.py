@@ -77,6 +77,7 @@ __all__ = [
     "final_scores",
     "fits",
     "given_away",
+    "graph_places",
     "learners_of",
     "part_of",
     "problem_of",
@@ -195,8 +196,8 @@ class Part(ABC):
         """Refuse a run of this part through whose graph or inputs a message passes that may not."""
 
     @abstractmethod
-    def replica(self, place: int, seed: int) -> Replica:
-        """Return what all runs of the seed share; `place` is that of its inputs, and of its graph."""
+    def replica(self, place: int, graph: int, seed: int) -> Replica:
+        """Return what all runs of the seed share; `place` is that of its inputs, `graph` that of its graph."""
 
     @abstractmethod
     def guess(self) -> tuple[Scores, Scores]:
@@ -280,14 +281,13 @@ class NodePart(Part):
             rows, columns = matrix.nonzero()
             self.apart.check(rows, columns, what)
 
-    def replica(self, place: int, seed: int) -> Replica:
+    def replica(self, place: int, graph: int, seed: int) -> Replica:
         """Return what all runs of the seed share: of labels and numbers what may be seen."""
         split = self.split
         labels = np.empty(0, np.int64) if self.labels is None else split.visible(self.labels)
         targets: Targets | None = None
         if self.numbers is not None:
             targets = Values.visible(split, self.numbers, standardize=self.loss.standardized)
-        graph = 0 if self.apart is None else place
         return Replica(inputs=place, graph=graph, split=split, labels=labels, targets=targets, seed=seed)
 
     def guess(self) -> tuple[Scores, Scores]:
@@ -355,9 +355,9 @@ class LinkPart(Part):
         """No node: classes are not what is learned."""
         return np.empty(0, np.int64)
 
-    def replica(self, place: int, seed: int) -> Replica:
+    def replica(self, place: int, graph: int, seed: int) -> Replica:
         """Return what all runs of the seed share: the edges, but those of the test part."""
-        return Replica(inputs=place, graph=place, targets=self.edges.visible(), seed=seed)
+        return Replica(inputs=place, graph=graph, targets=self.edges.visible(), seed=seed)
 
     def guess(self) -> tuple[Scores, Scores]:
         """Return the scores of the same answer for every pair: half of them are edges."""
@@ -422,19 +422,34 @@ def calibration_over(calibration: Calibration, made_for: float, graph: Graph) ->
     return calibration.but(after=calibration.after * (made_for / found) ** calibration.steps)
 
 
+def graph_places(parts: Sequence[Part]) -> list[int]:
+    """Return on which of the problem's graphs each part's runs are: parts over the same links share one."""
+    known: list[Graph] = []
+    out = []
+    for part in parts:
+        same = [place for place, one in enumerate(known) if _same_links(one, part.graph)]
+        out.append(same[0] if same else len(known))
+        known += [] if same else [part.graph]
+    return out
+
+
+def _same_links(one: Graph, other: Graph) -> bool:
+    pairs = ((one.edges, other.edges), (one.weights, other.weights))
+    return all(a is b or (a is not None and b is not None and np.array_equal(a, b)) for a, b in pairs)
+
+
 def problem_of(
     parts: Sequence[Part], inputs: Sequence[NodeInputs], operator: Callable[[Graph], sp.csr_array]
 ) -> Problem:
-    """Return the problem of these parts' runs: one graph where all of them have the same, else a graph for each.
+    """Return the problem of these parts' runs, with the graphs that `graph_places` names.
 
     `operator` is the filter's S of a graph.
     """
-    graphs: dict[int, MessageGraph] = {}
-    for part in parts:
-        if id(part.graph) not in graphs:
-            graphs[id(part.graph)] = MessageGraph(shift=operator(part.graph), adjacency=part.graph.adjacency())
-    # With graphs of their own, runs name the one at their own place.
-    return Problem.over(list(graphs.values()), inputs, classes=_classes(parts))
+    first: dict[int, Graph] = {}
+    for place, part in zip(graph_places(parts), parts, strict=True):
+        first.setdefault(place, part.graph)
+    graphs = [MessageGraph(shift=operator(one), adjacency=one.adjacency()) for one in first.values()]
+    return Problem.over(graphs, inputs, classes=_classes(parts))
 
 
 def weighted_problem_of(

@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 
 from graphldp.errors import ArtifactError
 from graphldp.stages.files.artifacts import read_meta
+from graphldp.stages.files.leftovers import bring_back
 from graphldp.stages.pages.wording import counted
 
 __all__ = ["Description", "describe"]
@@ -57,6 +58,8 @@ class Description:
 
 def describe(path: Path) -> Description:
     """Describe a Parquet artifact, the folder of a graph, or a saved model; refuse anything else."""
+    if not path.exists():
+        bring_back(path.parent)
     if not path.exists():
         raise ArtifactError(f"{path} does not exist; artifacts are made with `{_MAKERS}`")
     folder = path if path.is_dir() else path.parent

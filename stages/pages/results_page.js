@@ -85,12 +85,17 @@ function curve(box) {
     const levels = column.value === "ours" && known.length ? [known[0].floor, known[0].ceiling].filter(Boolean) : [];
     const ends = [...known.flatMap(one => scores(one)), ...levels.flat()].filter(Number.isFinite);
     if (!ends.length) { place.replaceChildren("nothing to draw"); return; }
-    const right = box.clientWidth < 500 ? 360 : 620, low = Math.min(...ends) - 1, high = Math.max(...ends) + 1, svg = drawn("svg", {viewBox: "0 0 " + (right + 20) + " 340", role: "group",
+    // What all places begin with stands once, under them; each has a line for each further part of its name.
+    const shared = xs.length < 2 ? "" : xs.reduce((one, two) => { while (!two.startsWith(one)) one = one.slice(0, one.lastIndexOf(" ", one.length - 2) + 1); return one; }, xs[0].slice(0, xs[0].lastIndexOf(" ") + 1));
+    const words = at => at.slice(shared.length).split(", "), lines = Math.max(...xs.map(at => words(at).length)), tall = 324 + 16 * (lines + Boolean(shared));
+    const right = box.clientWidth < 500 ? 360 : 620, low = Math.min(...ends) - 1, high = Math.max(...ends) + 1, svg = drawn("svg", {viewBox: "0 0 " + (right + 20) + " " + tall, role: "group",
       "aria-label": "curves; every point can be focused"});
     const x = at => 60 + (xs.length < 2 ? (right - 80) / 2 : (right - 80) * xs.indexOf(at) / (xs.length - 1)), y = value => 300 - 280 * (value - low) / (high - low);
     for (const [value, words] of round(low, high))
       svg.append(drawn("line", {x1: 50, x2: right, y1: y(value), y2: y(value), class: "axis"}), drawn("text", {x: 4, y: y(value) + 4}, words));
-    xs.forEach(at => svg.append(drawn("text", {x: x(at), y: 325, "text-anchor": "middle"}, at)));
+    xs.forEach(at => words(at).forEach((word, line) => { const half = 4.2 * word.length, anchor = x(at) < half ? "start" : x(at) + half > right + 20 ? "end" : "middle";
+      svg.append(drawn("text", {x: { start: 2, end: right + 18, middle: x(at) }[anchor], y: 325 + 16 * line, "text-anchor": anchor}, word)); }));
+    if (shared) svg.append(drawn("text", {x: (50 + right) / 2, y: tall - 4, "text-anchor": "middle"}, shared.trim().replaceAll("_", " ")));
     levels.forEach((level, index) => { if (level[1] !== null) svg.append(drawn("rect", {x: 50, width: right - 50, y: y(level[2]), height: Math.max(1, y(level[1]) - y(level[2])), class: "band"}));
       svg.append(drawn("line", {x1: 50, x2: right, y1: y(level[0]), y2: y(level[0]), class: "level", "stroke-dasharray": index ? "7 4" : ""}));
       svg.append(drawn("text", {x: right - 80, y: y(level[0]) - 4}, (index ? "ceiling " : "floor ") + level[0].toFixed(1))); });

@@ -23,6 +23,7 @@ from graphldp.cli import app, console
 from graphldp.cli.command import EXAMPLES, PANELS
 from graphldp.cli.failures import describe
 from graphldp.errors import ArtifactError, OptionError
+from graphldp.learn.parallel import deferred_interrupt
 
 LDP = [sys.executable, "-m", "graphldp.cli"]
 SLOW_MODULES = ("torch", "scipy", "pyarrow", "pandas", "numpy", "matplotlib", "torch_geometric", "sklearn", "dvc")
@@ -212,6 +213,21 @@ PROBE = """
     app.COMMANDS["Probe"] = ("probe",)
     sys.exit(app.main(["probe"]))
 """
+
+
+def test_a_training_that_is_told_to_end_ends_its_epoch_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Inside an epoch the parameters are half updated, and the batch would be lost."""
+    said: list[bool] = []
+
+    def run(arguments: list[str]) -> int:
+        with deferred_interrupt() as pressed:
+            os.kill(os.getpid(), signal.SIGTERM)
+            said.append(pressed())
+        return 0
+
+    monkeypatch.setattr(app, "_run", run)
+    assert app.main(["list"]) == 0
+    assert said == [True]
 
 
 @pytest.mark.parametrize(

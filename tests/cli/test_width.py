@@ -37,6 +37,12 @@ TABLES = {
         r"^(pm|clean data) +chi-square +(7\.5|40|inf) ",
         10,
     ),
+    "split": (
+        (*("split", "-d", NAME, "-e", "4.25", "--parts", 2, "--seeds", 5, "--search-points", 1, "--search-seeds", 1),
+         *("--search", "steps=0", "--epochs", 3)),
+        r"^synthetic +4\.25 +(best|nearest to even|dearest) .*\d\.\d \[",
+        3,
+    ),
     "tables": (("tables", "--results", ROOT / "results"), r"^(base|lpgnn|frontier) +.? +(1|5) ", 6),
     "run": (
         ("run", "-d", NAME, "-e", 0.25, "--method", "upgnet-nh", "-m", "hds-rectified", "--seeds", 2, *QUICK),

@@ -121,6 +121,9 @@ perturb -d mine -e 1 --output x.csv | name it x.parquet
 perturb -d mine -e 1 --output data | is a directory
 perturb -d mine -e 1 --sedes 2 | Possible options: --seed, --seeds);
 perturb -d mine -e 1 --force | No such option: --force; see
+inspect --file x | give FILE itself, without --file
+train -d mine -e 1 -m Mb | unknown mechanism 'Mb'; did you mean 'mb'?
+denoise -d mine -e 1 -m Mb | unknown mechanism 'Mb'; did you mean 'mb'?
 perturb -d mine -e 1 --input f.csv | and not both
 perturb --input f.csv -e 1 | --input needs --low and --high
 perturb --input f.csv --low 1 --high 0 -e 1 | needs finite low < high

@@ -47,6 +47,10 @@ _TRY = """
     said: curve ? curve.querySelector('output').value : '', switched: curve ? line() !== before : null,
     verdicts: [...document.querySelectorAll('#claims .tools select')].map(one => one.getAttribute('aria-label')),
     numbers: [...document.querySelectorAll('#papers .tools select')].map(one => one.getAttribute('aria-label')),
+    clipped: [...document.querySelectorAll('.curve svg text')].filter(text => {
+      const box = text.getBoundingClientRect(), frame = text.ownerSVGElement.getBoundingClientRect();
+      return box.right > frame.right + 1 || box.left < frame.left - 1 || box.bottom > frame.bottom + 1;
+    }).map(text => text.textContent),
     bands: curve ? curve.querySelectorAll('rect.band').length : 0,
     page: document.documentElement.scrollWidth, wide: document.documentElement.clientWidth,
     paper: getComputedStyle(document.body).backgroundColor, errors: window.failed || []});
@@ -99,6 +103,7 @@ def test_tables_sort_filter_and_copy_and_curves_switch(browser: Browser, page: P
     assert seen["switched"]
     assert seen["verdicts"] == ["paper", "their protocol", "ours"]
     assert not {"their protocol", "ours"} & set(seen["numbers"])  # numbers are no kinds to choose by
+    assert seen["clipped"] == []
     assert seen["bands"] == 2  # floor and ceiling, with their intervals
     assert ": " in seen["said"]  # the exact values of the focused point
 
@@ -121,6 +126,7 @@ def test_nothing_is_wider_than_a_phone_in_light_and_dark(browser: Browser, page:
     for seen in (light, dark):
         assert seen["page"] <= seen["wide"]
         assert seen["errors"] == []
+        assert seen["clipped"] == []
     assert light["paper"] != dark["paper"]
 
 

@@ -73,7 +73,7 @@ def test_a_part_has_sent_labels_to_learn_and_true_ones_to_be_measured_by() -> No
     part = part_of(graph, params, 0, server_view_of(graph, params))
     sent = server_view_of(graph, params).known(0).labels
     assert (sent != graph.labels).mean() > 0.1
-    replica = part.replica(0, 0)
+    replica = part.replica(0, 0, 0)
     for nodes in (part.split.train, part.split.validation):
         np.testing.assert_array_equal(replica.labels[nodes], sent[nodes])
     assert (replica.labels[part.split.test] == -1).all()

@@ -125,6 +125,30 @@ def test_with_every_answer_held_nothing_true_moves_what_is_chosen(name: str, mon
         assert learned(changed) != first  # people's own answers are what moves it
 
 
+@pytest.mark.parametrize("name", ["base", "lpgnn", "upgnet-hn", "hogs", SLOW])
+def test_every_run_is_over_the_graph_of_its_own_reports(name: str) -> None:
+    graph = small_graph()
+    asked = {"links": "blink", "epsilon_links": 4.0, "seeds": 3, "search_seeds": 1, "points": 2, "epochs": 4}
+    found = graphldp.run(graph, name, epsilon=3.0, references=False, **asked)
+    problem, runs = found.row.cell.problem, found.row.cell.runs
+    assert problem is not None
+    over = [problem.graph(run.graph).adjacency for run in runs]
+    view = server_view_of(graph, found.settings)
+    for seed, own in enumerate(over):
+        if not method(name).relinks:
+            assert abs(own - view.known(seed).adjacency()).max() == 0
+        assert all(abs(own - other).max() > 0 for other in over[:seed])
+
+
+def test_runs_over_the_same_links_share_one_graph() -> None:
+    small = {"seeds": 3, "search_seeds": 1, "points": 1, "epochs": 4, "references": False}
+    for name, asked in (("lpgnn", {}), ("lpgnn", {"labels": "krr", "epsilon_labels": 1.0}), ("mlp", {"links": "rr"})):
+        budget = {"epsilon_links": 4.0} if "links" in asked else {}
+        cell = graphldp.run(small_graph(), name, epsilon=3.0, **asked, **budget, **small).row.cell
+        assert cell.problem is not None
+        assert (len(cell.problem.more), {run.graph for run in cell.runs}) == (0, {0})
+
+
 def test_the_estimated_graph_is_near_the_true_one_and_has_its_labels() -> None:
     graph = small_graph()
     settings = Settings(further=Further(links="rr", epsilon_links=12.0))

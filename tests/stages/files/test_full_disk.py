@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import json
 import os
 import shutil
 import subprocess
@@ -15,11 +16,13 @@ import pytest
 from cell_factory import NAME, calibrate, small_params, store
 
 from graphldp.errors import ArtifactError
+from graphldp.stages.experiment import plan, run_cells
 from graphldp.stages.files import artifacts, checkpoints
 from graphldp.stages.files.artifacts import Room, read_meta
 from graphldp.stages.files.cells import ROOM
 from graphldp.stages.files.paths import runs_path
 from graphldp.stages.grids.cell import Cell
+from graphldp.stages.grids.params import load
 from graphldp.stages.search import search
 from graphldp.stages.train import train
 
@@ -208,6 +211,37 @@ def test_a_search_whose_disk_has_filled_up_is_written_all_the_same(disk: Disk) -
     )
     assert read_meta(path, "ldp search")["kind"] == "trials"
     assert len(read_rows(path)) == 6
+    assert litter(disk.folder) == []
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_a_grid_that_is_stopped_on_a_full_disk_says_what_it_keeps_less_of(
+    disk: Disk, jobs: int, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    rows = [{"method": "lpgnn"}]
+    search = {"points": 2, "seeds": 1, "learning_rate": [0.05, 0.02], "dropout": [0.25], "steps": [0]}
+    values = {"title": "Small", "datasets": [NAME], "epsilons": [1], "seeds": 2, "rows": rows, "search": search}
+    file = tmp_path / "small.yaml"
+    file.write_text(json.dumps(values | {"train": {"hidden": 4, "epochs": 15, "patience": 8}}), encoding="utf-8")
+    calls = [0]
+
+    def full(done: int, total: int, text: str) -> None:
+        calls[0] += 1
+        if calls[0] == 3:
+            disk.fill()
+            raise KeyboardInterrupt
+
+    what = plan(load(file), disk.folder)
+    with pytest.raises(KeyboardInterrupt):
+        run_cells(what, disk.folder, "cpu", progress=full, jobs=jobs, note=print)
+    (note, *more) = capfd.readouterr().out.splitlines()
+    assert note.startswith(f"note: {disk.folder / 'cells'}/")
+    assert note.endswith("Kept is all but the part that was being trained")
+    assert not [line for line in more if not line.startswith("note: ")]
+    assert [name for name in litter(disk.folder) if name.endswith(".json")]
+    disk.empty()
+    run_cells(plan(load(file), disk.folder), disk.folder, "cpu")
+    assert all(plan(load(file), disk.folder).done)
     assert litter(disk.folder) == []
 
 

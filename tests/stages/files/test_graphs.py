@@ -18,6 +18,7 @@ from graphldp.datasets.synthetic import synthetic
 from graphldp.errors import ArtifactError
 from graphldp.graph import Graph
 from graphldp.stages.files import graphs as module
+from graphldp.stages.files.describe import describe
 from graphldp.stages.files.graphs import FILES, graph_hash, read_graph, read_graph_meta, write_graph
 from graphldp.stages.files.leftovers import own_name
 from graphldp.stages.files.paths import graph_dir, stored_graphs
@@ -230,6 +231,8 @@ def test_a_graph_that_a_killed_process_had_set_aside_gets_its_name_back(tmp_path
     assert stored_graphs(tmp_path) == ("mine",)
     assert graph_hash(graph_dir(tmp_path, "mine")) == hashed
     assert not dead.exists()
+    folder.replace(dead)
+    assert describe(folder).kind == "graph"  # as one that is named by its folder
     shutil.copytree(folder, dead)  # killed behind them: the new one stands, and what was set aside goes with the next
     write_graph(small(name="mine"), folder)
     shutil.copytree(folder, aside.with_name(aside.name.replace(f".{os.getpid()}.", f".{os.getppid()}.")))
