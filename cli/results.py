@@ -23,10 +23,6 @@ def results(
         typer.Option("--docs", help="Where the audit's table stands; the papers' pages go there.", file_okay=False),
     ] = Path("docs"),
     papers: PapersFolder = Path("papers"),
-    pages: Annotated[
-        bool,
-        typer.Option("--pages", help="Also write the pages of tables that earlier code measured, from these tables."),
-    ] = False,
     other: Annotated[
         Path | None,
         typer.Option(
@@ -46,14 +42,9 @@ def results(
     the verdicts of `ldp claims`, docs/papers/NAME.md for each paper, the lines of README.md that count, and
     results/index.html with all of it, which opens from disk. Nothing is computed: `ldp reproduce`, `ldp experiment`
     and the pipeline make the numbers.
-
-    With --pages the page and the figures of each table that does not name its code are written again as well, by
-    today's rules from the committed numbers, and say so at their head.
     """
     from graphldp.stages.claims import write_claims
-    from graphldp.stages.grids.params import EXPERIMENTS
     from graphldp.stages.grids.targets import targets
-    from graphldp.stages.pages.committed import write_pages
     from graphldp.stages.pages.paper_pages import tally, write_papers
     from graphldp.stages.pages.readme import counts_something, write_readme
     from graphldp.stages.pages.reproduced import bring, restate
@@ -66,7 +57,6 @@ def results(
             raise OptionError(f"{other} has no folder reproduce; name another folder of results with --merge")
         bring(targets(papers), other, folder)
     paths = [*restate(targets(papers), folder), *write_claims(papers, folder, docs)]
-    paths += write_pages(folder, papers, EXPERIMENTS) if pages else ()
     paths += [*write_papers(papers, folder, docs), write_page(folder, docs)]
     if counts_something(readme):
         paths.append(write_readme(papers, folder, readme))

@@ -7,7 +7,7 @@ import subprocess
 from functools import cache
 from pathlib import Path
 
-__all__ = ["code_commit", "file_commit"]
+__all__ = ["code_commit"]
 
 _CODE = ("graphldp", "stages")  # what decides numbers and pages; a commit of anything else changes neither
 _DIGITS = 12
@@ -27,11 +27,6 @@ def code_commit(root: Path | None = None) -> str:
     if not found:
         return ""
     return f"{found}, with changes since" if _git(root, "status", "--porcelain", "--", *_CODE) else found
-
-
-def file_commit(path: Path) -> str:
-    """Return the last commit that changed a file, as `code_commit` does; empty of one that is in no repository."""
-    return _git(path.parent, "log", "-1", f"--abbrev={_DIGITS}", "--format=%h of %cs", "--", path.name)
 
 
 def _git(root: Path, *arguments: str) -> str:

@@ -93,7 +93,8 @@ def _worth(section: Section) -> str:
     one, public = section.measure, section.measures.public
     first = (
         f"{public[:1].upper()}{public[1:]} alone, without a single feature of anybody, reach "
-        f"{one.text(floor.score.mean)}; {section.worth} {one.text(ceiling.score.mean)}."
+        f"{one.text(floor.score.mean)}; with everybody’s true features beside, the best learner reaches "
+        f"{one.text(ceiling.score.mean)}."
     )
     gain = ceiling.gain
     if gain is None or not gain.known:
@@ -102,7 +103,10 @@ def _worth(section: Section) -> str:
     if gain.against(0.0) == "unknown":
         return f"{first} The difference is {worth}, of too few runs to say whether there is anything to win."
     if gain.against(0.0) == "below":
-        return f"{first} The difference, {worth}, is against the features: {section.against}."
+        return (
+            f"{first} The difference, {worth}, is against the features: what had learned more from them on the "
+            f"validation part does less than {public} alone in test."
+        )
     if gain.against(0.0) != "above":
         return f"{first} The difference, {worth}, is not measurable: there is nothing to win."
     return f"{first} That is all that features can win here: {worth}."

@@ -67,7 +67,6 @@ def report_page(result: Result) -> str:
         lead=escape(result.about) or lead,
         css=css.strip(),
         pages=_pages(result),
-        earlier=f'<p class="earlier" role="note">{escape(result.earlier)}</p>' if result.earlier else "",
         jump=_jump(result) if len(result.sections) > 1 else "",
         sections="".join(map(_map, maps(result)))
         + "\n".join(
@@ -483,11 +482,6 @@ def _again(result: Result) -> str:
         pictures = f"</p><details><summary>{len(shown)} figures</summary><p>{', '.join(shown)}</p></details><p>"
     else:
         pictures = f"Figures: {', '.join(shown)}. " if shown else ""
-    same = (
-        "<code>ldp results --pages</code> writes this page from the committed table."
-        if result.earlier
-        else "The same runs and the same code give the same bytes, this page included."
-    )
     beside = f"{_link('metrics.json')}, {_link(f'plots/{result.measures.headline.name}.csv')}"
     if result.experiment:
         name = escape(result.experiment)
@@ -505,7 +499,7 @@ def _again(result: Result) -> str:
         grid = "params.yaml"
     return (
         f"<pre>{commands}</pre>"
-        f"<p>The grid is <code>{grid}</code>. {same} "
+        f"<p>The grid is <code>{grid}</code>. The same runs and the same code give the same bytes, this page included. "
         f"Tables: {', '.join(tables)}. {pictures}Also {beside}.</p>"
     )
 

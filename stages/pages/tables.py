@@ -292,19 +292,6 @@ class Section:
         )
 
     @property
-    def worth(self) -> str:
-        """Who reaches the ceiling, as the middle of a sentence."""
-        return "with everybody’s true features beside, the best learner reaches"
-
-    @property
-    def against(self) -> str:
-        """Why a ceiling may lie below its floor."""
-        return (
-            "what had learned more from them on the validation part does less than "
-            f"{self.measures.public} alone in test"
-        )
-
-    @property
     def private(self) -> tuple[TableRow, ...]:
         """The rows that spend a budget."""
         return tuple(row for row in self.rows if row.role is Role.PRIVATE)
@@ -339,8 +326,7 @@ class Background:
 class Result:
     """Everything that an evaluation says: one section per dataset and task, notes, and how sure it is.
 
-    `made` is what the runs came from, `commit` the code that says it, where git knows; `earlier` is what has to be said
-    of numbers that earlier code measured, and empty of others.
+    `made` is what the runs came from, `commit` the code that says it, where git knows.
     """
 
     sections: tuple[Section, ...]
@@ -354,7 +340,6 @@ class Result:
     made: Mapping[str, Any] = field(default_factory=dict)
     commit: str = ""
     backgrounds: tuple[Background, ...] = ()
-    earlier: str = ""
 
     @property
     def rows(self) -> Iterator[TableRow]:
