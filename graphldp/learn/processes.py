@@ -18,6 +18,7 @@ import torch.distributed as dist
 from torch.distributed.rendezvous import rendezvous
 
 from graphldp.errors import GraphLDPError, ProcessError
+from graphldp.learn.state import Interrupted
 
 __all__ = ["DistributedProcesses", "Processes"]
 
@@ -32,6 +33,7 @@ WAIT_SECONDS = 0.01
 FAREWELL_SECONDS = 10.0
 GONE = "another process of this training ended without a word: it was killed, or out of memory (max_memory bounds it)"
 FAILED, STOPPED, HEARD = "graphldp/failed", "graphldp/stopped", "graphldp/heard"
+PRESSED = "Ctrl-C"  # in the place of a failure, of a process that was not training
 
 
 class Processes:
@@ -66,7 +68,8 @@ class DistributedProcesses(Processes):
     """One of several processes, as `torchrun` starts them: RANK, WORLD_SIZE, MASTER_ADDR, MASTER_PORT are set.
 
     Use as a context. An error that leaves it is told to the others, who end with it; so that somebody sees it, the
-    first process raises it as a `ProcessError`.
+    first process raises it as a `ProcessError`. Ctrl-C is no failure: one that stops a training has been agreed on, and
+    any other one is Ctrl-C to the others, too.
 
     Args:
         device: on which data travel: the CPU by gloo, CUDA by nccl.
@@ -147,20 +150,25 @@ class DistributedProcesses(Processes):
         """Look at what the others have left in the store."""
         try:
             if self._store.check([FAILED]):
-                raise ProcessError(self._store.get(FAILED).decode())
+                why = self._store.get(FAILED).decode()
+                raise KeyboardInterrupt if why == PRESSED else ProcessError(why)
             self._stopped = self._stopped or self._store.check([STOPPED])
         except RuntimeError as error:  # of torch: the store has ended with the process that keeps it
             raise ProcessError(GONE) from error
 
     def _farewell(self, error: BaseException) -> None:
         """Leave the reason where the others look, and wait until the first process has taken it."""
+        if isinstance(error, Interrupted) or isinstance(error.__cause__, Interrupted):
+            return  # all of them stop there; who leaves first has not failed
+        who = "the first process" if self.leads else f"process {self.rank} of {self.size}"
+        why = PRESSED if isinstance(error, KeyboardInterrupt) else f"{who} failed: {_line(error)}"
         try:
             if self.leads:
-                self._store.set(FAILED, f"the first process failed: {_line(error)}")
+                self._store.set(FAILED, why)
                 self._store.set(HEARD, "yes")
                 return
             if not isinstance(error, ProcessError):
-                self._store.compare_set(FAILED, "", f"process {self.rank} of {self.size} failed: {_line(error)}")
+                self._store.compare_set(FAILED, "", why)
                 self._store.wait([HEARD], timedelta(seconds=FAREWELL_SECONDS))
         except RuntimeError:
             return  # nobody is left to hear it

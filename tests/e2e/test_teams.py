@@ -131,6 +131,18 @@ def test_a_process_that_fails_ends_all_with_one_line(cell: Path, tmp_path: Path,
     assert files(cell) == before
 
 
+def test_ctrl_c_that_one_process_alone_hears_ends_all(cell: Path, tmp_path: Path) -> None:
+    target = cell / "heard.parquet"
+    answer = command(
+        [*LDP, *TRAIN, "--processes", "2", "-o", str(target)], cell, **meddle(tmp_path, "raise KeyboardInterrupt")
+    )
+    assert (answer.returncode, answer.stdout) == (130, ""), answer.stderr
+    assert (
+        answer.stderr == "interrupted: ldp train stopped; nothing half-written; the same command goes on from there\n"
+    )
+    assert not target.exists()
+
+
 def test_ctrl_c_is_resumed_by_any_number_of_processes(cell: Path, tmp_path: Path) -> None:
     target = cell / "resumed.parquet"
     # Both have begun: on a busy machine the first may still be reading when the second trains, with nothing to keep.

@@ -14,7 +14,7 @@ from test_engine import StopAt, same
 
 from graphldp.errors import ProcessError
 from graphldp.learn import Interrupted, Options, Outcome, State, engine, fit, model, parallel
-from graphldp.learn.processes import Processes
+from graphldp.learn.processes import FAILED, DistributedProcesses, Processes
 
 
 class Table:
@@ -171,3 +171,44 @@ def test_other_backbones(name: str) -> None:
     whole = one_process(2, problem, runs, options)
     np.testing.assert_array_equal(whole.predictions, found[1].predictions)
     same(whole, found[0])
+
+
+class Store(dict[str, str]):
+    """What processes leave for one another, as torch's store has it."""
+
+    def compare_set(self, key: str, expected: str, value: str) -> None:
+        assert expected == ""
+        self.setdefault(key, value)
+
+    def set(self, key: str, value: str) -> None:
+        self[key] = value
+
+    def wait(self, keys: list[str], timeout: object) -> None:
+        pass
+
+    def check(self, keys: list[str]) -> bool:
+        return all(key in self for key in keys)
+
+    def get(self, key: str) -> bytes:  # type: ignore[override]
+        return self[key].encode()
+
+
+@pytest.mark.parametrize("rank", [0, 1])
+def test_ctrl_c_is_no_failure(rank: int) -> None:
+    store = Store()
+    leaving, other = (DistributedProcesses(torch.device("cpu")) for _ in range(2))
+    for process, place in ((leaving, rank), (other, 1 - rank)):
+        process._store, process.rank, process.size = store, place, 2
+    agreed = KeyboardInterrupt()
+    agreed.__cause__ = Interrupted.__new__(Interrupted)
+    for stop in (agreed, agreed.__cause__):
+        leaving._farewell(stop)
+        assert not store  # the other one may still be on its way to the same end
+    leaving._farewell(KeyboardInterrupt())
+    with pytest.raises(KeyboardInterrupt):
+        other._look()
+    store.clear()
+    leaving._farewell(ValueError("lost"))
+    assert store[FAILED].endswith("failed: ValueError: lost")
+    with pytest.raises(ProcessError, match="failed: ValueError: lost"):
+        other._look()
