@@ -2,25 +2,20 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from graphldp.cli import console
 from graphldp.cli.cell import fetch
-from graphldp.cli.lists import numbers, words
-from graphldp.cli.options import DATA, AsJson, Data, folder
-from graphldp.errors import OptionError
+from graphldp.cli.lists import between, words
+from graphldp.cli.options import DATA, AsJson, Data, Graphs, ResultsFolder, Seed
 
 __all__ = ["register"]
 
 
 def influence(
-    dataset: Annotated[
-        list[str] | None,
-        typer.Option("--dataset", "-d", help="A public graph; several with commas.", show_default="cora"),
-    ] = None,
+    dataset: Graphs = None,
     epsilon: Annotated[
         list[str] | None,
         typer.Option(
@@ -33,18 +28,8 @@ def influence(
     people: Annotated[
         int, typer.Option("--people", help="Of how many people the attacker asks: ends of random links.", min=3)
     ] = 120,
-    seed: Annotated[int, typer.Option("--seed", help="The root of all randomness.", min=0)] = 0,
-    output: Annotated[
-        Path | None,
-        typer.Option(
-            "--output",
-            "-o",
-            help="Write a table and a page into this folder; nothing is written if left out.",
-            file_okay=False,
-            callback=folder,
-            show_default=False,
-        ),
-    ] = None,
+    seed: Seed = 0,
+    output: ResultsFolder = None,
     data: Data = DATA,
     as_json: AsJson = False,
 ) -> None:
@@ -58,10 +43,7 @@ def influence(
     from graphldp.jsonable import plain
     from graphldp.stages import influence as stage
 
-    graphs, budgets = words("--dataset", dataset or ["cora"]), numbers("--epsilon", epsilon or ["8"])
-    wrong = [value for value in budgets if not 0 < value <= 700]
-    if wrong:
-        raise OptionError(f"--epsilon must be above 0 and at most 700, got {wrong[0]:g}")
+    graphs, budgets = words("--dataset", dataset or ["cora"]), between("--epsilon", epsilon or ["8"], 0.0, 700.0)
     rows = []
     for name in graphs:
         fetch(name, data)

@@ -2,26 +2,21 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from graphldp.cli import console
 from graphldp.cli.cell import fetch
-from graphldp.cli.lists import numbers, words
-from graphldp.cli.options import DATA, AsJson, Data, EpsilonLinks, LinkOption, Links, folder
+from graphldp.cli.lists import between, words
+from graphldp.cli.options import DATA, AsJson, Data, EpsilonLinks, Graphs, LinkOption, Links, ResultsFolder, Seed
 from graphldp.cli.settings import further_of
-from graphldp.errors import OptionError
 
 __all__ = ["register"]
 
 
 def labels(
-    dataset: Annotated[
-        list[str] | None,
-        typer.Option("--dataset", "-d", help="A public graph; several with commas.", show_default="cora"),
-    ] = None,
+    dataset: Graphs = None,
     epsilon: Annotated[
         list[str] | None,
         typer.Option("--epsilon", "-e", help="The budget of a label; several with commas.", show_default="1"),
@@ -30,18 +25,8 @@ def labels(
     epsilon_links: EpsilonLinks = None,
     link_option: LinkOption = None,
     seeds: Annotated[int, typer.Option("--seeds", help="How many independent repetitions.", min=1)] = 5,
-    seed: Annotated[int, typer.Option("--seed", help="The root of all randomness.", min=0)] = 0,
-    output: Annotated[
-        Path | None,
-        typer.Option(
-            "--output",
-            "-o",
-            help="Write a table, a page and a figure into this folder; nothing is written if left out.",
-            file_okay=False,
-            callback=folder,
-            show_default=False,
-        ),
-    ] = None,
+    seed: Seed = 0,
+    output: ResultsFolder = None,
     data: Data = DATA,
     as_json: AsJson = False,
 ) -> None:
@@ -56,10 +41,7 @@ def labels(
     from graphldp.jsonable import plain
     from graphldp.stages import labels as stage
 
-    graphs, budgets = words("--dataset", dataset or ["cora"]), numbers("--epsilon", epsilon or ["1"])
-    wrong = [value for value in budgets if not 0 < value <= 700]
-    if wrong:
-        raise OptionError(f"--epsilon must be above 0 and at most 700, got {wrong[0]:g}")
+    graphs, budgets = words("--dataset", dataset or ["cora"]), between("--epsilon", epsilon or ["1"], 0.0, 700.0)
     further = further_of(link_option, labels=None, epsilon_labels=None, links=links, epsilon_links=epsilon_links)
     rows = []
     for name in graphs:

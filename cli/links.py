@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from graphldp.cli import console
 from graphldp.cli.cell import fetch
-from graphldp.cli.lists import numbers, words
-from graphldp.cli.options import DATA, AsJson, Data, folder
-from graphldp.errors import OptionError
+from graphldp.cli.lists import between, words
+from graphldp.cli.options import DATA, AsJson, Data, Graphs, ResultsFolder, Seed
 
 __all__ = ["register"]
 
@@ -19,10 +17,7 @@ _SPARE = ("trusts", "density", "walk_2", "precision", "degree_distance")  # what
 
 
 def links(
-    dataset: Annotated[
-        list[str] | None,
-        typer.Option("--dataset", "-d", help="A public graph; several with commas.", show_default="cora"),
-    ] = None,
+    dataset: Graphs = None,
     epsilon: Annotated[
         list[str] | None,
         typer.Option(
@@ -39,18 +34,8 @@ def links(
         ),
     ] = None,
     seeds: Annotated[int, typer.Option("--seeds", help="How many independent repetitions.", min=1)] = 3,
-    seed: Annotated[int, typer.Option("--seed", help="The root of all randomness.", min=0)] = 0,
-    output: Annotated[
-        Path | None,
-        typer.Option(
-            "--output",
-            "-o",
-            help="Write a table, a page and figures into this folder; nothing is written if left out.",
-            file_okay=False,
-            callback=folder,
-            show_default=False,
-        ),
-    ] = None,
+    seed: Seed = 0,
+    output: ResultsFolder = None,
     data: Data = DATA,
     as_json: AsJson = False,
 ) -> None:
@@ -66,11 +51,10 @@ def links(
     from graphldp.stages import links as stage
 
     graphs = words("--dataset", dataset or ["cora"])
-    budgets, shares = numbers("--epsilon", epsilon or ["1"]), numbers("--rho", rho or [",".join(map(str, stage.RHO))])
-    for name, values, least, most in (("--epsilon", budgets, 0.0, 700.0), ("--rho", shares, 0.0, 1.0)):
-        wrong = [value for value in values if not least < value <= most]
-        if wrong:
-            raise OptionError(f"{name} must be above {least:g} and at most {most:g}, got {wrong[0]:g}")
+    budgets, shares = (
+        between("--epsilon", epsilon or ["1"], 0.0, 700.0),
+        between("--rho", rho or [",".join(map(str, stage.RHO))], 0.0, 1.0),
+    )
     rows = []
     for name in graphs:
         fetch(name, data)

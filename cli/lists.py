@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from graphldp.errors import OptionError
 
-__all__ = ["depths", "numbers", "words"]
+__all__ = ["between", "depths", "numbers", "words"]
 
 
 def words(option: str, given: Sequence[str]) -> list[str]:
@@ -38,4 +38,13 @@ def depths(option: str, given: Sequence[str]) -> list[int]:
         if not word.isdecimal():
             raise OptionError(f"{option} takes whole numbers from 0 on, such as 2,4; got {word!r}")
         found.append(int(word))
+    return found
+
+
+def between(option: str, given: Sequence[str], least: float, most: float) -> list[float]:
+    """Return the numbers of an option, each above `least` and at most `most`."""
+    found = numbers(option, given)
+    wrong = [value for value in found if not least < value <= most]
+    if wrong:
+        raise OptionError(f"{option} must be above {least:g} and at most {most:g}, got {wrong[0]:g}")
     return found

@@ -23,6 +23,7 @@ __all__ = [
     "Epsilon",
     "Epsilons",
     "FeaturesFile",
+    "Graphs",
     "Jobs",
     "MaxMemory",
     "Mechanism",
@@ -33,6 +34,7 @@ __all__ = [
     "ParquetOut",
     "Processes",
     "ProtocolName",
+    "ResultsFolder",
     "Seed",
     "Seeds",
     "Space",
@@ -249,6 +251,25 @@ LinkOption: TypeAlias = Annotated[
 _SEEDS = "How many independent repetitions; those of --params (10 without such a file) if left out."
 Seeds: TypeAlias = Annotated[int | None, typer.Option("--seeds", help=_SEEDS, min=1, show_default=False)]
 PairedSeeds: TypeAlias = Annotated[int | None, typer.Option("--seeds", help=_SEEDS, min=2, show_default=False)]
+Graphs: TypeAlias = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--dataset", "-d", help="A public graph; several with commas.", show_default="cora", autocompletion=graph_names
+    ),
+]
+
+ResultsFolder: TypeAlias = Annotated[
+    Path | None,
+    typer.Option(
+        "--output",
+        "-o",
+        help="Write a table, a page and what figures there are into this folder; nothing is written if left out.",
+        file_okay=False,
+        callback=folder,
+        show_default=False,
+    ),
+]
+
 Seed: TypeAlias = Annotated[int, typer.Option("--seed", help="The root of all randomness of an experiment.", min=0)]
 ParquetOut: TypeAlias = Annotated[
     Path | None,
