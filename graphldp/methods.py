@@ -94,6 +94,8 @@ class Method:
             learner A with the inputs of B beside its own.
         unseen: those instead where the people that are tested are in a graph which was not seen in training.
         follows: of its learners `A+B` only that one is tried whose A is the best of those that nobody tells anything.
+        caution: by how many standard errors over the splits a learner that asks people must be ahead of the best of
+            those that nobody tells anything to be chosen; at 0 it is chosen where it is ahead on average.
         beside: the method whose inputs, before any filter, stand beside this one's own; empty where none do.
         alone: whether links have no part in it, so that nobody is asked for them; its model is then always its own.
         relinks: how private links are found anew by what else the server has, `learning` with a model or by
@@ -122,6 +124,7 @@ class Method:
     learners: tuple[str, ...] = ()
     unseen: tuple[str, ...] = ()
     follows: bool = False
+    caution: float = 1.0
     beside: str = ""
     alone: bool = False
     relinks: str = ""
@@ -644,12 +647,13 @@ _METHODS = {
         ),
         Method(
             name="frontier",
-            summary="The floor, or votes of people's own features, alone or beside it, where these are clearly ahead.",
+            summary="The floor, or votes of people's own features, alone or beside it, where these are ahead.",
             page="frontier.md",
             mechanism="privset",
             learners=_and(_FLOOR, "votes"),
             unseen=_and(_UNSEEN, "votes"),
             follows=True,
+            caution=0.0,
             mute="structure",
         ),
         Method(

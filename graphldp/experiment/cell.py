@@ -58,6 +58,7 @@ from graphldp.server.propagation import class_shares
 
 __all__ = ["Work", "learn_cell", "learn_majority", "search_cell", "work_of"]
 
+EQUAL = 1e-9  # means over splits that differ by less are the same: floats have rounded them
 FINALISTS = 3  # of a kind: those that nobody tells anything, and those that ask people
 
 
@@ -456,12 +457,17 @@ class _Cell:
         more = known is None or _leader(np.stack([known, scores[place]]), 0, [1]) == 1
         return index if more and self._heard(beside) else None
 
-    def _heard(self, beside: Setup) -> bool:
+    def _heard(self, setup: Setup) -> bool:
         """Return whether what people say counts for anything on a final seed."""
-        if beside.evidence is None:
-            return True
-        classes, counts = self.graph.classes, beside.evidence.counts
-        return any(counts(self._whole_evidence(beside, seed), classes) for seed in range(self.params.seeds))
+        return any(
+            part.evidence is None
+            or any(
+                part.evidence.counts(self._whole_evidence(part, seed), self.graph.classes)
+                for seed in range(self.params.seeds)
+            )
+            for part in setup.parts
+            if part.reads_reports
+        )
 
     def _unasked(self, beside: Setup) -> NDArray[np.float64] | None:
         """Return what stands in evidence without people's answers reaches on the final seeds' validation parts."""
@@ -704,11 +710,12 @@ class _Cell:
         differ in that; so what the table compares decides between them. The first learner stays where no other is
         better by more than a standard error: in all but the reports it is the pipeline of the table's methods, so that
         what they add to it is not another learner's luck. In the same way what nobody is told of, the floor, stays
-        where no learner that asks people is better than it by more than a standard error.
+        where no learner that asks people is better than it by as many standard errors as the method's caution; one
+        whose people's answers count for nothing is no rival.
         """
-        scores = self._scores(best)
-        asking = [place for place, index in enumerate(best) if not self.plan.setups[index].public]
-        return _leader(scores, self._floor(scores, best), asking)
+        scores, setups = self._scores(best), self.plan.setups
+        asking = [place for place, index in enumerate(best) if not setups[index].public and self._heard(setups[index])]
+        return _leader(scores, self._floor(scores, best), asking, self.plan.caution)
 
     def _floor(self, scores: NDArray[np.float64], best: Sequence[int]) -> int:
         """Return which learner is the best of those that nobody tells anything."""
@@ -806,14 +813,14 @@ def _batch_cost(batches: int, runs: int) -> int:
     return batches + runs
 
 
-def _leader(scores: NDArray[np.float64], first: int, others: Sequence[int]) -> int:
-    """Return which of the others is the best on average, or the first if it is not behind by a standard error."""
+def _leader(scores: NDArray[np.float64], first: int, others: Sequence[int], caution: float = 1.0) -> int:
+    """Return which of the others is the best on average, or the first if it is not behind by so many errors."""
     if not others:
         return first
     place = max(others, key=lambda one: float(scores[one].mean()))
     ahead = scores[place] - scores[first]
     error = ahead.std(ddof=1) / np.sqrt(len(ahead)) if len(ahead) > 1 else 0.0
-    return place if ahead.mean() > error else first
+    return place if ahead.mean() > caution * error + EQUAL else first
 
 
 def _words(batch: int, batches: int, learner: str) -> str:

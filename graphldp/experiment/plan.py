@@ -160,6 +160,7 @@ class CellPlan:
         learners: whose points they are, in their order.
         server_view: what people are asked beside their features, and the graph as the server knows it by their answers.
         left_out: axes of the table's search that this row has not.
+        caution: by how many standard errors a learner that asks people must be ahead of the floor to take its place.
     """
 
     points: tuple[Point, ...]
@@ -167,6 +168,7 @@ class CellPlan:
     learners: tuple[Learner, ...]
     server_view: ServerView
     left_out: tuple[str, ...] = ()
+    caution: float = 1.0
 
     def facts(self, tried: Sequence[str] | None = None) -> dict[str, Any]:
         """Return what a search says of itself beyond what was asked for: the values tried, what it lacks.
@@ -234,6 +236,7 @@ def plan_of(source: Source, params: Settings) -> CellPlan:
             for (name, plan), start in zip(plans.items(), starts, strict=False)
         ),
         left_out=tuple(sorted(set.intersection(*(set(plan.left_out) for plan in plans.values())))),
+        caution=row.recipe.caution,
     )
 
 

@@ -541,7 +541,7 @@ def test_the_better_one_is_chosen_and_people_have_spent_their_budget_whichever_i
 
 
 @pytest.mark.slow
-def test_the_floor_stays_where_votes_are_not_clearly_better_and_then_the_row_is_the_floors(tmp_path: Path) -> None:
+def test_the_floor_stays_where_votes_are_not_better_and_then_the_row_is_the_floors(tmp_path: Path) -> None:
     """The same learner, trained and scored in the same way: nothing is lost by having asked."""
     graph = store(tmp_path)
     floor, mine = (methods.method(name) for name in ("structure", "frontier"))
@@ -560,13 +560,18 @@ def test_the_floor_stays_where_votes_are_not_clearly_better_and_then_the_row_is_
     assert scores[0] == scores[1]
 
 
-def test_votes_must_be_better_than_the_best_of_the_floor_and_not_than_its_first_learner() -> None:
+@pytest.mark.parametrize("caution", [0.0, 1.0])
+def test_votes_must_be_better_than_the_best_of_the_floor_and_not_than_its_first_learner(
+    caution: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
     params = small_params(points=1, search_seeds=1, seeds=4)
-    recipe = methods.method("frontier")
+    assert methods.method("frontier").caution == 0
+    recipe = dataclasses.replace(methods.method("frontier"), caution=caution)
     cell = Devices(graph=small_graph(), recipe=recipe, mechanism="privset", epsilon=1.0, options={}, params=params)
     plan = plan_of(cell, params)
 
-    def choice(**accuracies: list[float]) -> str:
+    def choice(*, heard: bool = True, **accuracies: list[float]) -> str:
+        monkeypatch.setattr("graphldp.server.evidence.votes.Votes.counts", lambda *_: heard)
         found = _Cell(small_graph(), plan, params, "cpu", Resources(), None)
         best = [learner.start for learner in plan.learners]
         for place, learner in zip(best, plan.learners, strict=True):
@@ -578,8 +583,11 @@ def test_votes_must_be_better_than_the_best_of_the_floor_and_not_than_its_first_
     links = [0.7, 0.8, 0.7, 0.8]
     assert choice(votes=[0.6, 0.7, 0.6, 0.7]) == "votes"
     assert choice(votes=[0.6, 0.7, 0.6, 0.7], links=links) == "links"
-    assert choice(votes=[0.9, 0.8, 0.7, 0.8], links=links) == "links"  # ahead by one standard error and no more
+    one_error = choice(votes=[0.9, 0.8, 0.7, 0.8], links=links)  # ahead by one standard error and no more
+    assert one_error == ("links" if caution else "votes")
+    assert choice(votes=[0.9, 0.7, 0.8, 0.6], links=links) == "links"  # ahead on half of the splits, and not on average
     assert choice(votes=[0.9, 0.9, 0.8, 0.9], links=links) == "votes"
+    assert choice(votes=[0.9, 0.9, 0.8, 0.9], links=links, heard=False) == "links"
     # The coin may be near enough to stay, and then votes are measured against it.
     lucky = [0.9, 0.6, 0.5, 0.6]
     assert choice(links=lucky) == "coin"
