@@ -31,7 +31,7 @@ _FAILED = 1  # the exit code of a claim that fails without being marked
 
 def _complete(incomplete: str) -> list[str]:
     from graphldp.audit.subject import subject_names
-    from graphldp.experiment.options import CURATORS
+    from graphldp.trusted import CURATORS
 
     return [name for name in (*subject_names(), *CURATORS) if name.startswith(incomplete)]
 
@@ -112,7 +112,7 @@ def audit(
     Exit code 1 if a claim fails that the mechanism itself does not mark as failing; every `--module` claim counts.
     `no power` is no failure: the tests could not have seen one, and the table says what it would take.
     """
-    from graphldp.experiment.options import CURATORS
+    from graphldp.trusted import CURATORS
 
     budgets = numbers("--epsilon", epsilon or [])
     curators = [name for name in mechanisms or () if name in CURATORS]
