@@ -238,7 +238,7 @@ def cell_seconds(params: Params, cell: Cell, data: Path) -> float:
     """Return how long a cell takes on one idle core: a guess, from its sizes."""
     own = params.of(cell)
     meta = read_graph_meta(graph_dir(data, cell.graph))
-    nodes, links = int(meta["n"]), int(meta["edges"])
+    nodes, links = meta.n, meta.edges
     recipe = methods.method(cell.method)
     dearer = _LEARNER * recipe.trained if recipe.learners else recipe.trained * _DEARER.get(own.train.model, 1.0)
     # The whole grid counts as 48 points: what most papers' have.
@@ -247,7 +247,7 @@ def cell_seconds(params: Params, cell: Cell, data: Path) -> float:
     runs = dearer * (points * own.search.seeds + own.seeds)
     # LDP-GE's filter reaches everybody: what a perceptron is given of few reports is full, too.
     dense = recipe.model == "mlp" or not _samples(cell)
-    features = nodes * int(meta["d"]) * _FEATURE if dense else 0.0
+    features = nodes * meta.d * _FEATURE if dense else 0.0
     epoch = _EPOCH + ((nodes + links) * _NODE + features) * (own.train.hidden + 16)
     return runs * min(own.train.epochs, 3 * own.train.patience) * epoch
 
@@ -272,7 +272,7 @@ def _spend(plans: Iterable[GridPlan], data: Path, seen: set[str] | None = None) 
             seen.add(key)
             seconds += cell_seconds(what.experiment, cell, data)
             meta = read_graph_meta(graph_dir(data, cell.graph))
-            memory = max(memory, 4.0 * int(meta["n"]) * int(meta["d"]))
+            memory = max(memory, 4.0 * meta.n * meta.d)
             cells += 1
     return ComputeCost(seconds=seconds, memory=memory + 6e8 if cells else 0.0, disk=3e4 * cells)
 

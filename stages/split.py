@@ -86,7 +86,7 @@ def measure_splits(
         f"most {counted(train.epochs, 'epoch')}, patience {train.patience}, {100 * train.train_fraction:g} % of the "
         f"labels to train; root seed {params.seed}"
     )
-    made = {graph.name: made_from({"provenance": graph.provenance}) for graph in graphs}
+    made = {graph.name: made_from(graph.provenance) for graph in graphs}
     return Splits(tried=tuple(out), made_from=made, parts=parts, asked=asked, how=how)
 
 
