@@ -80,6 +80,7 @@ def attack(
 
     from graphldp.jsonable import plain
     from graphldp.stages import attack as stage
+    from graphldp.stages.grids.cell import Cell
 
     if reports is not None:
         for name, given in (("--dataset", dataset), ("--mechanism", mechanism), ("--epsilon", epsilon)):
@@ -102,12 +103,16 @@ def attack(
         names, budgets = words("--mechanism", mechanism), numbers("--epsilon", epsilon)
         chosen = choose_params(params, dataset, seeds=seeds, seed=seed)
         options = parse(settings)
+        cells = [
+            Cell(dataset=dataset, mechanism=name, epsilon=budget, options=options)
+            for name in names
+            for budget in budgets
+        ]
         fetch(dataset, data)
         with console.progress("attack", None, "repetitions") as bar:
             rows = stage.attack(
-                dataset, names, budgets, data=data, params=chosen, options=options, attributes=attributes,
-                steps=steps, by_level=by_level, progress=bar,
-            )  # fmt: skip
+                cells, data=data, params=chosen, attributes=attributes, steps=steps, by_level=by_level, progress=bar
+            )
     files = [] if output is None else stage.write_attack(rows, output)
     if as_json:
         answer = {"rows": [row.flat() for row in rows], "files": [str(path) for path in files]}

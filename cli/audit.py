@@ -20,7 +20,7 @@ from graphldp.cli.processes import workers
 from graphldp.cli.settings import Settings, parse
 
 if TYPE_CHECKING:
-    from graphldp.audit import AuditOptions, BlackBoxOptions
+    from graphldp.audit import Audit, AuditOptions, BlackBoxOptions
 
 __all__ = ["register"]
 
@@ -31,7 +31,7 @@ _FAILED = 1  # the exit code of a claim that fails without being marked
 
 def _complete(incomplete: str) -> list[str]:
     from graphldp.audit.subject import subject_names
-    from graphldp.experiment.options import CURATORS
+    from graphldp.trusted import CURATORS
 
     return [name for name in (*subject_names(), *CURATORS) if name.startswith(incomplete)]
 
@@ -112,7 +112,7 @@ def audit(
     Exit code 1 if a claim fails that the mechanism itself does not mark as failing; every `--module` claim counts.
     `no power` is no failure: the tests could not have seen one, and the table says what it would take.
     """
-    from graphldp.experiment.options import CURATORS
+    from graphldp.trusted import CURATORS
 
     budgets = numbers("--epsilon", epsilon or [])
     curators = [name for name in mechanisms or () if name in CURATORS]
@@ -170,12 +170,11 @@ def _ours(
         raise typer.BadParameter("--set goes with one mechanism: each has options of its own")
     with progress("audit", None, "rows") as bar:
         found = audit_mechanisms(mechanisms, epsilons, options, bar, workers(processes))
-    files = write_audit(found, options, output) if output is not None else []
-    data = plain(table_json(found, options))
+    files = write_audit(found, output) if output is not None else []
     if as_json:
-        typer.echo(json.dumps(data, indent=2, sort_keys=True, ensure_ascii=False))
+        typer.echo(json.dumps(plain(table_json(found)), indent=2, sort_keys=True, ensure_ascii=False))
     else:
-        table, gone = fitted(partial(_table, data), _SPARE)
+        table, gone = fitted(partial(_table, found), _SPARE)
         out.print(table)
         left_out(gone)
         for line in problem_lines(found):
@@ -222,13 +221,13 @@ def _theirs(target: str, epsilon: float | None, options: BlackBoxOptions, prop: 
         raise typer.Exit(_FAILED)
 
 
-def _table(data: dict[str, Any], without: Collection[str] = ()) -> Table:
+def _table(audit: Audit, without: Collection[str] = ()) -> Table:
     from graphldp.stages.audit import cells, samples_text
 
-    options = data["options"]
+    options = audit.options
     table = Table(
-        title=f"{options['dimensions']} features a node in [{options['low']:g}, {options['high']:g}], "
-        f"{samples_text(options)} reports a test, seed {options['seed']}",
+        title=f"{options.dimensions} features a node in [{options.low:g}, {options.high:g}], "
+        f"{samples_text(options)} reports a test, seed {options.seed}",
         title_justify="left",
         caption="lower bound: from samples, 95 % for all rows at once. fit p: of the sampler against its law. "
         "noticed: the factor on the budget that the samples show",
@@ -257,14 +256,14 @@ def _table(data: dict[str, Any], without: Collection[str] = ()) -> Table:
         left = names[place] in ("mechanism", "verdict")
         table.add_column(names[place], justify="left" if left else "right", no_wrap=True)
     last = ""
-    for row in data["rows"]:
-        if last and row["mechanism"] != last:
+    for row in audit.rows:
+        if last and row.mechanism != last:
             table.add_section()
         texts = [escape(cell.replace("**", "")) for cell in cells(row)]
-        style = None if row["keeps"] else "yellow" if row["marked"] or row["open"] else "bold red"
-        texts[0] = texts[0] if row["mechanism"] != last else ""
+        style = None if row.keeps else "yellow" if row.marked or row.open else "bold red"
+        texts[0] = texts[0] if row.mechanism != last else ""
         table.add_row(*(texts[place] for place in shown), style=style)
-        last = row["mechanism"]
+        last = row.mechanism
     return table
 
 

@@ -68,6 +68,7 @@ def calibration(
 
     from graphldp.jsonable import plain
     from graphldp.stages import calibration as stage
+    from graphldp.stages.grids.cell import Cell
 
     if not epsilon:
         raise OptionError("name a budget, or several: --epsilon 0.1,1")
@@ -75,12 +76,16 @@ def calibration(
     mechanism = mechanism_of(options, mechanism)
     names, budgets = words("--method", method or ["lpgnn"]), numbers("--epsilon", epsilon)
     chosen = choose_params(params, dataset, seeds=seeds, seed=seed)
+    cells = [
+        Cell(dataset=dataset, method=name, mechanism=mechanism or "", epsilon=budget, options=options, changes=changes)
+        for name in names
+        for budget in budgets
+    ]
     fetch(dataset, data)
     with console.progress(f"calibration {dataset}", None, "sets of reports") as bar:
         rows = stage.measure_calibration(
-            dataset, names, mechanism, budgets, data=data, params=chosen,
-            steps=depths("--steps", steps or ()), options=options, changes=changes, progress=bar,
-        )  # fmt: skip
+            cells, data=data, params=chosen, steps=depths("--steps", steps or ()), progress=bar
+        )
     path = None if output is None else stage.write_measured(rows, output)
     if as_json:
         answer = {"rows": [asdict(row) for row in rows], "file": None if path is None else str(path)}

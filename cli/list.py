@@ -97,8 +97,10 @@ def _stored(data: Path) -> list[Row]:
         except ArtifactError:
             rows.append({"name": name, **dict.fromkeys([*facts, "range"]), "from": "damaged"})
             continue
-        counts = {heading: meta[key] for heading, key in facts.items()}
-        rows.append({"name": name, **counts, "range": f"{meta['low']:g}..{meta['high']:g}", "from": made_from(meta)})
+        counts = {heading: getattr(meta, key) for heading, key in facts.items()}
+        rows.append(
+            {"name": name, **counts, "range": f"{meta.low:g}..{meta.high:g}", "from": made_from(meta.provenance)}
+        )
     return rows
 
 

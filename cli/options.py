@@ -108,10 +108,9 @@ def _mechanisms() -> Iterable[str]:
 
 
 def _link_mechanisms() -> tuple[str, ...]:
-    from graphldp.client.links import link_names
-    from graphldp.experiment.options import CURATORS
+    from graphldp.experiment.options import link_ways
 
-    return (*link_names(), *CURATORS)
+    return link_ways()
 
 
 def _methods() -> Iterable[str]:

@@ -232,15 +232,15 @@ def perturb(
         beside = stage.BesideFiles(links=links_file, people=people, labels=labels_file, classes=classes_file)
         files = stage.CollectionFiles(
             features=features, low=low, high=high, features_file=features_file, dimensions=dimensions, missing=missing,
-            beside=beside, secure=secure,
+            beside=beside, extras=extras, secure=secure,
         )  # fmt: skip
         cell = Cell(
             dataset=name or OWN, mechanism=mechanism or _MECHANISM, epsilon=epsilon, options=options, further=further
         )
         with console.progress("perturb", len(chosen.draws), "seeds") as bar:
             path = stage.perturb_file(
-                cell, files, data=data, seeds=chosen.draws, root=chosen.seed, extras=extras, output=output,
-                progress=bar, say=said.append,
+                cell, files, data=data, seeds=chosen.draws, root=chosen.seed, output=output, progress=bar,
+                say=said.append,
             )  # fmt: skip
     _show(path, as_json=as_json)
     for text in said:

@@ -107,13 +107,11 @@ def reproduce(
             orders.append(
                 stage.order(
                     one,
-                    PROFILES[profile],
+                    stage.Extent(
+                        profile=PROFILES[profile], datasets=own, theirs=theirs, reading=reading, fetch=not dry
+                    ),
                     data=data,
                     papers=papers,
-                    datasets=own,
-                    theirs=theirs,
-                    reading=reading,
-                    fetch=not dry,
                     device=device,
                     progress=bar,
                 )

@@ -89,6 +89,7 @@ def selection(
 
     from graphldp.jsonable import plain
     from graphldp.stages import selection as stage
+    from graphldp.stages.grids.cell import Cell
     from graphldp.stages.pages.selection_tables import flat, write_selection
 
     if answers is not None:
@@ -108,12 +109,16 @@ def selection(
         scorers = words("--by", by or ["fda", "sma"])
         chosen = choose_params(params, dataset, seeds=seeds, seed=seed)
         options, changes = parts(parse(settings))
+        cells = [
+            Cell(dataset=dataset, mechanism=name, epsilon=budget, options=options, changes=changes)
+            for name in names
+            for budget in budgets
+        ]
         fetch(dataset, data)
         with console.progress(f"selection {dataset}", None, "repetitions") as bar:
             found = stage.measure_selection(
-                dataset, names, budgets, scorers, data=data, params=chosen, options=options, changes=changes,
-                top=top, others=random, progress=bar,
-            )  # fmt: skip
+                cells, scorers, data=data, params=chosen, top=top, others=random, progress=bar
+            )
     files = [] if output is None else write_selection(found, output, papers)
     if as_json:
         answer = {

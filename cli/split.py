@@ -88,7 +88,7 @@ def split(
     from graphldp import methods
     from graphldp.experiment.split import Asked
     from graphldp.jsonable import plain
-    from graphldp.stages.split import measure_splits, split_rows, write_splits
+    from graphldp.stages.split import measure_splits, split_rows, stand_in, write_splits
 
     options, changes = parts(parse(settings), ("epochs", "model"))
     recipe = methods.method(method).but(changes)
@@ -112,11 +112,11 @@ def split(
     )  # fmt: skip
     for name in names:
         fetch(name, data)
+    graphs = [stand_in(data, name, public=public) for name in names]
     with console.progress(f"split {', '.join(names)}", None, "epochs") as bar:
         found = measure_splits(
-            names, totals, asked, cut, data=data, params=chosen, public=public, device=device,
-            resources=machine(None, None, data), progress=bar,
-        )  # fmt: skip
+            graphs, totals, asked, cut, params=chosen, device=device, resources=machine(None, None, data), progress=bar
+        )
     files = write_splits(found, output, _command())
     if as_json:
         answer = {"splits": split_rows(found), "files": [str(path) for path in files]}

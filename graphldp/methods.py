@@ -12,7 +12,8 @@ from enum import StrEnum
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from graphldp.errors import OptionError, unknown_name
+from graphldp.errors import OptionError
+from graphldp.registry import Registry
 
 if TYPE_CHECKING:
     from graphldp.client import VectorMechanism
@@ -356,7 +357,7 @@ def _structural(name: str, summary: str, *axes: tuple[str, tuple[Any, ...]], ref
     )
 
 
-_METHODS = {
+_RECIPES = {
     entry.name: entry
     for entry in (
         Method(
@@ -677,29 +678,28 @@ _METHODS = {
         ),
     )
 }
+METHODS = Registry("method", _RECIPES)
 
 
 def names() -> list[str]:
     """Return the methods' names, the floor first and the ceiling last."""
-    return list(_METHODS)
+    return list(METHODS)
 
 
 def method(name: str) -> Method:
     """Return the method of that name; an unknown name is an error that lists the valid ones."""
-    if name not in _METHODS:
-        raise unknown_name("method", name, _METHODS)
-    return _METHODS[name]
+    return METHODS[name]
 
 
 def references() -> list[Method]:
     """Return the methods that stand in every table by themselves, in its order."""
-    found = [entry for entry in _METHODS.values() if entry.role is not Role.PRIVATE]
+    found = [entry for entry in METHODS.values() if entry.role is not Role.PRIVATE]
     return sorted(found, key=lambda entry: list(Role).index(entry.role))
 
 
 def reference(role: Role) -> Method:
     """Return the method that is the guess, the floor or the ceiling of every table."""
-    return next(entry for entry in _METHODS.values() if entry.role is role)
+    return next(entry for entry in METHODS.values() if entry.role is role)
 
 
 def role_of(name: str) -> Role:

@@ -1,62 +1,55 @@
-"""Classes by name: each list is filled by the decorator on its classes."""
+"""Entries by name: recipes and functions are listed at once, classes by the decorator on each."""
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any, Generic, TypeVar
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, NoReturn, TypeVar
 
 from graphldp.errors import OptionError, did_you_mean, unknown_name
 
 __all__ = ["Registry", "check_options"]
 
 T = TypeVar("T")
+M = TypeVar("M")
 C = TypeVar("C", bound=type[Any])
 
 
-class Registry(Generic[T]):
-    """The classes of one kind by name.
+class Registry(dict[str, T]):
+    """The entries of one kind by name: those that are listed in their order, those that register themselves sorted.
 
     Args:
-        kind: what one of them is, in the words of errors: `mechanism`, `backbone`.
+        kind: what one of them is, in the words of errors: `mechanism`, `method`.
+        entries: what is listed at once.
     """
 
-    def __init__(self, kind: str) -> None:
+    def __init__(self, kind: str, entries: Mapping[str, T] | None = None) -> None:
+        super().__init__(entries or {})
         self.kind = kind
-        self._classes: dict[str, type[T]] = {}
+
+    def __missing__(self, name: str) -> NoReturn:
+        """Refuse an unknown name with the valid ones and the nearest."""
+        raise unknown_name(self.kind, name, self)
 
     def register(self, name: str) -> Callable[[C], C]:
         """Register a class under a name, which is given once, and tell the class."""
 
         def add(cls: C) -> C:
-            if name in self._classes:
-                raise ValueError(
-                    f"{self.kind} {name!r} is registered twice: {self._classes[name].__name__} and {cls.__name__}"
-                )
+            if name in self:
+                raise ValueError(f"{self.kind} {name!r} is registered twice: {self[name]} and {cls}")
             cls.name = name
-            self._classes[name] = cls
+            entries: dict[str, Any] = {**self, name: cls}
+            self.clear()
+            self.update(sorted(entries.items()))
             return cls
 
         return add
 
-    def __iter__(self) -> Iterator[str]:
-        """Yield the names, sorted."""
-        return iter(sorted(self._classes))
-
-    def __contains__(self, name: object) -> bool:
-        return name in self._classes
-
-    def __getitem__(self, name: str) -> type[T]:
-        """Return the class of that name; an unknown name is an error that lists the valid ones."""
-        if name not in self._classes:
-            raise unknown_name(self.kind, name, self._classes)
-        return self._classes[name]
-
-    def make(self, name: str, options: Mapping[str, Any]) -> T:
+    def make(self: Registry[type[M]], name: str, options: Mapping[str, Any]) -> M:
         """Return an instance of the class of that name; an option that it does not have is an error."""
         cls: Any = self[name]
         check_options(f"{self.kind} {name}", options, [one.name for one in dataclasses.fields(cls)])
-        made: T = cls(**options)
+        made: M = cls(**options)
         return made
 
 

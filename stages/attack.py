@@ -54,6 +54,7 @@ from graphldp.stages.files.artifacts import write_text
 from graphldp.stages.files.belong import check_graph
 from graphldp.stages.files.graphs import read_graph
 from graphldp.stages.files.paths import graph_dir
+from graphldp.stages.grids.cell import Cell
 from graphldp.stages.grids.params import Params
 
 __all__ = [
@@ -258,39 +259,36 @@ class _Target:
 
 
 def attack(
-    dataset: str,
-    mechanisms: Sequence[str],
-    epsilons: Sequence[float],
+    cells: Sequence[Cell],
     *,
     data: Path,
     params: Params,
-    options: Mapping[str, Any] | None = None,
     attributes: int | None = None,
     steps: int = STEPS,
     by_level: bool = False,
     progress: Progress | None = None,
 ) -> list[AttackRow]:
-    """Return a row for each mechanism and budget; `params` says how many repetitions, and their root and splits.
+    """Return a row for each of a graph's cells; `params` says how many repetitions, and their root and splits.
 
     Without `attributes` it is as many as are usual, or all. With `by_level` a mechanism with privacy levels has a row
     for each: everybody is at that level, and the attacker knows it.
     """
-    graph = read_graph(graph_dir(data, dataset))
-    given = dict(options or {})
-    devices = [device_for(graph, name, float(budget), given) for name in mechanisms for budget in epsilons]
+    graph = read_graph(graph_dir(data, cells[0].dataset))
+    devices = [device_for(graph, cell.mechanism, float(cell.epsilon), cell.options) for cell in cells]
     if by_level and not any(isinstance(device, Personalised) for device in devices):
-        raise OptionError(f"no privacy levels in {', '.join(mechanisms)}, so that there is no row for each level")
+        names = ", ".join(dict.fromkeys(cell.mechanism for cell in cells))
+        raise OptionError(f"no privacy levels in {names}, so that there is no row for each level")
 
     def drawn(device: VectorMechanism) -> Callable[[int], Reports]:
         return lambda seed: device.perturb(graph.features, source_of(params.seed, graph.name, device, seed))
 
     targets = []
-    for device in devices:
+    for cell, device in zip(cells, devices, strict=True):
         if not by_level or not isinstance(device, Personalised):
             targets.append(_Target(device=device, reports=drawn(device)))
             continue
         for level in range(1, device.levels + 1):
-            own = device_for(graph, device.name, device.epsilon, {**given, "distribution": f"level-{level}"})
+            own = device_for(graph, device.name, device.epsilon, {**cell.options, "distribution": f"level-{level}"})
             targets.append(_Target(device=own, reports=drawn(own), level=level))
     return _rows(graph, targets, range(params.seeds), params, attributes, steps, progress)
 

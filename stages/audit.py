@@ -90,114 +90,109 @@ def audit_mechanisms(
     return audit_rows(asked or subject_names(), list(epsilons) or EPSILONS, options, progress, processes)
 
 
-def table_json(audit: Audit, options: AuditOptions) -> dict[str, Any]:
+def table_json(audit: Audit) -> dict[str, Any]:
     """Return the audit as JSON-able values: the options, a row for each mechanism and budget, what was refused."""
     return {
         "kind": "audit",
         "version": __version__,
-        "options": asdict(options),
+        "options": asdict(audit.options),
         "rows": [row.as_json() for row in audit.rows],
         "refused": [{"mechanism": name, "epsilon": epsilon, "reason": why} for name, epsilon, why in audit.refused],
     }
 
 
-def write_audit(audit: Audit, options: AuditOptions, output: Path) -> list[Path]:
+def write_audit(audit: Audit, output: Path) -> list[Path]:
     """Write audit.json, audit.md (the table alone) and privacy.md (the docs page); return their paths."""
-    data = table_json(audit, options)
     files = [output / name for name in ("audit.json", "audit.md", "privacy.md")]
-    write_json(files[0], data)
-    write_text(files[1], markdown_table(data))
-    write_text(files[2], privacy_page(data))
+    write_json(files[0], table_json(audit))
+    write_text(files[1], markdown_table(audit))
+    write_text(files[2], privacy_page(audit))
     return files
 
 
-def markdown_table(data: Mapping[str, Any]) -> str:
+def markdown_table(audit: Audit) -> str:
     """Return the rows as a Markdown table."""
     lines = ["| " + " | ".join(_HEADER) + " |", "| --- |" + " ---: |" * (len(_HEADER) - 2) + " --- |"]
-    lines += ["| " + " | ".join(cells(row)) + " |" for row in data["rows"]]
-    for entry in data["refused"]:
+    lines += ["| " + " | ".join(cells(row)) + " |" for row in audit.rows]
+    for name, epsilon, _ in audit.refused:
         blank = ["-"] * (len(_HEADER) - 3)
-        lines.append(f"| {entry['mechanism']} | {_g(entry['epsilon'])} | {' | '.join(blank)} | refused |")
+        lines.append(f"| {name} | {_g(epsilon)} | {' | '.join(blank)} | refused |")
     return "\n".join(lines) + "\n"
 
 
-def cells(row: Mapping[str, Any]) -> list[str]:
+def cells(row: AuditRow) -> list[str]:
     """Return a row's cells as text; large and small numbers in four digits."""
-    claimed = _g(row["epsilon"]) + (f", {_g(row['delta'])}" if row["delta"] else "")
-    fit = row["fit"]
-    lowest = min(fit[part] for part in ("cells", "chi_square", "ks", "indices", "pooled", "calls"))
-    if _number(row["epsilon"]) == math.inf:
+    claimed = _g(row.epsilon) + (f", {_g(row.delta)}" if row.delta else "")
+    if row.epsilon == math.inf:
         verdict = "claims nothing"
-    elif row["open"]:
+    elif row.open:
         verdict = "no power"
-    elif row["keeps"]:
+    elif row.keeps:
         verdict = "keeps"
     else:
-        verdict = "**fails**, as marked" if row["marked"] else "**FAILS**"
+        verdict = "**fails**, as marked" if row.marked else "**FAILS**"
     return [
-        str(row["mechanism"]),
-        _g(row["nominal"]),
+        row.mechanism,
+        _g(row.nominal),
         claimed,
-        loss_text(row["exact"]),
-        loss_text(row["enumerated"]),
-        _down(row["empirical"]["value"]),
-        f"{lowest:.2g}",
-        _or_none(row["variance_worst"]),
-        _or_none(row["variance_mean"]),
-        _bias(row["bias"]),
-        f"{row['bits']:.4g}",
-        _factor(row["noticed"]),
+        loss_text(row.exact),
+        loss_text(row.enumerated),
+        _down(row.empirical.value),
+        f"{row.fit.p:.2g}",
+        _or_none(row.variance_worst),
+        _or_none(row.variance_mean),
+        _bias(row.bias),
+        f"{row.bits:.4g}",
+        _factor(row.noticed),
         verdict,
     ]
 
 
-def samples_text(options: Mapping[str, Any]) -> str:
+def samples_text(options: AuditOptions) -> str:
     """Return how many reports a test draws: fewer where a report may have very many values."""
-    samples, least = options["samples"], most_samples(options["dimensions"])
+    samples, least = options.samples, most_samples(options.dimensions)
     return str(samples) if samples <= least else f"{least} to {samples}"
 
 
-def proven(rows: Iterable[Mapping[str, Any]]) -> dict[str, str]:
+def proven(rows: Iterable[AuditRow]) -> dict[str, str]:
     """Return, for each mechanism, at which of the audited budgets its claim was shown, in words."""
-    by_name: dict[str, list[Mapping[str, Any]]] = {}
+    by_name: dict[str, list[AuditRow]] = {}
     for row in rows:
-        by_name.setdefault(str(row["mechanism"]), []).append(row)
+        by_name.setdefault(row.mechanism, []).append(row)
     return {name: _range(own) for name, own in by_name.items()}
 
 
-def _range(rows: list[Mapping[str, Any]]) -> str:
+def _range(rows: list[AuditRow]) -> str:
     """Return runs of neighbouring budgets with the same verdict: 'keeps from 0.1 to 100; no power at 1e-06'."""
     runs: list[tuple[str, list[float]]] = []
-    for row in sorted(rows, key=lambda one: _number(one["nominal"])):
+    for row in sorted(rows, key=lambda one: one.nominal):
         verdict = cells(row)[-1].replace("*", "")
         if runs and runs[-1][0] == verdict:
-            runs[-1][1].append(_number(row["nominal"]))
+            runs[-1][1].append(row.nominal)
         else:
-            runs.append((verdict, [_number(row["nominal"])]))
+            runs.append((verdict, [row.nominal]))
     words = [f"{verdict} {'at' if len(e) == 1 else 'from'} {' to '.join(_g(v) for v in dict.fromkeys((e[0], e[-1])))}"
              for verdict, e in runs]  # fmt: skip
     return "; ".join(words)
 
 
-def privacy_page(
-    data: Mapping[str, Any], further: Mapping[str, Any] | None = None, curators: Sequence[CuratorRow] = ()
-) -> str:
+def privacy_page(audit: Audit, further: Audit | None = None, curators: Sequence[CuratorRow] = ()) -> str:
     """Return docs/privacy.md: the table, what its columns mean, and the rows that fail.
 
     `further` is an audit at other budgets, of which only the verdicts are told; `curators` are trusted with all links.
     """
-    beyond = further["rows"] if further else []
-    options = data["options"]
-    failing = {row["mechanism"]: row for row in reversed(data["rows"]) if not row["keeps"] and not row["open"]}
-    unseen = [row for row in [*data["rows"], *beyond] if row["open"]]
+    every = (*audit.rows, *(further.rows if further else ()))
+    options = audit.options
+    failing = {row.mechanism: row for row in reversed(audit.rows) if not row.keeps and not row.open}
+    unseen = [row for row in every if row.open]
     lines = [
         "# Privacy of every mechanism",
         "",
         "Generated by `ldp docs` from the code; do not edit. The same table for other mechanisms, budgets or",
         "dimensions: `ldp audit`. How each number is found: [audit.md](audit.md).",
         "",
-        f"Features per node: {options['dimensions']}, in [{options['low']:g}, {options['high']:g}]. Reports per test: "
-        f"{samples_text(options)}; seed {options['seed']}.",
+        f"Features per node: {options.dimensions}, in [{options.low:g}, {options.high:g}]. Reports per test: "
+        f"{samples_text(options)}; seed {options.seed}.",
         "",
         "- **claimed**: epsilon (and delta) of everything that leaves the device, at most for anybody. With privacy",
         "  levels that is the highest level's; `epsilon` is then the lowest level's.",
@@ -222,30 +217,30 @@ def privacy_page(
         "- `links-rr`, `links-dprr`, `links-blink`: one person's list of neighbours, a bit for each dimension; claimed",
         "  is the epsilon of one bit. Enumerated for four people, with both ends' reports of a relationship.",
         "",
-        markdown_table(data).rstrip(),
+        markdown_table(audit).rstrip(),
         "",
     ]
     lines += ["## Budgets for which each claim is shown", ""]
     if further:
-        lines += [f"With {further['options']['samples']} reports per test at budgets outside of the table.", ""]
+        lines += [f"With {further.options.samples} reports per test at budgets outside of the table.", ""]
     lines += ["| mechanism | budgets |", "| --- | --- |"]
-    lines += [f"| {name} | {words} |" for name, words in proven([*data["rows"], *beyond]).items()]
+    lines += [f"| {name} | {words} |" for name, words in proven(every).items()]
     lines.append("")
     if unseen:
         lines += ["## No power: what it would take", ""]
         for row in unseen:
-            words = row["open"].removeprefix("no power: ")
-            lines += [f"- `{row['mechanism']}` at {_g(row['nominal'])}: {words}."]
+            words = row.open.removeprefix("no power: ")
+            lines += [f"- `{row.mechanism}` at {_g(row.nominal)}: {words}."]
         lines.append("")
     if failing:
         lines += ["## Marked: the claim fails", ""]
         for name, row in failing.items():
-            lines += [f"- `{name}`: {row['reason'] or row['verdict']}. {_sentence(row['worst'])}"]
+            lines += [f"- `{name}`: {row.reason or row.verdict}. {_sentence(row.worst)}"]
         lines.append("")
-    refused = [*data["refused"], *(further["refused"] if further else [])]
+    refused = [*audit.refused, *(further.refused if further else ())]
     if refused:
         lines += ["## Refused", ""]
-        lines += [f"- {entry['mechanism']} at {_g(entry['epsilon'])}: {entry['reason']}" for entry in refused]
+        lines += [f"- {name} at {_g(epsilon)}: {why}" for name, epsilon, why in refused]
         lines.append("")
     lines += [section(curators)] if curators else []
     return "\n".join(lines)
@@ -345,46 +340,38 @@ def problem_lines(audit: Audit) -> list[str]:
     return lines + [f"{row.mechanism} at epsilon {row.nominal:g}: {row.open}" for row in unseen]
 
 
-def _number(value: Any) -> float:
-    return float(value)  # JSON writes infinity as the word inf
+def _g(value: float, digits: int = 6) -> str:
+    return f"{value:.{digits}g}"
 
 
-def _g(value: Any, digits: int = 6) -> str:
-    return f"{_number(value):.{digits}g}"
-
-
-def loss_text(value: Any) -> str:
+def loss_text(number: float) -> str:
     """Return a loss in five digits, rounded up but for the last bits of float64."""
-    number = _number(value)
     if not math.isfinite(number) or number == 0:
         return f"{number:g}"
     scale = 10.0 ** (4 - math.floor(math.log10(number)))
     return f"{math.ceil(number * scale * (1 - 1e-10)) / scale:.5g}"
 
 
-def _down(value: Any) -> str:
+def _down(number: float) -> str:
     """Return a lower bound in four digits, rounded down."""
-    number = _number(value)
     if number <= 0:
         return "0"
     scale = 10.0 ** (3 - math.floor(math.log10(number)))
     return f"{math.floor(number * scale) / scale:.4g}"
 
 
-def _or_none(value: Any) -> str:
-    return "-" if math.isnan(_number(value)) else _g(value, 4)
+def _or_none(number: float) -> str:
+    return "-" if math.isnan(number) else _g(number, 4)
 
 
-def _factor(value: Any) -> str:
+def _factor(number: float) -> str:
     """Return a factor in three digits, rounded up."""
-    number = _number(value)
     if math.isnan(number):
         return "-"
     return "none" if math.isinf(number) else f"{math.ceil(number * 100 - 1e-9) / 100:.4g}"
 
 
-def _bias(value: Any) -> str:
-    number = _number(value)
+def _bias(number: float) -> str:
     if math.isnan(number):
         return "-"
     return "0" if number < 1e-5 else f"{number:.2g}"

@@ -7,10 +7,9 @@ features: they are for data that one holds, and no part of what a server does.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,6 +33,7 @@ from graphldp.stages.attack import write_rows
 from graphldp.stages.files.artifacts import write_json
 from graphldp.stages.files.graphs import read_graph
 from graphldp.stages.files.paths import graph_dir
+from graphldp.stages.grids.cell import Cell
 from graphldp.stages.grids.params import Params
 
 __all__ = ["MeasuredRow", "cells", "headers", "legend", "measure_calibration", "write_measured"]
@@ -73,50 +73,44 @@ class MeasuredRow:
 
 
 def measure_calibration(
-    dataset: str,
-    names: Sequence[str],
-    mechanism: str | None,
-    epsilons: Sequence[float],
+    cells: Sequence[Cell],
     *,
     data: Path,
     params: Params,
     steps: Sequence[int] = (),
-    options: Mapping[str, Any] | None = None,
-    changes: Mapping[str, Any] | None = None,
     progress: Progress | None = None,
 ) -> list[MeasuredRow]:
-    """Measure methods' calibrations at budgets and depths K; those that the parameters search, unless `steps` says."""
-    graph = read_graph(graph_dir(data, dataset))
-    found: list[tuple[str, str, float, Setup, tuple[int, ...]]] = []
-    for name in names:
-        recipe = method(name)
+    """Measure the calibrations of a graph's cells at depths K: `steps`, or those that the parameters search."""
+    graph = read_graph(graph_dir(data, cells[0].dataset))
+    found: list[tuple[Cell, Setup, tuple[int, ...]]] = []
+    for cell in cells:
+        recipe = method(cell.method)
         if not recipe.model or recipe.evidence or recipe.learners:
-            raise OptionError(f"method {name!r} filters no reports, so there is nothing of them to measure")
-        recipe = recipe.but(changes or {})
+            raise OptionError(f"method {cell.method!r} filters no reports, so there is nothing of them to measure")
+        recipe = cell.recipe
         if steps and not recipe.propagates:
-            raise OptionError(f"the filter of method {name!r} has no depth K: leave --steps out")
-        chosen = recipe.choose(mechanism)
-        depths = recipe.steps(tuple(dict.fromkeys(steps)) or params.search.steps)
-        for epsilon in epsilons:
-            source = Devices(
-                graph=graph, recipe=recipe, mechanism=chosen, epsilon=epsilon, options=options or {}, params=params
-            )
-            found.append((name, chosen, epsilon, source.setup({}), depths))
+            raise OptionError(f"the filter of method {cell.method!r} has no depth K: leave --steps out")
+        cell = cell.whole()
+        source = Devices(
+            graph=graph, recipe=recipe, mechanism=cell.mechanism, epsilon=cell.epsilon, options=cell.options,
+            params=params,
+        )  # fmt: skip
+        found.append((cell, source.setup({}), recipe.steps(tuple(dict.fromkeys(steps)) or params.search.steps)))
     rows: list[MeasuredRow] = []
-    for place, (name, chosen, epsilon, setup, depths) in enumerate(found):
+    for place, (cell, setup, depths) in enumerate(found):
 
-        def say(seed: int, place: int = place, name: str = name, epsilon: float = epsilon) -> None:
+        def say(seed: int, place: int = place, cell: Cell = cell) -> None:
             if progress is not None:
                 done = place * params.seeds + seed
-                progress(done, len(found) * params.seeds, f"{name}, epsilon {epsilon_text(epsilon)}")
+                progress(done, len(found) * params.seeds, f"{cell.method}, epsilon {epsilon_text(cell.epsilon)}")
 
-        rows += _measured(graph, (name, chosen, epsilon), setup, depths, params.seeds, say)
+        rows += _measured(graph, cell, setup, depths, params.seeds, say)
     return rows
 
 
 def _measured(
     graph: Graph,
-    what: tuple[str, str, float],
+    cell: Cell,
     setup: Setup,
     depths: Sequence[int],
     seeds: int,
@@ -147,7 +141,6 @@ def _measured(
                 spread**2,
             )
     say(seeds)
-    name, mechanism, epsilon = what
     degree = np.asarray(adjacency.sum(axis=1)).ravel()
     rows = []
     for place, depth in enumerate(depths):
@@ -155,9 +148,9 @@ def _measured(
         rows.append(
             MeasuredRow(
                 dataset=graph.name,
-                method=name,
-                mechanism=mechanism,
-                epsilon=epsilon,
+                method=cell.method,
+                mechanism=cell.mechanism,
+                epsilon=cell.epsilon,
                 steps=depth,
                 repetitions=seeds,
                 reported=float(reported),

@@ -17,7 +17,7 @@ from graphldp.graph import WITHOUT_LABELS, WITHOUT_LINKS, Graph
 from graphldp.progress import Progress
 from graphldp.stages.files.artifacts import file_hash, write_json
 from graphldp.stages.files.fetch import Fetched, FetchOptions, fetch, fetch_wheel
-from graphldp.stages.files.graphs import FILES, graph_hash, read_graph_meta, write_graph
+from graphldp.stages.files.graphs import FILES, GraphMeta, graph_hash, read_graph_meta, write_graph
 from graphldp.stages.files.loaders import KINDS, load, raw_files
 from graphldp.stages.files.own import OwnFiles, read_own, row_number_words
 from graphldp.stages.files.paths import NAME, graph_dir, sources_path, stored_graphs
@@ -49,17 +49,17 @@ class StoredGraph:
     def summary(self) -> dict[str, Any]:
         """Return what a person or a script wants to know of it."""
         meta = read_graph_meta(self.path)
-        cells = meta["n"] * meta["d"]
+        cells = meta.n * meta.d
         keys = ("name", "n", "edges", "self_loops", "d", "classes", "low", "high")
         return {
-            **{key: meta[key] for key in keys},
-            **({"label_set": meta["label_set"]} if "label_set" in meta else {}),
-            "density": meta["values"] / cells if cells else 0.0,
+            **{key: getattr(meta, key) for key in keys},
+            **({} if meta.label_set is None else {"label_set": meta.label_set}),
+            "density": meta.values / cells if cells else 0.0,
             "hash": graph_hash(self.path),
             "path": str(self.path),
             "built": self.built,
             "origin": self.origin,
-            "made_from": made_from(meta),
+            "made_from": made_from(meta.provenance),
             "sources": [dict(source) for source in self.sources],
             "unexpected": list(unexpected(meta)),
             "notes": list(self.notes),
@@ -267,9 +267,8 @@ def _why_not_again(record: Mapping[str, Any]) -> str | None:
     return None
 
 
-def made_from(meta: Mapping[str, Any]) -> str:
-    """Return in a few words what a graph was made from, by its graph.json."""
-    origin = meta["provenance"]
+def made_from(origin: Mapping[str, Any]) -> str:
+    """Return in a few words what a graph was made from, by its provenance."""
     if origin.get("dataset") not in names():
         return "own files"
     usual = spec(origin["dataset"]).options.values()
@@ -277,9 +276,9 @@ def made_from(meta: Mapping[str, Any]) -> str:
     return ", ".join([origin["dataset"], *(f"{key}={value}" for key, value in given if usual.get(key) != value)])
 
 
-def unexpected(meta: Mapping[str, Any]) -> tuple[str, ...]:
+def unexpected(meta: GraphMeta) -> tuple[str, ...]:
     """Return what in a graph.json differs from what is known of its dataset with default options."""
-    origin = meta["provenance"]
+    origin = meta.provenance
     if origin.get("dataset") not in names():
         return ()
     entry = spec(origin["dataset"])
@@ -287,11 +286,11 @@ def unexpected(meta: Mapping[str, Any]) -> tuple[str, ...]:
         return ()
     known = entry.expected
     pairs = {
-        "nodes": (meta["n"], known.nodes),
-        "edges": (meta["edges"], known.edges),
-        "self-loops": (meta["self_loops"], known.self_loops),
-        "features": (meta["d"], known.dimensions),
-        "classes": (meta["classes"], known.classes),
+        "nodes": (meta.n, known.nodes),
+        "edges": (meta.edges, known.edges),
+        "self-loops": (meta.self_loops, known.self_loops),
+        "features": (meta.d, known.dimensions),
+        "classes": (meta.classes, known.classes),
     }
     return tuple(
         f"{what}: {got:,} where {wanted:,} were expected"
@@ -311,7 +310,7 @@ def _free_name(name: str, dataset: str | None) -> str:
 def _made(data: Path, name: str) -> tuple[str, Mapping[str, Any]] | None:
     """Return from which dataset, with which options, the graph of this name was made; None if none can be read."""
     try:
-        origin = read_graph_meta(graph_dir(data, name))["provenance"]
+        origin = read_graph_meta(graph_dir(data, name)).provenance
     except (ArtifactError, OptionError):
         return None
     return str(origin.get("dataset", OWN)), origin.get("options") or {}
@@ -322,11 +321,11 @@ def _recorded(record: Mapping[str, Any]) -> tuple[str, Mapping[str, Any]] | None
     return (str(record["dataset"]), record.get("options") or {}) if "dataset" in record else None
 
 
-def _whole(path: Path) -> dict[str, Any] | None:
+def _whole(path: Path) -> GraphMeta | None:
     """Return what graph.json says if the artifact is whole, every file with its hash; else None."""
     try:
         meta = read_graph_meta(path)
-        whole = all(file_hash(path / file) == meta["files"].get(file) for file in FILES)
+        whole = all(file_hash(path / file) == meta.files.get(file) for file in FILES)
     except (ArtifactError, OptionError, OSError):
         return None
     return meta if whole else None
@@ -338,7 +337,7 @@ def _is_same(path: Path, provenance: Mapping[str, Any]) -> bool:
         meta = read_graph_meta(path)
     except (ArtifactError, OSError):
         return False
-    there = meta["provenance"]
+    there = meta.provenance
     if there == json.loads(json.dumps(provenance)):
         return _whole(path) is not None
     options = ", ".join(f"{key}={value}" for key, value in (there.get("options") or {}).items())

@@ -447,7 +447,7 @@ def _weight(data: Path, cell: Cell) -> int:
     if not recipe.model:
         return 1
     meta = read_graph_meta(graph_dir(data, cell.graph))
-    return (int(meta["n"]) + int(meta["edges"])) * recipe.trained
+    return (meta.n + meta.edges) * recipe.trained
 
 
 def cell_title(cell: Cell) -> str:

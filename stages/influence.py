@@ -15,7 +15,6 @@ from graphldp.adversary.teller import attack_model, people_of_links
 from graphldp.client.links import Neighbours, link_mechanism, link_names
 from graphldp.errors import DataError, OptionError
 from graphldp.evaluation import Interval
-from graphldp.experiment.options import CURATORS
 from graphldp.experiment.running import run
 from graphldp.graph import Graph
 from graphldp.progress import Progress
@@ -24,6 +23,7 @@ from graphldp.stages.attack import percent, write_rows
 from graphldp.stages.files.artifacts import write_text
 from graphldp.stages.files.graphs import read_graph
 from graphldp.stages.files.paths import graph_dir
+from graphldp.trusted import CURATORS
 
 __all__ = ["HEADS", "PEOPLE", "InfluenceRow", "cells", "influence", "markdown", "write_influence"]
 

@@ -180,6 +180,7 @@ class CollectionFiles:
         dimensions: how many features there are, where they are numbers.
         missing: what a missing value counts as.
         beside: where links and labels lie.
+        extras: public levels and scores, where there are any.
         secure: whether draws are the operating system's, so that the reports are real.
     """
 
@@ -190,6 +191,7 @@ class CollectionFiles:
     dimensions: int | None = None
     missing: float | None = None
     beside: BesideFiles = field(default_factory=BesideFiles)
+    extras: Extras = field(default_factory=Extras)
     secure: bool = False
 
 
@@ -200,7 +202,6 @@ def perturb_file(
     data: Path,
     seeds: Sequence[int],
     root: int = 0,
-    extras: Extras | None = None,
     output: Path | None = None,
     progress: Progress | None = None,
     say: Say | None = None,
@@ -227,7 +228,7 @@ def perturb_file(
             "--secure needs the features declared, with --features-file FILE or --dimensions N: read off the file, "
             "their number and order would tell what people have"
         )
-    asked = _once(own, cell, Settings(seed=root), extras or Extras())
+    asked = _once(own, cell, Settings(seed=root), files.extras)
     device = asked.device
     if secure and not device.claim.keeps:
         raise OptionError(

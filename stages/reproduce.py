@@ -56,6 +56,7 @@ from graphldp.stages.pages.reproduced import (
 __all__ = [
     "CellOutcome",
     "ComputeCost",
+    "Extent",
     "Order",
     "cell_seconds",
     "compare",
@@ -122,25 +123,37 @@ class ComputeCost:
         return f"about {time} on one core, {self.memory / 1e9:.1f} GB of memory, {self.disk / 1e6:.1f} MB on disk"
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Extent:
+    """How much of a target is computed.
+
+    Attributes:
+        profile: how much is spent on it.
+        datasets: those of its data sets that are run whatever they take.
+        theirs: whether our own column is left out, with floor and ceiling, unless it is there already.
+        reading: one of what the paper leaves open, where there are several.
+        fetch: whether data that are not at hand are downloaded.
+    """
+
+    profile: Profile
+    datasets: Sequence[str] = ()
+    theirs: bool = False
+    reading: str = ""
+    fetch: bool = True
+
+
 def order(
     target: PaperTarget,
-    profile: Profile,
+    extent: Extent,
     *,
     data: Path,
     papers: Path,
-    datasets: Sequence[str] = (),
-    theirs: bool = False,
-    reading: str = "",
-    fetch: bool = True,
     device: str = "auto",
     progress: Progress | None = None,
 ) -> Order:
-    """Return what there is to do, after looking at which data are at hand.
-
-    `theirs` leaves our own column out, with floor and ceiling, unless it is there already; `reading` takes one of what
-    the paper leaves open, where there are several.
-    """
-    target = _read_as(target, reading) if reading else target
+    """Return what there is to do, after looking at which data are at hand."""
+    profile, datasets = extent.profile, extent.datasets
+    target = _read_as(target, extent.reading) if extent.reading else target
     graphs = target.graphs()
     for name in datasets:
         if name not in graphs:
@@ -155,12 +168,12 @@ def order(
         assert given is not None
         for column, (params, cells) in target.columns(profile, given, names).items():
             found = plan(params, data, cells=[one.cell for one in cells], fetch=False, device=device)
-            if theirs and column == "ours" and found.todo:
+            if extent.theirs and column == "ours" and found.todo:
                 continue
             plans[column], made[column] = found, cells
 
     for name in graphs if target.trains else ():
-        if reason := _absent(name, data, fetch=fetch and (not datasets or name in datasets), progress=progress):
+        if reason := _absent(name, data, fetch=extent.fetch and (not datasets or name in datasets), progress=progress):
             missing[name] = reason
             continue
         if name not in datasets:
@@ -225,7 +238,7 @@ def cell_seconds(params: Params, cell: Cell, data: Path) -> float:
     """Return how long a cell takes on one idle core: a guess, from its sizes."""
     own = params.of(cell)
     meta = read_graph_meta(graph_dir(data, cell.graph))
-    nodes, links = int(meta["n"]), int(meta["edges"])
+    nodes, links = meta.n, meta.edges
     recipe = methods.method(cell.method)
     dearer = _LEARNER * recipe.trained if recipe.learners else recipe.trained * _DEARER.get(own.train.model, 1.0)
     # The whole grid counts as 48 points: what most papers' have.
@@ -234,7 +247,7 @@ def cell_seconds(params: Params, cell: Cell, data: Path) -> float:
     runs = dearer * (points * own.search.seeds + own.seeds)
     # LDP-GE's filter reaches everybody: what a perceptron is given of few reports is full, too.
     dense = recipe.model == "mlp" or not _samples(cell)
-    features = nodes * int(meta["d"]) * _FEATURE if dense else 0.0
+    features = nodes * meta.d * _FEATURE if dense else 0.0
     epoch = _EPOCH + ((nodes + links) * _NODE + features) * (own.train.hidden + 16)
     return runs * min(own.train.epochs, 3 * own.train.patience) * epoch
 
@@ -259,7 +272,7 @@ def _spend(plans: Iterable[GridPlan], data: Path, seen: set[str] | None = None) 
             seen.add(key)
             seconds += cell_seconds(what.experiment, cell, data)
             meta = read_graph_meta(graph_dir(data, cell.graph))
-            memory = max(memory, 4.0 * int(meta["n"]) * int(meta["d"]))
+            memory = max(memory, 4.0 * meta.n * meta.d)
             cells += 1
     return ComputeCost(seconds=seconds, memory=memory + 6e8 if cells else 0.0, disk=3e4 * cells)
 

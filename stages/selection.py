@@ -52,6 +52,7 @@ from graphldp.stages.files.answers import AnswersFile, check_selection, conversa
 from graphldp.stages.files.belong import check_graph
 from graphldp.stages.files.graphs import read_graph
 from graphldp.stages.files.paths import graph_dir
+from graphldp.stages.grids.cell import Cell
 from graphldp.stages.grids.params import Params
 
 __all__ = [
@@ -207,25 +208,21 @@ _Source: TypeAlias = TwoRounds | _File
 
 
 def measure_selection(
-    dataset: str,
-    mechanisms: Sequence[str],
-    epsilons: Sequence[float],
+    cells: Sequence[Cell],
     scorers: Sequence[str],
     *,
     data: Path,
     params: Params,
-    options: Mapping[str, Any] | None = None,
-    changes: Mapping[str, Any] | None = None,
     top: int = TOP,
     others: int = RANDOM,
     progress: Progress | None = None,
 ) -> Selected:
-    """Return what each scorer selects from each mechanism's reports at each budget, `params.seeds` times.
+    """Return what each scorer selects from the reports of each of a graph's cells, `params.seeds` times.
 
-    `options` are the mechanism's, `changes` parts of the method, as `--set method.KEY` gives them.
+    Cells differ in mechanism and budget alone; their changes are parts of the rounds.
     """
-    graph = read_graph(graph_dir(data, dataset))
-    given = dict(changes or {})
+    graph = read_graph(graph_dir(data, cells[0].dataset))
+    given = dict(cells[0].changes)
     known = [part.name for part in fields(Rounds) if part.name != "score_by"]
     for key in given:
         if key == "score_by":
@@ -234,12 +231,11 @@ def measure_selection(
             raise unknown_name("part of two rounds", key, known)
     plans = [Rounds(score_by="fda").but(score_by=by, **given) for by in scorers]
     sources: list[_Source] = [
-        TwoRounds.of(graph, rounds, name, float(budget), params, options)
-        for name in mechanisms
-        for budget in epsilons
+        TwoRounds.of(graph, rounds, cell.mechanism, float(cell.epsilon), params, cell.options)
+        for cell in cells
         for rounds in plans
     ]
-    how = _how(plans[0], options or {}, params)
+    how = _how(plans[0], cells[0].options, params)
     return _measure(graph, sources, how, range(params.seeds), params, top, others, progress)
 
 

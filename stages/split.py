@@ -26,7 +26,16 @@ from graphldp.stages.grids.params import Params
 from graphldp.stages.pages.figures import FIGURE_CSS
 from graphldp.stages.pages.wording import counted
 
-__all__ = ["Splits", "measure_splits", "split_figure", "split_rows", "summary_rows", "transfer_rows", "write_splits"]
+__all__ = [
+    "Splits",
+    "measure_splits",
+    "split_figure",
+    "split_rows",
+    "stand_in",
+    "summary_rows",
+    "transfer_rows",
+    "write_splits",
+]
 
 _SIDE, _LEFT, _TOP, _FOOT = 420.0, 70.0, 58.0, 50.0  # of the figure's triangle
 _STRONGEST = 0.55  # opacity of the dearest split: dark type stays legible on it
@@ -52,21 +61,18 @@ class Splits:
 
 
 def measure_splits(
-    datasets: Sequence[str],
+    graphs: Sequence[Graph],
     totals: Sequence[float],
     asked: Asked,
     parts: int,
     *,
-    data: Path,
     params: Params,
-    public: bool = False,
     device: str = "auto",
     resources: Resources | None = None,
     progress: Progress | None = None,
 ) -> Splits:
-    """Try every split of every total on every stand-in; `public`: own graphs that are named are public, too."""
+    """Try every split of every total on every stand-in."""
     shares = shares_of(parts, labels=bool(asked.labels), links=bool(asked.links))
-    graphs = [_stand_in(data, name, public) for name in datasets]
     confidence = Confidence(level=params.evaluate.confidence)
     out: list[Tried] = []
     pairs = [(graph, total) for total in totals for graph in graphs]
@@ -80,11 +86,12 @@ def measure_splits(
         f"most {counted(train.epochs, 'epoch')}, patience {train.patience}, {100 * train.train_fraction:g} % of the "
         f"labels to train; root seed {params.seed}"
     )
-    made = {graph.name: made_from({"provenance": graph.provenance}) for graph in graphs}
+    made = {graph.name: made_from(graph.provenance) for graph in graphs}
     return Splits(tried=tuple(out), made_from=made, parts=parts, asked=asked, how=how)
 
 
-def _stand_in(data: Path, name: str, public: bool) -> Graph:
+def stand_in(data: Path, name: str, *, public: bool = False) -> Graph:
+    """Return a graph of which everything is public: a person's own one only where she says that it is."""
     graph = read_graph(graph_dir(data, name))
     if not public and graph.provenance.get("dataset") not in known_datasets():
         raise OptionError(

@@ -15,16 +15,9 @@ MOST = 8
 KNOWN = {
     "graphldp/client/directed.py:second_round": 9,
     "graphldp/trusted/hrg.py:edge_rr": 9,
-    "stages/attack.py:attack": 10,
-    "stages/perturb.py:perturb_file": 9,
     "graphldp/datasets/own.py:own_graph": 10,
     "graphldp/server/pushing.py:push_columns": 10,
-    "graphldp/trusted/hrg.py:_drawn": 10,
-    "stages/calibration.py:measure_calibration": 10,
-    "stages/reproduce.py:order": 10,
-    "stages/split.py:measure_splits": 10,
     "stages/train.py:train": 10,
-    "stages/selection.py:measure_selection": 11,
     "graphldp/experiment/running.py:run": 14,  # what a person writes in Python: `graphldp.run`
     "graphldp/trusted/dendrogram.py:moves": 14,  # compiled, where arrays stand for an object
 }

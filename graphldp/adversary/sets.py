@@ -218,7 +218,7 @@ class SetReading(ABC):
         """Return the likelihood of reports that support so many features, and dummies from each place on."""
 
 
-READINGS: Registry[SetReading] = Registry("readable mechanism for sets")
+READINGS: Registry[type[SetReading]] = Registry("readable mechanism for sets")
 
 
 @READINGS.register("oue")

@@ -171,8 +171,9 @@ class AuditRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Audit:
-    """All rows, and the budgets that a mechanism itself refused, with its reason."""
+    """All rows with the options of the audit, and the budgets that a mechanism itself refused, with its reason."""
 
+    options: AuditOptions
     rows: tuple[AuditRow, ...]
     refused: tuple[tuple[str, float, str], ...] = ()
 
@@ -209,7 +210,7 @@ def audit_rows(
         if math.isnan(epsilon) or epsilon < 0:
             raise OptionError(f"audit: epsilon must be a number of at least 0, got {epsilon}")
     if len(cells) == 1:
-        return Audit(rows=(audit_mechanism(*cells[0], options),))
+        return Audit(options=options, rows=(audit_mechanism(*cells[0], options),))
     rows, refused = [], []
     for done, ((name, epsilon), found) in enumerate(
         zip(cells, _spread(cells, options, processes), strict=True), start=1
@@ -222,7 +223,7 @@ def audit_rows(
             progress(done, len(cells), f"{name} at {epsilon:g}" if done < len(cells) else "")
     if not rows and refused:
         raise OptionError(refused[0][2])
-    return Audit(rows=tuple(rows), refused=tuple(refused))
+    return Audit(options=options, rows=tuple(rows), refused=tuple(refused))
 
 
 def _spread(cells: list[tuple[str, float]], options: AuditOptions, processes: int) -> Iterator[AuditRow | str]:

@@ -85,7 +85,7 @@ class SetLaw(ABC):
         return np.asarray(there @ (1 << np.arange(there.shape[1])), dtype=np.int64)
 
 
-SET_LAWS: Registry[SetLaw] = Registry("audited mechanism for sets")
+SET_LAWS: Registry[type[SetLaw]] = Registry("audited mechanism for sets")
 
 
 def set_law_of(device: Any) -> SetLaw:

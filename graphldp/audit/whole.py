@@ -25,8 +25,8 @@ from graphldp.audit.quantiles import map_differs
 from graphldp.audit.reports import Table
 from graphldp.audit.subject import AuditSetting
 from graphldp.client import Randomiser, Reports, mechanism, protocol
-from graphldp.errors import unknown_name
 from graphldp.randomness import generator
+from graphldp.registry import Registry
 
 __all__ = [
     "Case",
@@ -169,8 +169,6 @@ def centre_of(device: Any) -> float:
 
 def channels_of(device: Any, level: int) -> list[tuple[int, float, int, float, float]]:
     """Return what a user of that level may send: the level, its log probability, m, a value's size, its budget."""
-    if device.name not in _CHANNELS:
-        raise unknown_name("law of a whole report", device.name, _CHANNELS)
     return _CHANNELS[device.name](device, level)
 
 
@@ -202,10 +200,9 @@ def _levels(budget: float, levels: int, level: int) -> list[tuple[int, float]]:
 
 
 # For each level: (reported level, its log probability, m, size of a value, budget of the features).
-_CHANNELS: dict[str, Callable[[Any, int], list[tuple[int, float, int, float, float]]]] = {
-    "ppm": _printed,
-    "ppm-safe": _safe,
-}
+_CHANNELS: Registry[Callable[[Any, int], list[tuple[int, float, int, float, float]]]] = Registry(
+    "law of a whole report", {"ppm": _printed, "ppm-safe": _safe}
+)
 
 
 def level_case(name: str, nominal: float, setting: AuditSetting) -> Case:

@@ -39,7 +39,7 @@ class Claim:
 
 NO_FEATURE = ("level", "label")  # the kinds that randomise one whole number that is no feature
 
-MECHANISMS: Registry[Any] = Registry("mechanism")
+MECHANISMS: Registry[type[Any]] = Registry("mechanism")
 register = MECHANISMS.register
 lookup = MECHANISMS.__getitem__
 

@@ -13,7 +13,8 @@ from importlib import resources
 from typing import Any
 
 from graphldp.datasets.options import DatasetOptions, NoOptions
-from graphldp.errors import OptionError, unknown_name
+from graphldp.errors import OptionError
+from graphldp.registry import Registry
 
 __all__ = [
     "DatasetSpec",
@@ -146,7 +147,7 @@ class DatasetSpec:
         return origin
 
 
-_SPECS: dict[str, DatasetSpec] = {}
+_SPECS: Registry[DatasetSpec] = Registry("dataset")
 
 
 def register(entry: DatasetSpec) -> DatasetSpec:
@@ -164,10 +165,7 @@ def names() -> tuple[str, ...]:
 
 def spec(name: str) -> DatasetSpec:
     """Return a registered graph; an unknown name lists the valid ones and the nearest match."""
-    specs = _specs()
-    if name not in specs:
-        raise unknown_name("dataset", name, specs)
-    return specs[name]
+    return _specs()[name]
 
 
 def title(name: str) -> str:
@@ -206,7 +204,7 @@ def _pins() -> Iterator[tuple[str, PinnedFile]]:
         )
 
 
-def _specs() -> Mapping[str, DatasetSpec]:
+def _specs() -> Registry[DatasetSpec]:
     from graphldp.datasets import catalogue  # registers its entries when it is first imported
 
     catalogue.load()

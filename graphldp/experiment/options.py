@@ -13,7 +13,6 @@ from graphldp.measures import DEFAULT_TASK, canonical_task, measures_of
 
 __all__ = [
     "ACTIVATIONS",
-    "CURATORS",
     "DROP",
     "HALF",
     "INDUCTIVE",
@@ -27,6 +26,7 @@ __all__ = [
     "Settings",
     "TrainParams",
     "check_settings",
+    "link_ways",
     "report_seeds",
     "split_facts",
 ]
@@ -39,12 +39,17 @@ SPLITS = ("random", INDUCTIVE)
 LINK_LOSSES = ("pairwise", "cross-entropy")
 ACTIVATIONS = ("selu", "relu", "tanh")
 LABEL_MECHANISMS = ("krr",)
-# Whom links may be given to as they are, for comparison alone: a curator, who makes a graph of all of them at once.
-CURATORS = ("edgerand", "edgerr", "lapgraph", "privhrg")
 SERVERS = ("estimator", "most")  # of the options of links: what no device is told
 LABEL_STEPS = (0, 2, 4, 8)  # depths K that a search tries where labels are noisy, unless it says others
 # How noisy labels are learned from, as options of the training.
 DROP = ("label_steps", "label_correction", "label_reconstruction", "label_bags", "label_bag_weight")
+
+
+def link_ways() -> tuple[str, ...]:
+    """Return how links may be reported, and the trusted curators to whom they may be given as they are instead."""
+    from graphldp.trusted import CURATORS
+
+    return (*link_names(), *CURATORS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -140,8 +145,8 @@ class Further:
         object.__setattr__(self, "link_options", tuple(sorted(dict(self.link_options).items())))
         if self.labels and self.labels not in LABEL_MECHANISMS:
             raise unknown_name("labels", self.labels, LABEL_MECHANISMS)
-        if self.links and self.links not in (*link_names(), *CURATORS):
-            raise unknown_name("links", self.links, (*link_names(), *CURATORS))
+        if self.links and self.links not in (known := link_ways()):
+            raise unknown_name("links", self.links, known)
         if self.link_options and not self.links:
             raise OptionError("link_options are of private links: say with links how they are reported")
         for name, what in (("labels", self.labels), ("links", self.links)):
@@ -166,7 +171,7 @@ class Further:
     @property
     def curated(self) -> bool:
         """Whether a trusted curator has the links, and nobody reports any."""
-        return self.private_links and self.links in CURATORS
+        return self.private_links and self.links not in link_names()
 
     @property
     def asked(self) -> bool:

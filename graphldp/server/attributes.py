@@ -22,8 +22,8 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
-from graphldp.errors import DataError, OptionError, unknown_name
-from graphldp.registry import check_options
+from graphldp.errors import DataError, OptionError
+from graphldp.registry import Registry, check_options
 from graphldp.server.filtered import BLOCK_MEMORY, Filtered
 from graphldp.server.logistic import fit_sparse_logistic
 from graphldp.server.pair_products import PairProducts
@@ -225,7 +225,9 @@ def _pca(
 
 
 _Scorer: TypeAlias = Callable[..., tuple[Floats, dict[str, Any]]]
-SCORERS: dict[str, _Scorer] = {"fda": _fda, "sma": _sma, "mi": _mi, "chi-square": _chi_square, "pca": _pca}
+SCORERS: Registry[_Scorer] = Registry(
+    "attribute score", {"fda": _fda, "sma": _sma, "mi": _mi, "chi-square": _chi_square, "pca": _pca}
+)
 
 
 def scorer_names() -> list[str]:
@@ -254,8 +256,6 @@ def score_attributes(
         options: `smoothing` (fda); `strength` of the penalty as a share of the one at which all weights vanish, or
             `penalty` itself, `intercept`, `tolerance`, `iterations` (sma); `bins` (mi, chi-square); `components` (pca).
     """
-    if method not in SCORERS:
-        raise unknown_name("attribute score", method, SCORERS)
     scorer = SCORERS[method]
     own = [p.name for p in inspect.signature(scorer).parameters.values() if p.kind is inspect.Parameter.KEYWORD_ONLY]
     check_options(f"attribute score {method}", options, own)

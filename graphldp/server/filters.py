@@ -22,8 +22,8 @@ from typing import Any
 
 import numpy as np
 
-from graphldp.errors import OptionError, unknown_name
-from graphldp.registry import check_options
+from graphldp.errors import OptionError
+from graphldp.registry import Registry, check_options
 from graphldp.server.calibration import WEIGHTINGS, Calibration
 
 __all__ = [
@@ -194,61 +194,62 @@ class FilterEntry:
         return tuple(p.name for p in parameters if p.kind is not inspect.Parameter.VAR_KEYWORD)
 
 
-_FILTERS = {
-    entry.name: entry
-    for entry in (
-        FilterEntry(name="none", summary="The estimates as they are.", build=none, reference="the papers' BASE"),
-        FilterEntry(
-            name="kprop",
-            summary="S^K: all weight on the nodes K steps away.",
-            build=kprop,
-            reference="Sajadmanesh & Gatica-Perez, CCS 2021; UPGNet's SKA",
-        ),
-        FilterEntry(
-            name="hoa",
-            summary="The mean of S, ..., S^K, without self-loops.",
-            build=hoa,
-            reference="UPGNet, Algorithm 1",
-        ),
-        FilterEntry(
-            name="ppr",
-            summary="Personalised PageRank with decay alpha, by power iteration to a tolerance.",
-            build=ppr,
-            reference="LDP-GE, Eq. 17",
-        ),
-        FilterEntry(
-            name="push",
-            summary="Personalised PageRank by backward push with threshold r_max.",
-            build=push,
-            reference="LDP-GE, Algorithm 3",
-        ),
-        FilterEntry(
-            name="residual",
-            summary="K steps with a residual connection to the input or to the step before.",
-            build=residual,
-            reference="UPGNet, Figure 9; Liu et al., NeurIPS 2021",
-        ),
-        FilterEntry(
-            name="flexprop",
-            summary="K steps of the mean weighted by reported level, or by inverse variance.",
-            build=flexprop,
-            reference="PPGNN, Algorithm 4",
-        ),
-    )
-}
+FILTERS = Registry(
+    "filter",
+    {
+        entry.name: entry
+        for entry in (
+            FilterEntry(name="none", summary="The estimates as they are.", build=none, reference="the papers' BASE"),
+            FilterEntry(
+                name="kprop",
+                summary="S^K: all weight on the nodes K steps away.",
+                build=kprop,
+                reference="Sajadmanesh & Gatica-Perez, CCS 2021; UPGNet's SKA",
+            ),
+            FilterEntry(
+                name="hoa",
+                summary="The mean of S, ..., S^K, without self-loops.",
+                build=hoa,
+                reference="UPGNet, Algorithm 1",
+            ),
+            FilterEntry(
+                name="ppr",
+                summary="Personalised PageRank with decay alpha, by power iteration to a tolerance.",
+                build=ppr,
+                reference="LDP-GE, Eq. 17",
+            ),
+            FilterEntry(
+                name="push",
+                summary="Personalised PageRank by backward push with threshold r_max.",
+                build=push,
+                reference="LDP-GE, Algorithm 3",
+            ),
+            FilterEntry(
+                name="residual",
+                summary="K steps with a residual connection to the input or to the step before.",
+                build=residual,
+                reference="UPGNet, Figure 9; Liu et al., NeurIPS 2021",
+            ),
+            FilterEntry(
+                name="flexprop",
+                summary="K steps of the mean weighted by reported level, or by inverse variance.",
+                build=flexprop,
+                reference="PPGNN, Algorithm 4",
+            ),
+        )
+    },
+)
 SHARED_OPTIONS = ("normalization", "convolution", "self_loops", "before", "after", "shrinkage")
 
 
 def filter_names() -> list[str]:
     """Return the registered filters' names, the simplest first."""
-    return list(_FILTERS)
+    return list(FILTERS)
 
 
 def filter_entry(name: str) -> FilterEntry:
     """Return the filter of that name; an unknown name is an error that lists the valid ones."""
-    if name not in _FILTERS:
-        raise unknown_name("filter", name, _FILTERS)
-    return _FILTERS[name]
+    return FILTERS[name]
 
 
 def make_filter(name: str, **options: Any) -> Calibration:

@@ -10,19 +10,16 @@ from numpy.typing import ArrayLike
 
 from graphldp.errors import OptionError
 from graphldp.randomness import Source
-from graphldp.registry import check_options
+from graphldp.registry import Registry, check_options
 from graphldp.server.links import LinkEstimate
 from graphldp.trusted.hrg import edge_rr, priv_hrg, private_people
 from graphldp.trusted.noise import edgerand, lapgraph
 
 __all__ = ["CURATORS", "RHO", "check_curator", "curated"]
 
-CURATORS: Mapping[str, Callable[..., LinkEstimate]] = {
-    "edgerand": edgerand,
-    "edgerr": edge_rr,
-    "lapgraph": lapgraph,
-    "privhrg": priv_hrg,
-}
+CURATORS: Registry[Callable[..., LinkEstimate]] = Registry(
+    "curator", {"edgerand": edgerand, "edgerr": edge_rr, "lapgraph": lapgraph, "privhrg": priv_hrg}
+)
 RHO = 1.0  # the share of links that are private, unless it is said
 _GIVEN = ("edges", "nodes", "epsilon", "rng", "private")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TypeAlias
 
 import numpy as np
@@ -73,8 +74,9 @@ def priv_hrg(
         steps: how many moves; None takes 200 for each person.
         most: refuse if more links than this were to be expected.
     """
-    everybody = np.ones(nodes, dtype=bool)
-    return _drawn("privhrg", edges, nodes, epsilon, rng, everybody, tree_share, steps, 0, most)
+    spend = _Spend(name="privhrg", epsilon=epsilon, tree_share=tree_share)
+    lists, everybody = Neighbours.of_edges(edges, nodes), np.ones(nodes, dtype=bool)
+    return _drawn(spend, lists, everybody, rng, steps, 0, most)
 
 
 def edge_rr(
@@ -115,38 +117,56 @@ def edge_rr(
     if who.shape != (nodes,):
         raise DataError(f"edgerr: {nodes} people need {nodes} marks of who is private, got the shape {who.shape}")
     public = 0 if who.all() else public_steps
-    return _drawn("edgerr", edges, nodes, epsilon, rng, who, tree_share, steps, public, most)
+    spend = _Spend(name="edgerr", epsilon=epsilon, tree_share=tree_share)
+    return _drawn(spend, Neighbours.of_edges(edges, nodes), who, rng, steps, public, most)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Spend:
+    """A curator's budget: a share of it is the dendrogram's, the rest that of the counts at its nodes."""
+
+    name: str
+    epsilon: float
+    tree_share: float
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "epsilon", check_budget(self.name, self.epsilon))
+        share = check_number(self.name, "tree_share", self.tree_share)
+        if not 0 < share < 1:
+            raise OptionError(f"{self.name}: tree_share must be between 0 and 1, got {share}")
+        object.__setattr__(self, "tree_share", share)
+
+    @property
+    def tree(self) -> float:
+        return self.tree_share * self.epsilon
+
+    @property
+    def counts(self) -> float:
+        return (1 - self.tree_share) * self.epsilon
 
 
 def _drawn(
-    name: str,
-    edges: ArrayLike,
-    nodes: int,
-    epsilon: float,
-    rng: Source,
+    spend: _Spend,
+    lists: Neighbours,
     private: NDArray[np.bool_],
-    tree_share: float,
+    rng: Source,
     steps: int | None,
     public_steps: int,
     most: float,
 ) -> LinkEstimate:
-    epsilon, share = check_budget(name, epsilon), check_number(name, "tree_share", tree_share)
-    if not 0 < share < 1:
-        raise OptionError(f"{name}: tree_share must be between 0 and 1, got {share}")
-    lists = Neighbours.of_edges(edges, nodes)
+    nodes = lists.nodes
     count = STEPS * nodes if steps is None else steps
-    scale = share * epsilon / (2 * sensitivity(max(3, int(private.sum()))))
+    scale = spend.tree / (2 * sensitivity(max(3, int(private.sum()))))
     chain = sample_dendrogram(lists, private, rng, steps=count, scale=scale, public_steps=public_steps)
-    rest = (1 - share) * epsilon
-    drawn = _links(chain.dendrogram, private, rest, rng, nodes, most, name)
+    drawn = _links(chain.dendrogram, private, spend, rng, most)
     rows = lists.rows()
     below = (lists.indices < rows) & ~(private[rows] & private[lists.indices])
     pairs = np.sort(np.concatenate([drawn, (rows * nodes + lists.indices)[below]]))
     facts = facts_of(
-        name,
-        epsilon,
-        epsilon_tree=share * epsilon,
-        epsilon_counts=rest,
+        spend.name,
+        spend.epsilon,
+        epsilon_tree=spend.tree,
+        epsilon_counts=spend.counts,
         private_people=int(private.sum()),
         links=len(pairs),
         steps=chain.steps,
@@ -205,18 +225,10 @@ def _links_below(tree: Dendrogram) -> Whole:
     return np.asarray(total)
 
 
-def _links(
-    tree: Dendrogram,
-    private: NDArray[np.bool_],
-    epsilon: float,
-    rng: Source,
-    nodes: int,
-    most: float,
-    name: str,
-) -> Whole:
-    """Return the private links that are drawn, as codes larger * nodes + smaller."""
+def _links(tree: Dendrogram, private: NDArray[np.bool_], spend: _Spend, rng: Source, most: float) -> Whole:
+    """Return the private links that are drawn, as codes larger * people + smaller."""
     people = tree.people
-    chance, tops = noisy_chances(tree, epsilon, rng)
+    chance, tops = noisy_chances(tree, spend.counts, rng)
     order, start = tree.order()
     # Private people alone, in the order of the leaves, and how many of them come before each leaf.
     own = order[private[order]]
@@ -229,8 +241,8 @@ def _links(
     expected = float(sizes @ chance[across] + (count * (count - 1) // 2) @ chance[within])
     if expected > most:
         raise OptionError(
-            f"{name}: about {expected:,.0f} links would be drawn at epsilon {epsilon:g} of the counts, more than the "
-            f"{most:,.0f} that are allowed; spend more, or {allow_more(expected)}"
+            f"{spend.name}: about {expected:,.0f} links would be drawn at epsilon {spend.counts:g} of the counts, more "
+            f"than the {most:,.0f} that are allowed; spend more, or {allow_more(expected)}"
         )
     row, place = places(sizes, np.minimum(chance[across], _SURE), rng)
     one, two = tree.left[across[row]], tree.right[across[row]]
@@ -242,4 +254,4 @@ def _links(
     base, each = np.repeat(first, count), np.repeat(chance[within], count)
     more, where = places(rank, np.minimum(each, _SURE), rng)
     ends = (np.concatenate([left, own[base[more] + rank[more]]]), np.concatenate([right, own[base[more] + where]]))
-    return np.asarray(np.maximum(*ends) * np.int64(nodes) + np.minimum(*ends))
+    return np.asarray(np.maximum(*ends) * np.int64(people) + np.minimum(*ends))

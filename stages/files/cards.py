@@ -61,7 +61,7 @@ def floor_command(data: Path, meta: Mapping[str, Any]) -> str:
     Tables are of public graphs. People whose features never were here cannot be asked again in memory.
     """
     dataset, further = str(meta["dataset"]), further_in(meta)
-    origin = read_graph_meta(graph_dir(data, dataset))["provenance"]
+    origin = read_graph_meta(graph_dir(data, dataset)).provenance
     if origin.get("dataset") != "own" or role_of(str(meta["method"])) in (Role.FLOOR, Role.GUESS):
         return ""
     if WITHOUT_LINKS in origin or WITHOUT_LABELS in origin:  # what was told beside features cannot be asked again

@@ -15,6 +15,7 @@ from __future__ import annotations
 import contextlib
 import json
 from collections.abc import Iterator
+from dataclasses import MISSING, asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
 
@@ -31,22 +32,33 @@ from graphldp.stages.files.artifacts import file_hash, read_table, require, writ
 from graphldp.stages.files.leftovers import bring_back, own_name, partial_name, remove
 from graphldp.stages.files.paths import sources_path, stored_graphs
 
-__all__ = ["FILES", "graph_hash", "read_graph", "read_graph_meta", "write_graph"]
+__all__ = ["FILES", "GraphMeta", "graph_hash", "read_graph", "read_graph_meta", "write_graph"]
 
 FORMAT = 1
 FILES = ("features.parquet", "edges.parquet", "labels.parquet")
 _META = "graph.json"
-_KEYS: dict[str, type | tuple[type, ...]] = {
-    "classes": int,
-    "d": int,
-    "edges": int,
-    "files": dict,
-    "high": (int, float),
-    "low": (int, float),
-    "n": int,
-    "name": str,
-    "provenance": dict,
-}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GraphMeta:
+    """What graph.json says: `n` nodes, `d` features, `values` of them not 0; labels of a set only where there are."""
+
+    name: str
+    n: int
+    d: int
+    edges: int
+    self_loops: int
+    values: int
+    classes: int
+    low: float
+    high: float
+    provenance: dict[str, Any]
+    files: dict[str, str]
+    feature_names: list[str] | None = None
+    label_set: int | None = None
+
+
+_SCALARS: dict[Any, Any] = {"str": str, "int": int, "float": (int, float)}  # by annotation; all others are objects
 
 
 def write_graph(graph: Graph, directory: Path) -> None:
@@ -60,25 +72,23 @@ def write_graph(graph: Graph, directory: Path) -> None:
         for name, table in tables.items():
             kind = f"graph-{name.removesuffix('.parquet')}"
             write_table(partial / name, table, {"kind": kind, "name": graph.name, "n": graph.nodes})
-        meta = {
-            "format": FORMAT,
-            "kind": "graph",
-            "name": graph.name,
-            "n": graph.nodes,
-            "d": graph.dimensions,
-            "edges": int(graph.edges.shape[1]),
-            "self_loops": int(graph.self_loops.size),
-            "values": int(graph.features.nnz),
-            "classes": graph.classes,
-            "low": graph.low,
-            "high": graph.high,
-            "provenance": dict(graph.provenance),
-            "feature_names": None if graph.feature_names is None else list(graph.feature_names),
-            "files": {name: file_hash(partial / name) for name in FILES},
-        }
-        if graph.label_sets is not None:
-            meta["label_set"] = int(graph.label_sets.shape[1])
-        write_json(partial / _META, meta)
+        meta = GraphMeta(
+            name=graph.name,
+            n=graph.nodes,
+            d=graph.dimensions,
+            edges=int(graph.edges.shape[1]),
+            self_loops=int(graph.self_loops.size),
+            values=int(graph.features.nnz),
+            classes=graph.classes,
+            low=graph.low,
+            high=graph.high,
+            provenance=dict(graph.provenance),
+            feature_names=None if graph.feature_names is None else list(graph.feature_names),
+            label_set=None if graph.label_sets is None else int(graph.label_sets.shape[1]),
+            files={name: file_hash(partial / name) for name in FILES},
+        )
+        facts = {key: value for key, value in asdict(meta).items() if key != "label_set" or value is not None}
+        write_json(partial / _META, {"format": FORMAT, "kind": "graph", **facts})
 
 
 def read_graph(directory: Path | str, *, features: bool = True) -> Graph:
@@ -88,14 +98,14 @@ def read_graph(directory: Path | str, *, features: bool = True) -> Graph:
     """
     directory = Path(directory)
     meta = read_graph_meta(directory)
-    if features and meta["provenance"].get(WITHOUT):
+    if features and meta.provenance.get(WITHOUT):
         raise ArtifactError(
             f"the graph {directory.name} was imported without features, which are on people's devices: merge their "
             "reports with `ldp merge`, then `ldp denoise` and `ldp train`"
         )
     make = _make(directory)
     for name in FILES:
-        if file_hash(require(directory / name, make)) != meta["files"].get(name):
+        if file_hash(require(directory / name, make)) != meta.files.get(name):
             raise ArtifactError(
                 f"{directory / name} does not have the hash that {_META} says, so it was damaged or edited; "
                 f"make it again with `{make} --force`"
@@ -103,24 +113,23 @@ def read_graph(directory: Path | str, *, features: bool = True) -> Graph:
     held = read_table(directory / "features.parquet", make)
     edges = read_table(directory / "edges.parquet", make)
     labels = read_table(directory / "labels.parquet", make)
-    nodes, dimensions = int(meta["n"]), int(meta["d"])
+    nodes, dimensions = meta.n, meta.d
     if not held.num_rows == labels.num_rows == nodes:
         raise ArtifactError(f"{directory} has files of another graph; make it again with `{make} --force`")
-    names = meta.get("feature_names")
     try:
         return Graph(
-            name=meta["name"],
+            name=meta.name,
             features=_csr(held, (nodes, dimensions)),
             edges=np.stack([edges["source"].to_numpy(), edges["target"].to_numpy()]),
             self_loops=np.flatnonzero(labels["self_loop"].to_numpy()).astype(np.int32),
             labels=labels["label"].fill_null(-1).to_numpy().copy(),
-            classes=meta["classes"],
-            low=float(meta["low"]),
-            high=float(meta["high"]),
-            provenance=meta["provenance"],
+            classes=meta.classes,
+            low=float(meta.low),
+            high=float(meta.high),
+            provenance=meta.provenance,
             node_ids=tuple(labels["node"].to_pylist()) if "node" in labels.column_names else None,
-            feature_names=None if names is None else tuple(names),
-            label_sets=_sets(labels, int(meta["label_set"])) if "label_set" in labels.column_names else None,
+            feature_names=None if meta.feature_names is None else tuple(meta.feature_names),
+            label_sets=_sets(labels, meta.label_set or 0) if "label_set" in labels.column_names else None,
             parts=labels["part"].to_numpy() if "part" in labels.column_names else None,
         )
     except (DataError, KeyError) as error:
@@ -129,26 +138,28 @@ def read_graph(directory: Path | str, *, features: bool = True) -> Graph:
         ) from error
 
 
-def read_graph_meta(directory: Path) -> dict[str, Any]:
+def read_graph_meta(directory: Path) -> GraphMeta:
     """Return what graph.json says, without reading the tables."""
     make = _make(directory)
     if not directory.exists():
         _check_name(directory)
     path = require(directory / _META, make)
     try:
-        meta = json.loads(path.read_bytes())
+        facts = json.loads(path.read_bytes())
     except ValueError as error:
         raise ArtifactError(f"{path} is damaged ({error}); make it again with `{make} --force`") from error
-    if not isinstance(meta, dict) or meta.get("kind") != "graph":
+    if not isinstance(facts, dict) or facts.pop("kind", None) != "graph":
         raise ArtifactError(f"{path} does not describe a graph; make it again with `{make} --force`")
-    if meta.get("format") != FORMAT:
+    if (written := facts.pop("format", None)) != FORMAT:
         raise ArtifactError(
-            f"{path} has format {meta.get('format')}, this version reads {FORMAT}; make it again with `{make} --force`"
+            f"{path} has format {written}, this version reads {FORMAT}; make it again with `{make} --force`"
         )
-    wrong = [key for key, kind in _KEYS.items() if not isinstance(meta.get(key), kind)]
+    known = fields(GraphMeta)
+    needed = {one.name: _SCALARS.get(one.type, dict) for one in known if one.default is MISSING}
+    wrong = [name for name, kind in needed.items() if not isinstance(facts.get(name), kind)]
     if wrong:
         raise ArtifactError(f"{path} has no valid {', '.join(wrong)}; make it again with `{make} --force`")
-    return meta
+    return GraphMeta(**{one.name: facts[one.name] for one in known if one.name in facts})
 
 
 def graph_hash(directory: Path) -> str:

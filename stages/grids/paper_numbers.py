@@ -23,7 +23,18 @@ from graphldp.measures import DEFAULT_TASK
 from graphldp.stages.grids.cell import Cell, value_text
 from graphldp.stages.grids.yamls import read_paper
 
-__all__ = ["Alone", "PaperNumber", "PaperNumbers", "Rule", "changes_of", "load_papers"]
+__all__ = [
+    "Alone",
+    "PaperCell",
+    "PaperNumber",
+    "PaperNumbers",
+    "Rule",
+    "cells_of",
+    "changes_of",
+    "load_papers",
+    "read_transcript",
+    "reasons_of",
+]
 
 _PAPER_KEYS = {"paper", "short", "title", "reference", "tables", "figures"}
 _CELL_KEYS = {"row", "printed", "metric", "value", "ours"}
@@ -31,6 +42,27 @@ _OURS_KEYS = {"dataset", "model", "task", "epsilon"}
 _WHICH = ("printed", "dataset", "epsilon", "metric", "task")  # by what a rule chooses among a table's cells
 _BESIDE_KEYS = {"printed", "method", "mechanism", "rank", "note"}
 DEFAULT, ANY = "default", "any"  # of a setting: as the method has it; any other value
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PaperCell:
+    """A cell of a printed table: `row` is its place in the table's CSV; data set to budget are in our words."""
+
+    row: int
+    printed: str
+    metric: str
+    value: str
+    spread: str
+    spread_kind: str
+    setting: str
+    dataset: str | None
+    model: str | None
+    task: str
+    epsilon: float | None
+
+    def meant(self, rule: Mapping[str, Any]) -> bool:
+        """Whether a rule or a reason is about it: it names the cell's value wherever it names any."""
+        return all(getattr(self, key) in _listed(rule[key]) for key in _WHICH if key in rule)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -219,72 +251,73 @@ def load_papers(folder: Path) -> PaperNumbers:
 def _table_entries(path: Path, paper: Mapping[str, Any], table: Mapping[str, Any]) -> tuple[list[_Entry], list[Alone]]:
     """Return the numbers of a table: those that stand beside rows, once for each rule, and those that stand alone."""
     where = f"{path}, table {table.get('table')}"
-    printed = _read_csv(path.parent / table["file"], where)
     which = set(_WHICH)
     for rule in table["beside"]:
         _check_keys(where, "beside", rule, _BESIDE_KEYS, optional={"set", *which})
     for reason in table.get("alone", []):
         _check_keys(where, "alone", reason, {"why"}, optional=which)
+    short, name, file = str(paper["short"]), str(table["table"]), str(table["file"])
+    source = f"{paper['title']}. {paper['reference']}."
     entries, alone = [], []
-    for cell in table["cells"]:
-        _check_keys(where, "cells", cell, _CELL_KEYS)
-        _check_keys(where, "ours", cell["ours"], _OURS_KEYS)
-        row = _printed_row(where, printed, cell)
-        rules = [rule for rule in table["beside"] if _chosen(rule, cell)]
-        reasons = [str(reason["why"]) for reason in table.get("alone", []) if _chosen(reason, cell)]
+    for cell in cells_of(path, table):
+        rules = [rule for rule in table["beside"] if cell.meant(rule)]
+        reasons = reasons_of(table, cell)
         if bool(rules) == bool(reasons) or len(reasons) > 1:
             raise DataError(
-                f"{where}, row {cell['row']} ({cell['printed']}) must stand beside rows of ours or say once why not; "
+                f"{where}, row {cell.row} ({cell.printed}) must stand beside rows of ours or say once why not; "
                 f"it has {len(rules)} rules of beside and {len(reasons)} of alone"
             )
-        file, place = str(table["file"]), int(cell["row"])
-        alone += [
-            Alone(paper=str(paper["short"]), table=str(table["table"]), file=file, row=place, why=why)
-            for why in reasons
-        ]
+        alone += [Alone(paper=short, table=name, file=file, row=cell.row, why=why) for why in reasons]
         for rule in rules:
             number = PaperNumber(
-                paper=str(paper["short"]),
-                source=f"{paper['title']}. {paper['reference']}.",
-                table=str(table["table"]),
-                printed=cell["printed"],
-                value=row["value"],
-                spread=row["spread"],
-                spread_kind=row["spread_kind"],
-                note=rule["note"],
-                rank=int(rule["rank"]),
-            )
+                paper=short, source=source, table=name, printed=cell.printed, value=cell.value, spread=cell.spread,
+                spread_kind=cell.spread_kind, note=rule["note"], rank=int(rule["rank"]),
+            )  # fmt: skip
             one = _rule(where, rule, cell)
-            entries.append(_Entry(rule=one, metric=cell["metric"], number=number, file=file, row=place))
+            entries.append(_Entry(rule=one, metric=cell.metric, number=number, file=file, row=cell.row))
     return entries, alone
 
 
-def _rule(where: str, rule: Mapping[str, Any], cell: Mapping[str, Any]) -> Rule:
-    ours = cell["ours"]
-    if ours["epsilon"] is None:
-        raise DataError(f"{where}, row {cell['row']}: a number without a budget stands beside no row; say why in alone")
+def reasons_of(table: Mapping[str, Any], cell: PaperCell) -> list[str]:
+    """Return why a cell of a table stands beside no row of ours; nothing where it does."""
+    return [str(reason["why"]) for reason in table.get("alone", []) if cell.meant(reason)]
+
+
+def cells_of(path: Path, table: Mapping[str, Any]) -> list[PaperCell]:
+    """Return the cells of a table of a paper's file, which have to say what the table's CSV says."""
+    where = f"{path}, table {table.get('table')}"
+    printed = read_transcript(path.parent / table["file"], where)
+    out = []
+    for cell in table["cells"]:
+        _check_keys(where, "cells", cell, _CELL_KEYS)
+        own: dict[str, Any] = {key: value for key, value in cell.items() if key != "ours"} | cell["ours"]
+        _check_keys(where, "ours", cell["ours"], _OURS_KEYS)
+        row = _printed_row(where, printed, own)
+        own |= {key: row[key] for key in ("spread", "spread_kind", "setting")}
+        out.append(PaperCell(**own))
+    return out
+
+
+def _rule(where: str, rule: Mapping[str, Any], cell: PaperCell) -> Rule:
+    if cell.epsilon is None or cell.dataset is None:
+        raise DataError(f"{where}, row {cell.row}: a number without a budget stands beside no row; say why in alone")
     return Rule(
-        dataset=ours["dataset"],
+        dataset=cell.dataset,
         method=rule["method"],
         mechanism=rule["mechanism"],
-        model=ours["model"],
-        task=ours["task"],
-        epsilon=float(ours["epsilon"]),
+        model=cell.model,
+        task=cell.task,
+        epsilon=float(cell.epsilon),
         settings={key: tuple(map(_text, _listed(value))) for key, value in rule.get("set", {}).items()},
     )
-
-
-def _chosen(rule: Mapping[str, Any], cell: Mapping[str, Any]) -> bool:
-    """Whether a rule or a reason is about a cell: it names the cell's value wherever it names any."""
-    facts = {**cell, **cell["ours"]}
-    return all(facts[key] in _listed(rule[key]) for key in _WHICH if key in rule)
 
 
 def _listed(value: Any) -> list[Any]:
     return value if isinstance(value, list) else [value]
 
 
-def _read_csv(path: Path, where: str) -> list[dict[str, str]]:
+def read_transcript(path: Path, where: str) -> list[dict[str, str]]:
+    """Return the rows of a CSV of the papers' folder."""
     if not path.is_file():
         raise DataError(f"{where}: {path} does not exist; `file` must name a CSV of the papers' folder")
     with path.open(encoding="utf-8", newline="") as handle:

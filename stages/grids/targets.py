@@ -20,6 +20,7 @@ from graphldp.errors import DataError, OptionError, unknown_name
 from graphldp.experiment.options import SearchParams
 from graphldp.methods import Role, role_of
 from graphldp.stages.grids.cell import Cell, value_text
+from graphldp.stages.grids.paper_numbers import cells_of, read_transcript, reasons_of
 from graphldp.stages.grids.params import Params, RowParams
 from graphldp.stages.grids.protocols import Protocol, protocol
 from graphldp.stages.grids.yamls import build, read_paper, typed
@@ -491,20 +492,14 @@ def _asked(where: str, raw: Mapping[str, Any]) -> TargetRow:
 
 
 def _numbers(path: Path, table: Mapping[str, Any]) -> list[Printed]:
-    rows = _csv(path.parent / table["file"])
-    out = []
-    for cell in table["cells"]:
-        ours, row = cell["ours"], rows[int(cell["row"]) - 1]
-        reasons = [str(one["why"]) for one in table.get("alone", []) if _about(one, cell)]
-        out.append(
-            Printed(
-                file=str(table["file"]), row=int(cell["row"]), label=cell["printed"], metric=cell["metric"],
-                value=cell["value"], spread=row["spread"], dataset=ours["dataset"],
-                epsilon=None if ours["epsilon"] is None else float(ours["epsilon"]), at=_at(row["setting"]),
-                why=" ".join(reasons),
-            )
-        )  # fmt: skip
-    return out
+    return [
+        Printed(
+            file=str(table["file"]), row=cell.row, label=cell.printed, metric=cell.metric, value=cell.value,
+            spread=cell.spread, dataset=cell.dataset, epsilon=None if cell.epsilon is None else float(cell.epsilon),
+            at=_at(cell.setting), why=" ".join(reasons_of(table, cell)),
+        )
+        for cell in cells_of(path, table)
+    ]  # fmt: skip
 
 
 _BUDGETS = {"epsilon_label": "epsilon_labels", "epsilon_link": "epsilon_links"}  # the transcripts' names, and ours
@@ -516,23 +511,10 @@ def _at(setting: str) -> dict[str, str]:
     return {ours: value_text(float(named[name])) for name, ours in _BUDGETS.items() if name in named}
 
 
-def _about(reason: Mapping[str, Any], cell: Mapping[str, Any]) -> bool:
-    facts = {**cell, **cell["ours"]}
-    named = {key: value if isinstance(value, list) else [value] for key, value in reason.items() if key != "why"}
-    return all(facts[key] in values for key, values in named.items())
-
-
-def _csv(path: Path) -> list[dict[str, str]]:
-    import csv
-
-    with path.open(encoding="utf-8", newline="") as handle:
-        return list(csv.DictReader(handle))
-
-
 def _shows(path: Path, paper: str, figure: str) -> str:
     found = [
         row["what_it_shows"]
-        for row in _csv(path.parent / "figures.csv")
+        for row in read_transcript(path.parent / "figures.csv", str(path))
         if (row["paper"], row["figure"]) == (paper, figure)
     ]
     return found[0] if found else ""

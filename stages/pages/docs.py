@@ -20,7 +20,7 @@ from graphldp.client.registry import NO_FEATURE
 from graphldp.client.vector import VectorMechanism
 from graphldp.errors import OptionError
 from graphldp.progress import Progress
-from graphldp.stages.audit import EPSILONS, FURTHER, loss_text, privacy_page, table_json
+from graphldp.stages.audit import EPSILONS, FURTHER, loss_text, privacy_page
 from graphldp.stages.audit_curators import BUDGETS, audit_curators
 from graphldp.stages.files.artifacts import write_text
 from graphldp.stages.pages.docs_figures import error_figure, law_figure, variance_comparison, variance_figure
@@ -58,11 +58,10 @@ def write_docs(docs: Path, *, audit: bool = True, progress: Progress | None = No
     if audit:
         if progress:
             progress(len(every) + 1, total, "audit")
-        tables = []
-        for epsilons, options in ((EPSILONS, AuditOptions()), (FURTHER, AuditOptions(samples=10_000))):
-            found = audit_rows(_free(epsilons), epsilons, options, processes=os.cpu_count() or 1)
-            tables.append(table_json(found, options))
-        usual, further = tables
+        usual, further = (
+            audit_rows(_free(epsilons), epsilons, options, processes=os.cpu_count() or 1)
+            for epsilons, options in ((EPSILONS, AuditOptions()), (FURTHER, AuditOptions(samples=10_000)))
+        )
         curators = audit_curators(list(CURATORS), BUDGETS)
         written.append(_write(docs / "privacy.md", privacy_page(usual, further, curators)))
     if progress:

@@ -43,7 +43,7 @@ def test_nothing_is_written_unless_a_folder_is_named(ldp, tmp_path: Path) -> Non
     [(2000, 8, "2000"), (524_288, 8, "524288"), (600_000, 8, "524288 to 600000"), (9000, 2**20, "2000 to 9000")],
 )
 def test_the_heading_says_how_many_reports_a_test_draws(samples: int, dimensions: int, words: str) -> None:
-    assert samples_text({"samples": samples, "dimensions": dimensions}) == words
+    assert samples_text(AuditOptions(samples=samples, dimensions=dimensions)) == words
 
 
 def test_no_more_samples_are_asked_for_than_a_test_draws() -> None:

@@ -10,7 +10,7 @@ from rich.console import Console
 
 from graphldp import client, datasets
 from graphldp.client.links import link_names
-from graphldp.experiment.options import CURATORS
+from graphldp.trusted import CURATORS
 
 COUNTS = {"datasets": 18, "mechanisms": 5, "methods": 5, "models": 1, "filters": 7, "evidence": 10}  # at least
 COUNTS |= {"scorers": 5, "estimators": 5, "tasks": 4}

@@ -15,7 +15,7 @@ from graphldp.client import from_meta
 from graphldp.client.mechanisms.featurerr import shares
 from graphldp.errors import OptionError
 from graphldp.experiment.conversation import conversation_of
-from graphldp.experiment.options import CURATORS, Further, Settings
+from graphldp.experiment.options import Further, Settings
 from graphldp.experiment.scored import ScoredRounds
 from graphldp.experiment.server_view import server_view_of
 from graphldp.ledger import ledger_from_meta
@@ -25,13 +25,9 @@ from graphldp.server.sensitivity import feature_sensitivity
 from graphldp.stages.files.answers import AnswersFile
 from graphldp.stages.grids.cell import Cell
 from graphldp.stages.perturb import perturb_method
-from graphldp.trusted import CURATORS as MADE
+from graphldp.trusted import CURATORS
 
 EDGERR = Further(links="edgerr", epsilon_links=2.0, link_options=(("rho", 0.3), ("steps", 200)))
-
-
-def test_the_curators_of_rows_are_those_of_the_library() -> None:
-    assert sorted(MADE) == list(CURATORS)
 
 
 @pytest.mark.parametrize("name", CURATORS)

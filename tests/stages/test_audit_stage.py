@@ -28,7 +28,7 @@ def audit():
 
 
 def test_three_files_with_the_same_rows(audit, tmp_path: Path) -> None:
-    paths = write_audit(audit, OPTIONS, tmp_path)
+    paths = write_audit(audit, tmp_path)
     data = json.loads(paths[0].read_text(encoding="utf-8"))
     assert [(row["mechanism"], float(row["nominal"])) for row in data["rows"]] == [
         ("mb", 1.0),
@@ -40,20 +40,18 @@ def test_three_files_with_the_same_rows(audit, tmp_path: Path) -> None:
     ]
     assert data["refused"][0]["mechanism"] == "gm"
     table = paths[1].read_text(encoding="utf-8")
-    assert table == markdown_table(data)  # what was stored gives the same text again
+    assert table == markdown_table(audit)
     assert table in paths[2].read_text(encoding="utf-8")
     assert len({line.count("|") for line in table.splitlines()}) == 1
 
 
 def test_the_same_options_give_the_same_bytes(tmp_path: Path) -> None:
-    first, second = (
-        write_audit(audit_mechanisms(["mb"], [1.0], OPTIONS), OPTIONS, tmp_path / name) for name in ("a", "b")
-    )
+    first, second = (write_audit(audit_mechanisms(["mb"], [1.0], OPTIONS), tmp_path / name) for name in ("a", "b"))
     assert [path.read_bytes() for path in first] == [path.read_bytes() for path in second]
 
 
 def test_a_marked_mechanism_carries_its_mark_and_reason(audit, tmp_path: Path) -> None:
-    page = write_audit(audit, OPTIONS, tmp_path)[2].read_text(encoding="utf-8")
+    page = write_audit(audit, tmp_path)[2].read_text(encoding="utf-8")
     assert "**fails**, as marked" in page
     assert "## Marked: the claim fails\n\n- `ppm`: the size of a reported value names the level" in page
     lines = problem_lines(audit)
@@ -64,8 +62,8 @@ def test_a_marked_mechanism_carries_its_mark_and_reason(audit, tmp_path: Path) -
 @pytest.mark.slow
 def test_budgets_of_each_row_and_what_it_would_take(tmp_path: Path) -> None:
     found = audit_mechanisms(["mb"], [1e-6, 0.1, 1.0], OPTIONS)
-    assert proven(table_json(found, OPTIONS)["rows"]) == {"mb": "no power at 1e-06; keeps from 0.1 to 1"}
-    page = write_audit(found, OPTIONS, tmp_path)[2].read_text(encoding="utf-8")
+    assert proven(found.rows) == {"mb": "no power at 1e-06; keeps from 0.1 to 1"}
+    page = write_audit(found, tmp_path)[2].read_text(encoding="utf-8")
     assert "| mb | no power at 1e-06; keeps from 0.1 to 1 |" in page
     assert "## No power: what it would take\n\n- `mb` at 1e-06: a budget 1.5" in page
     assert not found.fails
@@ -79,9 +77,9 @@ def test_two_processes_give_the_same_rows() -> None:
 
 
 def test_json_holds_no_bare_infinity(audit, tmp_path: Path) -> None:
-    text = write_audit(audit, OPTIONS, tmp_path)[0].read_text(encoding="utf-8")
+    text = write_audit(audit, tmp_path)[0].read_text(encoding="utf-8")
     json.loads(text, parse_constant=lambda word: pytest.fail(f"{word} is not JSON"))
-    assert table_json(audit, OPTIONS)["rows"][2]["exact"] == math.inf
+    assert table_json(audit)["rows"][2]["exact"] == math.inf
 
 
 @pytest.mark.parametrize(

@@ -91,7 +91,7 @@ def test_a_record_of_another_import_does_not_replace_the_graph(mine: StoredGraph
     write_graph(Graph(**{name: getattr(graph, name) for name in graph.__dataclass_fields__} | {"high": 2.0}), mine.path)
     again = obtain("mine", data, force=True)
     assert again.origin == "already there (it is not the graph that was imported)"
-    assert read_graph_meta(mine.path)["high"] == 2.0
+    assert read_graph_meta(mine.path).high == 2.0
 
 
 def test_a_graph_that_a_program_wrote_is_an_own_one(data: Path) -> None:

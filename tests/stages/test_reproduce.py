@@ -105,7 +105,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def _order(place: Path, name: str) -> Order:
     (target,) = find(f"small:{name}", place / "papers")
-    return stage.order(target, SMALL, data=place / "data", papers=place / "papers", fetch=False)
+    return stage.order(target, stage.Extent(profile=SMALL, fetch=False), data=place / "data", papers=place / "papers")
 
 
 @pytest.fixture(scope="module")
@@ -173,7 +173,9 @@ def test_their_protocol_alone_and_one_reading_of_it(place: Path, tmp_path: Path)
     fewer = dataclasses.replace(SMALL, seeds=4)
 
     def ask(**options: object) -> Order:
-        return stage.order(target, fewer, data=place / "data", papers=place / "papers", fetch=False, **options)
+        return stage.order(
+            target, stage.Extent(profile=fewer, fetch=False, **options), data=place / "data", papers=place / "papers"
+        )
 
     order = ask(theirs=True, reading="filtered")
     assert (set(order.plans), order.cells) == ({"theirs"}, 2)
@@ -222,7 +224,9 @@ def test_a_figure_is_a_row_at_each_place(place: Path) -> None:
 def test_a_data_set_that_is_not_the_tables_is_refused(place: Path) -> None:
     (target,) = find("small:table1", place / "papers")
     with pytest.raises(OptionError, match="small:table1 is not about 'cora'"):
-        stage.order(target, SMALL, data=place / "data", papers=place / "papers", datasets=["cora"])
+        stage.order(
+            target, stage.Extent(profile=SMALL, datasets=["cora"]), data=place / "data", papers=place / "papers"
+        )
 
 
 def test_what_takes_long_is_left_to_the_larger_profile_unless_it_is_named_or_there(place: Path) -> None:
@@ -233,7 +237,9 @@ def test_what_takes_long_is_left_to_the_larger_profile_unless_it_is_named_or_the
 
     def look(what: PaperTarget, profile: Profile, *datasets: str) -> Order:
         papers = place / "papers"
-        return stage.order(what, profile, data=place / "data", papers=papers, datasets=datasets, fetch=False)
+        return stage.order(
+            what, stage.Extent(profile=profile, datasets=datasets, fetch=False), data=place / "data", papers=papers
+        )
 
     figure = look(target, short)
     assert figure.missing == {NAME: f"not run: a figure's first data set alone; `--datasets {NAME}`"}

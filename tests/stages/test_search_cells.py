@@ -21,7 +21,7 @@ from graphldp.experiment.parts import split_of
 from graphldp.experiment.plan import CellPlan, Devices, plan_of
 from graphldp.experiment.result import CellResult, Checkpoint, Pause
 from graphldp.graph import Graph
-from graphldp.server.evidence import Evidence, EvidenceSetting, evidence_names, make_evidence, register, registry
+from graphldp.server.evidence import Evidence, EvidenceSetting, evidence_names, make_evidence, registry
 from graphldp.stages.denoise import denoise
 from graphldp.stages.files.artifacts import read_meta
 from graphldp.stages.grids.cell import Cell
@@ -272,12 +272,10 @@ def test_a_changed_recipe_is_searched_as_it_was_changed(tmp_path: Path) -> None:
 def voting(monkeypatch: pytest.MonkeyPatch) -> list[EvidenceSetting]:
     """Evidence from everything that there is: reports, labels, the graph, the law; and what it was given."""
     given: list[EvidenceSetting] = []
-    monkeypatch.setattr(registry.EVIDENCE, "_classes", dict(registry.EVIDENCE._classes))
 
-    @register("voting")
     @dataclass(frozen=True, slots=True, kw_only=True)
     class Voting(Evidence):
-        name: ClassVar[str]
+        name: ClassVar[str] = "voting"
         summary: ClassVar[str] = "Votes."
         scale: float = 1.0
         kind: str = "labels"
@@ -294,8 +292,9 @@ def voting(monkeypatch: pytest.MonkeyPatch) -> list[EvidenceSetting]:
             mean = setting.estimate.deviations().sum(axis=1)[:, None] / setting.device.variance(0.5)
             return np.hstack([votes, noise, mean]).astype(np.float32)
 
+    monkeypatch.setitem(registry.EVIDENCE, "voting", Voting)
     monkeypatch.setitem(
-        methods._METHODS,
+        methods.METHODS,
         "voting",
         methods.Method(
             name="voting",

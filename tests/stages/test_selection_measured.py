@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -17,6 +18,7 @@ from graphldp.experiment.parts import split_of
 from graphldp.experiment.rounds import Rounds, TwoRounds, joined
 from graphldp.server import attribute_accuracy, degree_correlation, kprop, mean_jaccard, rectify
 from graphldp.server.filtered import Filtered
+from graphldp.stages.grids.cell import Cell
 from graphldp.stages.pages.selection_tables import markdown, tables
 from graphldp.stages.selection import Selected, SelectionRow, chance_jaccard, measure_selection
 
@@ -31,10 +33,14 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+def cells(mechanism: str, epsilon: float, **others: Any) -> list[Cell]:
+    return [Cell(dataset=NAME, mechanism=mechanism, epsilon=epsilon, **others)]
+
+
 @pytest.fixture(scope="module")
 def found(data: Path) -> Selected:
     return measure_selection(
-        NAME, ["mb"], [8.0], ["fda"], data=data, params=PARAMS, options={"m": 4}, changes={"rho": 0.5}, top=5, others=6
+        cells("mb", 8.0, options={"m": 4}, changes={"rho": 0.5}), ["fda"], data=data, params=PARAMS, top=5, others=6
     )
 
 
@@ -106,9 +112,7 @@ def test_who_is_asked_by_everybody_is_exposed_more_than_at_random_and_never_beyo
 
 
 def test_a_budget_without_noise_selects_what_clean_data_select(data: Path) -> None:
-    found = measure_selection(
-        NAME, ["mb"], [500.0], ["fda"], data=data, params=PARAMS, options={"m": 24}, top=5, others=3
-    )
+    found = measure_selection(cells("mb", 500.0, options={"m": 24}), ["fda"], data=data, params=PARAMS, top=5, others=3)
     row, clean = found.rows
     assert row.hits == 5.0
     assert row.jaccard == clean.jaccard
@@ -118,8 +122,8 @@ def test_a_budget_without_noise_selects_what_clean_data_select(data: Path) -> No
 
 
 def test_the_first_round_is_shared_between_scorers_and_files_of_one_call_are_those_of_another(data: Path) -> None:
-    two = measure_selection(NAME, ["pm"], [4.0], ["fda", "mi"], data=data, params=PARAMS, top=3, others=2)
-    one = measure_selection(NAME, ["pm"], [4.0], ["mi"], data=data, params=PARAMS, top=3, others=2)
+    two = measure_selection(cells("pm", 4.0), ["fda", "mi"], data=data, params=PARAMS, top=3, others=2)
+    one = measure_selection(cells("pm", 4.0), ["mi"], data=data, params=PARAMS, top=3, others=2)
     assert [row.by for row in two.rows] == ["fda", "mi", "fda", "mi"]
     assert two.rows[1] == one.rows[0]
     assert [row for row in two.attributes if row.by == "mi"] == list(one.attributes)
@@ -142,16 +146,16 @@ def test_chance_is_what_random_selections_have(top: int, dimensions: int) -> Non
 )
 def test_parts_of_no_rounds_are_refused(data: Path, changes: dict[str, object], line: str) -> None:
     with pytest.raises(OptionError, match=line):
-        measure_selection(NAME, ["pm"], [4.0], ["fda"], data=data, params=PARAMS, changes=changes)
+        measure_selection(cells("pm", 4.0, changes=changes), ["fda"], data=data, params=PARAMS)
 
 
 def test_what_cannot_be_compared_is_refused(data: Path) -> None:
     with pytest.raises(OptionError, match="at least 2 repetitions are needed, got 1"):
         measure_selection(
-            NAME, ["pm"], [4.0], ["fda"], data=data, params=dataclasses.replace(PARAMS, seeds=1), top=3, others=2
+            cells("pm", 4.0), ["fda"], data=data, params=dataclasses.replace(PARAMS, seeds=1), top=3, others=2
         )
     with pytest.raises(OptionError, match="at most the 24 attributes that there are, got 25"):
-        measure_selection(NAME, ["pm"], [4.0], ["fda"], data=data, params=PARAMS, top=25)
+        measure_selection(cells("pm", 4.0), ["fda"], data=data, params=PARAMS, top=25)
 
 
 def test_the_papers_numbers_stand_where_it_prints_them_and_nowhere_else(found: Selected) -> None:

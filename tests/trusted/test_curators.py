@@ -15,7 +15,7 @@ from graphldp.errors import DataError, OptionError
 from graphldp.randomness import generator
 from graphldp.server.links import LinkEstimate
 from graphldp.trusted import edge_rr, edgerand, lapgraph, noisy_chances, priv_hrg, private_people, random_dendrogram
-from graphldp.trusted.hrg import _links, _links_below
+from graphldp.trusted.hrg import _links, _links_below, _Spend
 
 EDGES = np.array([[0, 1, 1, 4], [1, 2, 3, 5]])  # of 8 people, of whom 6 and 7 know nobody
 EVERY: list[Any] = [edgerand, lapgraph, lambda *a, **k: priv_hrg(*a, steps=200, **k)]
@@ -132,9 +132,10 @@ def test_links_are_drawn_with_the_chance_of_the_node_that_separates_the_pair() -
     lists, private = Neighbours.of_edges(ring(12), 12), np.arange(12) != 5
     tree = random_dendrogram(lists, private, generator(1, "tree"))
     hits = np.zeros((12, 12))
+    spend = _Spend(name="x", epsilon=120.0, tree_share=0.5)  # 60 for the counts
     runs = 800
     for run in range(runs):
-        drawn = _links(tree, private, 60.0, generator(run, "draw"), 12, 1e6, "x")
+        drawn = _links(tree, private, spend, generator(run, "draw"), 1e6)
         assert len(set(drawn.tolist())) == len(drawn)
         hits[drawn // 12, drawn % 12] += 1
     chance, tops = noisy_chances(tree, 60.0, generator(0, "exact"))

@@ -36,7 +36,7 @@ REPORTS = ("lower", "both")
 MOST_LINKS = 2**25  # reported links (or numbers) in one call, unless the caller says otherwise
 _MOST_NODES = 2**31 - 1
 
-LINKS: Registry[LinkMechanism] = Registry("mechanism for links")
+LINKS: Registry[type[LinkMechanism]] = Registry("mechanism for links")
 register_link = LINKS.register
 lookup_link = LINKS.__getitem__
 

@@ -9,7 +9,7 @@ from graphldp.registry import Registry
 
 __all__ = ["model", "models", "register"]
 
-MODELS: Registry[Backbone] = Registry("model")
+MODELS: Registry[type[Backbone]] = Registry("model")
 register = MODELS.register
 
 

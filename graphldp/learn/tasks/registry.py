@@ -9,7 +9,7 @@ from graphldp.registry import Registry
 
 __all__ = ["register_task", "task", "task_names"]
 
-TASKS: Registry[Task] = Registry("task")
+TASKS: Registry[type[Task]] = Registry("task")
 register_task = TASKS.register
 
 

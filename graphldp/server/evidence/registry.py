@@ -9,7 +9,7 @@ from graphldp.server.evidence.base import Evidence
 
 __all__ = ["evidence_class", "evidence_names", "make_evidence", "register"]
 
-EVIDENCE: Registry[Evidence] = Registry("evidence")
+EVIDENCE: Registry[type[Evidence]] = Registry("evidence")
 register = EVIDENCE.register
 evidence_class = EVIDENCE.__getitem__
 

@@ -106,7 +106,7 @@ def test_the_tables_are_what_the_format_says(tmp_path: Path) -> None:
         "low": -1,
         "high": 1,
     }
-    assert {key: meta[key] for key in facts} == facts
+    assert {key: getattr(meta, key) for key in facts} == facts
 
 
 def test_what_is_read_may_be_changed_by_its_reader(tmp_path: Path) -> None:

@@ -108,7 +108,7 @@ def test_ppi_from_a_mirror_joins_its_graphs_and_keeps_sets_and_parts(tmp_path: P
     ]
     assert graph.parts.tolist() == [0] * 4 + [1] * 4 + [2] * 4
     assert (graph.classes, set(graph.labels.tolist())) == (0, {-1})
-    assert read_graph_meta(got.path)["label_set"] == 3
+    assert read_graph_meta(got.path).label_set == 3
     # Nothing is pinned: the record has the hash of what was read, and the archive is gone.
     assert {Path(one["file"]).name: one["sha256"] for one in got.sources} == {
         name: hashlib.sha256(content).hexdigest() for name, content in files.items()
