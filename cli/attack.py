@@ -10,7 +10,7 @@ import typer
 from graphldp.cli import console
 from graphldp.cli.cell import ParamsFile, choose_params, fetch
 from graphldp.cli.lists import numbers, words
-from graphldp.cli.options import DATA, AsJson, Data, Epsilons, Mechanisms, Seeds, folder, graph_names
+from graphldp.cli.options import DATA, AsJson, Data, Epsilons, Mechanisms, RootSeed, Seeds, folder_option, graph_names
 from graphldp.cli.settings import Settings, parse
 from graphldp.errors import OptionError
 
@@ -54,19 +54,9 @@ def attack(
             "--by-level", help="Of a mechanism with privacy levels a row for each: everybody has it, as is known."
         ),
     ] = False,
-    seed: Annotated[int | None, typer.Option("--seed", help="The root of all randomness.", min=0)] = None,
+    seed: RootSeed = None,
     settings: Settings = None,
-    output: Annotated[
-        Path | None,
-        typer.Option(
-            "--output",
-            "-o",
-            help="Folder to write attack.csv and attack.md into.",
-            show_default="nothing is written",
-            file_okay=False,
-            callback=folder,
-        ),
-    ] = None,
+    output: Annotated[Path | None, folder_option("Folder to write attack.csv and attack.md into.")] = None,
     params: ParamsFile = Path("params.yaml"),
     data: Data = DATA,
     as_json: AsJson = False,

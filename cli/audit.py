@@ -15,7 +15,7 @@ from rich.table import Table
 
 from graphldp.cli.console import figures, fitted, left_out, note, out, progress
 from graphldp.cli.lists import numbers
-from graphldp.cli.options import AsJson, Seed, folder
+from graphldp.cli.options import AsJson, Seed, folder_option
 from graphldp.cli.processes import workers
 from graphldp.cli.settings import Settings, parse
 
@@ -62,17 +62,7 @@ def audit(
     ] = None,
     seed: Seed = 0,
     settings: Settings = None,
-    output: Annotated[
-        Path | None,
-        typer.Option(
-            "--output",
-            "-o",
-            help="Folder to write audit.json, audit.md and privacy.md into.",
-            show_default="nothing is written",
-            file_okay=False,
-            callback=folder,
-        ),
-    ] = None,
+    output: Annotated[Path | None, folder_option("Folder to write audit.json, audit.md and privacy.md into.")] = None,
     module: Annotated[
         str | None,
         typer.Option(

@@ -10,7 +10,7 @@ import typer
 from graphldp.cli import console
 from graphldp.cli.cell import ParamsFile, choose_params, fetch
 from graphldp.cli.lists import depths, numbers, words
-from graphldp.cli.options import DATA, AsJson, Data, Dataset, Epsilons, Seeds, file_ending
+from graphldp.cli.options import DATA, AsJson, Data, Dataset, Epsilons, RootSeed, Seeds, file_ending
 from graphldp.cli.settings import Settings, mechanism_of, parse, parts
 from graphldp.errors import OptionError
 
@@ -42,7 +42,7 @@ def calibration(
         ),
     ] = None,
     seeds: Seeds = None,
-    seed: Annotated[int | None, typer.Option("--seed", help="The root of all randomness.", min=0)] = None,
+    seed: RootSeed = None,
     settings: Settings = None,
     output: Annotated[
         Path | None,

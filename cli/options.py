@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import Annotated, TypeAlias
+from typing import Annotated, Any, TypeAlias
 
 import typer
 
@@ -35,6 +35,7 @@ __all__ = [
     "Processes",
     "ProtocolName",
     "ResultsFolder",
+    "RootSeed",
     "Seed",
     "Seeds",
     "Space",
@@ -43,6 +44,7 @@ __all__ = [
     "Task",
     "file_ending",
     "folder",
+    "folder_option",
     "graph_names",
     "parquet_file",
 ]
@@ -95,6 +97,13 @@ def folder(value: Path | None) -> Path | None:
     if value is not None and value.suffix.lower() in (".parquet", ".md", ".html", *_OTHER_FORMATS):
         raise typer.BadParameter(f"{value}: several files are written into a folder: name it {value.with_suffix('')}")
     return value
+
+
+def folder_option(help: str) -> Any:
+    """Return the option of a folder that files are written into."""
+    return typer.Option(
+        "--output", "-o", help=help, show_default="nothing is written", file_okay=False, callback=folder
+    )
 
 
 def _or(words: Sequence[str]) -> str:
@@ -269,6 +278,7 @@ ResultsFolder: TypeAlias = Annotated[
     ),
 ]
 
+RootSeed: TypeAlias = Annotated[int | None, typer.Option("--seed", help="The root of all randomness.", min=0)]
 Seed: TypeAlias = Annotated[int, typer.Option("--seed", help="The root of all randomness of an experiment.", min=0)]
 ParquetOut: TypeAlias = Annotated[
     Path | None,

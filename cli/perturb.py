@@ -281,6 +281,7 @@ def _settings(
 def _show(path: Path, *, as_json: bool) -> None:
     import json
 
+    from graphldp.client import Claim
     from graphldp.ledger import Ledger
     from graphldp.stages.files.artifacts import read_meta
     from graphldp.stages.pages.wording import counted
@@ -295,7 +296,7 @@ def _show(path: Path, *, as_json: bool) -> None:
             soft_wrap=True,
         )
         return
-    seeds, claim = len(meta["seeds"]), meta["claim"]
+    seeds, claim = len(meta["seeds"]), Claim(**meta["claim"])
     lowest = f"{meta['epsilon']:g} (lowest level), " if "budgets" in meta else ""
     many = f" x {seeds} seeds" if seeds > 1 else ""
     if meta["kind"] == "reports":
@@ -311,13 +312,13 @@ def _show(path: Path, *, as_json: bool) -> None:
         whole = "what is said of features"
     console.out.print(
         f"{path}: {what}, {meta['mechanism']}, epsilon {lowest}"
-        f"{float(claim['epsilon']):g} claimed for {whole}, {float(meta['epsilon_exact']):.6g} exact",
+        f"{float(claim.epsilon):g} claimed for {whole}, {float(meta['epsilon_exact']):.6g} exact",
         soft_wrap=True,
     )
     if further:
         console.out.print(f"{Ledger.from_json(meta['ledger']).once().text()}", soft_wrap=True)
-    if not claim["keeps"]:
-        console.note(f"warning: {meta['mechanism']} does not keep its claim: {claim['reason']}")
+    if not claim.keeps:
+        console.note(f"warning: {meta['mechanism']} does not keep its claim: {claim.reason}")
     if seeds > 1:
         console.note(f"{Ledger.from_json(meta['ledger']).text()}, if all of it leaves the devices")
 

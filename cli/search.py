@@ -64,6 +64,7 @@ def _show(path: Path, most: int, *, as_json: bool) -> None:
 
     from graphldp.jsonable import plain
     from graphldp.stages.files.artifacts import read_meta
+    from graphldp.stages.files.runs import cell_in
     from graphldp.stages.pages.wording import counted, spoken
     from graphldp.stages.search import ranking
 
@@ -71,11 +72,11 @@ def _show(path: Path, most: int, *, as_json: bool) -> None:
     if as_json:
         console.out.print_json(json.dumps(plain({**meta, "path": str(path), "trials": found})))
         return
-    facts = meta["search"]
+    cell, facts = cell_in(meta), meta["search"]
     names = list(dict.fromkeys(name for trial in found for name in trial if name != "point"))
     # A value that all trials have says nothing about which is best.
     shown = [name for name in names if len({json.dumps(trial.get(name)) for trial in found}) > 1]
-    title = f"{meta['dataset']}: {meta['arm']} at epsilon {meta['epsilon']}, trials by mean validation loss"
+    title = f"{cell.dataset}: {cell.name} at epsilon {cell.epsilon}, trials by mean validation loss"
 
     def build(without: Collection[str]) -> Table:
         table = Table(title=title, title_justify="left", box=None, pad_edge=False)
@@ -103,7 +104,7 @@ def _show(path: Path, most: int, *, as_json: bool) -> None:
             else ""
         )
         + (f"; {counted(rest, 'more trial')} {'is' if rest == 1 else 'are'} not shown" if rest else "")
-        + (f"; without {', '.join(facts['left_out'])}, which {meta['arm']} has not" if "left_out" in facts else "")
+        + (f"; without {', '.join(facts['left_out'])}, which {cell.name} has not" if "left_out" in facts else "")
     )
 
 

@@ -10,7 +10,17 @@ import typer
 from graphldp.cli import console
 from graphldp.cli.cell import ParamsFile, choose_params, fetch
 from graphldp.cli.lists import numbers, words
-from graphldp.cli.options import DATA, AsJson, Data, Epsilons, Mechanisms, PairedSeeds, folder, graph_names
+from graphldp.cli.options import (
+    DATA,
+    AsJson,
+    Data,
+    Epsilons,
+    Mechanisms,
+    PairedSeeds,
+    RootSeed,
+    folder_option,
+    graph_names,
+)
 from graphldp.cli.settings import Settings, parse, parts
 from graphldp.errors import OptionError
 
@@ -56,19 +66,9 @@ def selection(
     random: Annotated[
         int, typer.Option("--random", help="How many of the others are measured beside them.", min=1)
     ] = 20,
-    seed: Annotated[int | None, typer.Option("--seed", help="The root of all randomness.", min=0)] = None,
+    seed: RootSeed = None,
     settings: Settings = None,
-    output: Annotated[
-        Path | None,
-        typer.Option(
-            "--output",
-            "-o",
-            help="Folder to write the tables into.",
-            show_default="nothing is written",
-            file_okay=False,
-            callback=folder,
-        ),
-    ] = None,
+    output: Annotated[Path | None, folder_option("Folder to write the tables into.")] = None,
     papers: Annotated[
         Path, typer.Option("--papers", help="Folder of the papers' printed numbers.", file_okay=False)
     ] = Path("papers"),

@@ -11,7 +11,7 @@ import typer
 from graphldp.cli import console
 from graphldp.cli.cell import ParamsFile, choose_params, fetch
 from graphldp.cli.lists import numbers, words
-from graphldp.cli.options import DATA, AsJson, Data, Device, LinkOption, Method, graph_names
+from graphldp.cli.options import DATA, AsJson, Data, Device, LinkOption, Method, RootSeed, graph_names
 from graphldp.cli.processes import machine
 from graphldp.cli.settings import Search, Settings, axes, parse, parts
 from graphldp.errors import OptionError
@@ -64,7 +64,7 @@ def split(
     search: Search = None,
     epochs: Annotated[int | None, typer.Option(help="Epochs at most.", min=1)] = None,
     model: Annotated[str | None, typer.Option("--model", help="The backbone; the method's own if left out.")] = None,
-    seed: Annotated[int | None, typer.Option("--seed", help="The root of all randomness.", min=0)] = None,
+    seed: RootSeed = None,
     settings: Settings = None,
     public: Annotated[
         bool, typer.Option("--public", help="A graph of your own among the stand-ins is public: nobody is protected.")

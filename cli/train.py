@@ -112,6 +112,7 @@ def _show(path: Path, model: Path | None, data: Path, *, as_json: bool) -> None:
     from graphldp.measures import measures_of
     from graphldp.stages.files.artifacts import read_meta, read_table
     from graphldp.stages.files.cards import floor_command
+    from graphldp.stages.files.runs import cell_in
 
     meta = read_meta(path, "ldp train")
     rows = [row for row in read_table(path, "ldp train").to_pylist() if row["role"] == "final"]
@@ -123,12 +124,12 @@ def _show(path: Path, model: Path | None, data: Path, *, as_json: bool) -> None:
             json.dumps({**meta, **places, **{f"test_{name}": values for name, values in scores.items()}})
         )
         return
-    one = measures.headline
+    one, cell = measures.headline, cell_in(meta)
     shown = one.factor * np.array(scores[one.name])
     spread = f" (std {np.std(shown, ddof=1):.{one.digits}f})" if len(rows) > 1 else ""
     unit = f" {one.unit}" if one.unit else ""
     console.out.print(
-        f"{path}: {meta['arm']} at epsilon {meta['epsilon']}: test {one.label} "
+        f"{path}: {cell.name} at epsilon {cell.epsilon}: test {one.label} "
         f"{np.mean(shown):.{one.digits}f}{unit}{spread}, {len(rows)} run{'s' * (len(rows) != 1)}",
         soft_wrap=True,
     )

@@ -36,7 +36,8 @@ class Registry(dict[str, T]):
 
         def add(cls: C) -> C:
             if name in self:
-                raise ValueError(f"{self.kind} {name!r} is registered twice: {self[name]} and {cls}")
+                former: Any = self[name]
+                raise ValueError(f"{self.kind} {name!r} is registered twice: {former.__name__} and {cls.__name__}")
             cls.name = name
             entries: dict[str, Any] = {**self, name: cls}
             self.clear()

@@ -28,6 +28,7 @@ from graphldp.stages.files.answers import further_in
 from graphldp.stages.files.artifacts import read_meta, read_table, write_json, write_text
 from graphldp.stages.files.commit import code_commit
 from graphldp.stages.files.paths import PUBLIC
+from graphldp.stages.files.runs import cell_in
 from graphldp.stages.files.traces import FILE, grid_hash
 from graphldp.stages.grids.cell import Axes, Cell, value_text
 from graphldp.stages.grids.paper_numbers import PaperNumber, PaperNumbers, changes_of, load_papers
@@ -192,9 +193,10 @@ def _index(data: Path, datasets: tuple[str, ...]) -> dict[_Key, tuple[Path, dict
             try:
                 if meta["kind"] != "runs":
                     raise ArtifactError(f"{path} is of kind {meta['kind']!r}, not runs; move it out of {data / 'runs'}")
-                names = (meta["dataset"], meta["arm"], meta["method"], meta["mechanism"])
+                cell = cell_in(meta)
                 task = measures_of(str(meta.get("task", DEFAULT_TASK))).task
-                key = (*names, float(meta["epsilon"]), task, _sorted(meta.get("axes", {}).items()))
+                axes = _sorted(meta.get("axes", {}).items())
+                key = (cell.dataset, cell.name, cell.method, cell.mechanism, cell.epsilon, task, axes)
             except KeyError as error:
                 raise ArtifactError(
                     f"{path} does not say its {error.args[0]}; delete it and make it again with `ldp train`"

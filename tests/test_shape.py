@@ -15,7 +15,6 @@ MOST = 8
 KNOWN = {
     "graphldp/client/directed.py:second_round": 9,
     "graphldp/trusted/hrg.py:edge_rr": 9,
-    "graphldp/datasets/own.py:own_graph": 10,
     "graphldp/server/pushing.py:push_columns": 10,
     "stages/train.py:train": 10,
     "graphldp/experiment/running.py:run": 14,  # what a person writes in Python: `graphldp.run`

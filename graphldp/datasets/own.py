@@ -29,6 +29,7 @@ __all__ = [
     "OCCURRING",
     "ROW_NUMBERS",
     "WITHOUT",
+    "Declared",
     "Mended",
     "OwnFeatures",
     "Triples",
@@ -77,6 +78,24 @@ class Triples:
     node: Column
     feature: Column
     value: Column
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Declared:
+    """What is publicly declared of a graph, whatever its columns hold.
+
+    Attributes:
+        low: the lower bound of a feature value.
+        high: the upper bound of a feature value.
+        vocabulary: the features, in this order. Without one, those of triples are the ones that occur.
+        classes: the classes, in this order; a label has to be one of them. Without labels these are people's own and
+            never here.
+    """
+
+    low: float
+    high: float
+    vocabulary: Vocabulary | None = None
+    classes: Sequence[str] | None = None
 
 
 @dataclass(slots=True, kw_only=True)
@@ -171,11 +190,8 @@ def own_graph(
     edges: tuple[Column, Column] | None,
     labels: tuple[Column, Column] | None = None,
     *,
-    low: float,
-    high: float,
-    vocabulary: Vocabulary | None = None,
+    declared: Declared,
     nodes: Column | None = None,
-    classes: Sequence[str] | None = None,
     provenance: Mapping[str, Any] | None = None,
 ) -> Graph:
     """Return the graph; ids may be text or whole numbers, and '7' is 7.
@@ -189,18 +205,14 @@ def own_graph(
         edges: sources and targets. Repeated and reversed edges count once, self-loops are set apart. None where links
             are people's own and never here: then who takes part has to be declared, by features or nodes.
         labels: nodes and their classes; a node that is not listed, or whose class is missing, has none.
-        low: the declared public lower bound of a feature value.
-        high: the declared public upper bound of a feature value.
-        vocabulary: the declared features, in this order. Without one, those of triples are the ones that occur.
+        declared: range, features and classes.
         nodes: without features, which nodes there are; those of edges and labels if left out.
-        classes: the declared classes, in this order; a label has to be one of them. Without labels these are people's
-            own and never here.
         provenance: where the columns came from; what was read of edges and labels is added.
 
     Raises:
         DataError: the first rule that the columns break, with the row, node or column and the remedy.
     """
-    bounds = _bounds(low, high)
+    bounds, vocabulary, classes = _bounds(declared.low, declared.high), declared.vocabulary, declared.classes
     if features is None:
         read = _no_features(vocabulary, nodes, [*(edges or ()), *([labels[0]] if labels else [])])
     elif nodes is not None:
@@ -217,8 +229,8 @@ def own_graph(
         self_loops=self_loops,
         labels=numbers,
         classes=len(class_names),
-        low=float(low),
-        high=float(high),
+        low=float(declared.low),
+        high=float(declared.high),
         provenance={
             "dataset": "own",
             **(provenance or {}),

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from graphldp.client import from_meta
+from graphldp.client import Claim, from_meta
 from graphldp.client.levels import Personalised
 from graphldp.datasets.own import WITHOUT
 from graphldp.experiment.options import INDUCTIVE
@@ -21,10 +21,11 @@ from graphldp.jsonable import plain
 from graphldp.ledger import Ledger, epsilon_text, ledger_from_meta, number
 from graphldp.measures import DEFAULT_TASK, Measure, measures_of
 from graphldp.methods import Role, method, reference, role_of
-from graphldp.stages.files.answers import further_in
 from graphldp.stages.files.artifacts import read_meta, read_table
 from graphldp.stages.files.graphs import read_graph_meta
 from graphldp.stages.files.paths import graph_dir, runs_path
+from graphldp.stages.files.runs import cell_in
+from graphldp.stages.grids.cell import Cell
 from graphldp.stages.grids.params import Params
 
 __all__ = ["Floor", "card_text", "floor_command", "floor_of"]
@@ -60,9 +61,10 @@ def floor_command(data: Path, meta: Mapping[str, Any]) -> str:
 
     Tables are of public graphs. People whose features never were here cannot be asked again in memory.
     """
-    dataset, further = str(meta["dataset"]), further_in(meta)
+    cell = cell_in(meta)
+    dataset, further = cell.dataset, cell.further
     origin = read_graph_meta(graph_dir(data, dataset)).provenance
-    if origin.get("dataset") != "own" or role_of(str(meta["method"])) in (Role.FLOOR, Role.GUESS):
+    if origin.get("dataset") != "own" or role_of(cell.method) in (Role.FLOOR, Role.GUESS):
         return ""
     if WITHOUT_LINKS in origin or WITHOUT_LABELS in origin:  # what was told beside features cannot be asked again
         return ""
@@ -72,9 +74,9 @@ def floor_command(data: Path, meta: Mapping[str, Any]) -> str:
     options += further.command()
     if WITHOUT in origin:
         return f"ldp train -d {quote(dataset)} -e 0 --method {_FLOOR}{options}"
-    name, mechanism, epsilon = str(meta["method"]), str(meta["mechanism"]), epsilon_text(float(meta["epsilon"]))
-    asked = name if mechanism == method(name).mechanism else f"{name} --mechanism {mechanism}"
-    return f"ldp run -d {quote(dataset)} -e {epsilon} --method {asked}{options}"
+    usual = cell.mechanism == method(cell.method).mechanism
+    asked = cell.method if usual else f"{cell.method} --mechanism {cell.mechanism}"
+    return f"ldp run -d {quote(dataset)} -e {epsilon_text(cell.epsilon)} --method {asked}{options}"
 
 
 def card_text(
@@ -90,14 +92,15 @@ def card_text(
     `facts` are its recipe, `meta` and `final` what its cell's runs say of themselves and the final ones, `reports` the
     metadata of what it was trained on.
     """
-    about, task = facts["about"], measures_of(str(meta["task"]))
-    title = f"# Model card: {meta['arm']} on {meta['dataset']}, {task.title}"
+    about, cell, task = facts["about"], cell_in(meta), measures_of(str(meta["task"]))
+    title = f"# Model card: {cell.name} on {cell.dataset}, {task.title}"
     intro = f"A {facts['model']} trained for {task.title} on locally private reports. {about['summary']}"
-    parts = [title, intro, "## What it is", _table(_facts(facts, meta, task.title, task.parts))]
+    parts = [title, intro, "## What it is", _table(_facts(facts, cell, meta, task.title, task.parts))]
     parts += ["## Privacy", *_privacy(meta, reports, task.public)]
     parts += [task.disclosed] if task.disclosed else []
     parts += ["## How good it is", *_scores(about, meta, final, task.measures, floor)]
-    parts += ["## What it is for", *_uses(task.predicts), "## How to make it again", _commands(about, meta, params)]
+    parts += ["## What it is for", *_uses(task.predicts)]
+    parts += ["## How to make it again", _commands(about, cell, meta, params)]
     return "\n\n".join(parts) + "\n"
 
 
@@ -105,7 +108,9 @@ def _table(rows: Sequence[tuple[str, str]]) -> str:
     return "\n".join(["| | |", "| --- | --- |", *(f"| {name} | {value.replace('|', '/')} |" for name, value in rows)])
 
 
-def _facts(facts: Mapping[str, Any], meta: Mapping[str, Any], title: str, parts: str) -> list[tuple[str, str]]:
+def _facts(
+    facts: Mapping[str, Any], cell: Cell, meta: Mapping[str, Any], title: str, parts: str
+) -> list[tuple[str, str]]:
     about = facts["about"]
     options, learned = (
         ", ".join(f"{key} {value}" for key, value in of["options"].items()) for of in (facts, facts["task"])
@@ -115,9 +120,9 @@ def _facts(facts: Mapping[str, Any], meta: Mapping[str, Any], title: str, parts:
     chosen = ", ".join(f"{key} {value}" for key, value in about["chosen"].items() if value not in ({}, None))
     return [
         ("task", f"{title} ({learned})" if learned else title),
-        ("data set", f"{meta['dataset']}, `{meta['input']}`"),
-        ("method", str(meta["method"])),
-        ("mechanism", f"{meta['mechanism']}, {about['m']} of {facts['dimensions']} features of a person reported"),
+        ("data set", f"{cell.dataset}, `{meta['input']}`"),
+        ("method", cell.method),
+        ("mechanism", f"{cell.mechanism}, {about['m']} of {facts['dimensions']} features of a person reported"),
         ("values", f"in the public range {about['low']} to {about['high']}"),
         ("filter", f"{about['filter_name']}, depth K {about['chosen'].get('steps', 0)}"),
         ("backbone", f"{facts['model']} ({options})"),
@@ -131,19 +136,19 @@ def _facts(facts: Mapping[str, Any], meta: Mapping[str, Any], title: str, parts:
 
 
 def _privacy(meta: Mapping[str, Any], reports: Mapping[str, Any], public: str) -> list[str]:
-    claim, delta = meta["claim"], float(meta["delta"])
+    claim, delta = Claim(**meta["claim"]), float(meta["delta"])
     exact = float(meta["epsilon_exact"])
     ledger = ledger_from_meta([meta])
     rows = [
-        ("claimed epsilon of one report", number(float(claim["epsilon"]))),
+        ("claimed epsilon of one report", number(float(claim.epsilon))),
         ("exact epsilon of one report, from the mechanism's law", "infinite" if math.isinf(exact) else f"{exact:.6g}"),
         ("delta of one report", f"{delta:g}"),
-        ("keeps its claim", "yes" if claim["keeps"] else f"**no**: {claim['reason']}"),
+        ("keeps its claim", "yes" if claim.keeps else f"**no**: {claim.reason}"),
         ("spent in all", ledger.text()),
     ]
     levels = _levels(reports)
     if levels:
-        rows.append(("a report's budget by the person's level" + " (not kept)" * (not claim["keeps"]), levels))
+        rows.append(("a report's budget by the person's level" + " (not kept)" * (not claim.keeps), levels))
     return [
         _table(rows),
         *_draws(ledger),
@@ -239,24 +244,23 @@ def _graph_command(about: Mapping[str, Any], dataset: str) -> str:
     return " ".join(["ldp download", source, *changes, *([f"--name {name}"] if source != dataset else [])])
 
 
-def _commands(about: Mapping[str, Any], meta: Mapping[str, Any], params: Params) -> str:
-    dataset, mechanism, epsilon = meta["dataset"], meta["mechanism"], epsilon_text(float(meta["epsilon"]))
-    cell = f"--dataset {dataset} --method {meta['method']} --mechanism {mechanism} --epsilon {epsilon}"
+def _commands(about: Mapping[str, Any], cell: Cell, meta: Mapping[str, Any], params: Params) -> str:
+    dataset, reports = cell.dataset, f"--mechanism {cell.mechanism} --epsilon {epsilon_text(cell.epsilon)}"
+    row = f"--dataset {dataset} --method {cell.method} {reports}"
     seeds = f"--seeds {params.seeds} --search-seeds {params.search.seeds} --seed {params.seed}"
     split = "" if params.train.split == "random" else f" --split {params.train.split}"
-    options = [f"--{key.replace('_', '-')} {value}" for key, value in sorted(meta["options"].items()) if key == "m"]
-    asked = cell if "rounds" in meta else f"--dataset {dataset} --mechanism {mechanism} --epsilon {epsilon}"
+    options = [f"--{key.replace('_', '-')} {value}" for key, value in sorted(cell.options.items()) if key == "m"]
+    asked = row if "rounds" in meta else f"--dataset {dataset} {reports}"
     asked += "".join(f" --set {quote(f'method.{key}={value}')}" for key, value in meta.get("rounds", {}).items())
     lines = [
         _graph_command(about, dataset),
         " ".join([f"ldp perturb {asked}", seeds, *options]),
-        f"ldp denoise {cell}",
-        f"ldp train {cell} --task {meta['task']}{split} --seeds {params.seeds} --seed {params.seed} "
-        "--save-model FOLDER",
+        f"ldp denoise {row}",
+        f"ldp train {row} --task {meta['task']}{split} --seeds {params.seeds} --seed {params.seed} --save-model FOLDER",
     ]
     if not meta["random"]["reproducible"]:
         lines[1] = "# the reports came from people's devices, and are not drawn again"
-    record = {"search": meta["search"], "train": meta["train"], "options": meta["options"]}
+    record = {"search": meta["search"], "train": meta["train"], "options": cell.options}
     return (
         "```sh\n" + "\n".join(lines) + "\n```\n\n"
         "with these `search` and `train` in `params.yaml`, and these options of the mechanism:\n\n"

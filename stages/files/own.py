@@ -15,6 +15,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from graphldp.datasets.own import (
+    Declared,
     OwnFeatures,
     Triples,
     Vocabulary,
@@ -109,11 +110,13 @@ def read_own(name: str, files: OwnFiles, *, low: float, high: float, dimensions:
             features,
             None if edges is None else (edges["source"], edges["target"]),
             None if labels is None else (labels["node"], labels["label"]),
-            low=low,
-            high=high,
-            vocabulary=vocabulary,
+            declared=Declared(
+                low=low,
+                high=high,
+                vocabulary=vocabulary,
+                classes=None if files.classes_file is None else read_classes(files.classes_file),
+            ),
             nodes=None if nodes is None else nodes["node"],
-            classes=None if files.classes_file is None else read_classes(files.classes_file),
             provenance=provenance,
         )
     except DataError as error:

@@ -19,10 +19,12 @@ from graphldp.graph import Graph
 from graphldp.ledger import ledger_from_meta
 from graphldp.measures import measures_of
 from graphldp.stages.code import code_hash
+from graphldp.stages.files.answers import further_in
 from graphldp.stages.files.artifacts import write_table
 from graphldp.stages.files.graphs import graph_hash
+from graphldp.stages.grids.cell import Cell
 
-__all__ = ["CARRIED", "found_meta", "placed", "runs_meta", "runs_schema", "write_runs"]
+__all__ = ["CARRIED", "cell_in", "found_meta", "placed", "runs_meta", "runs_schema", "write_runs"]
 
 _FLOATS = ("learning_rate", "weight_decay", "dropout")
 _PARTS = ("train", "validation", "test")
@@ -98,6 +100,15 @@ def runs_meta(
             "text": claim["reason"],
         }
     return meta
+
+
+def cell_in(meta: Mapping[str, Any]) -> Cell:
+    """Return the cell whose runs, or whose search, an artifact holds, with what it says of it."""
+    return Cell(
+        dataset=str(meta["dataset"]), epsilon=float(meta["epsilon"]), method=str(meta["method"]),
+        mechanism=str(meta["mechanism"]), name=str(meta["arm"]), options=meta.get("options", {}),
+        further=further_in(meta),
+    )  # fmt: skip
 
 
 def placed(further: Further) -> dict[str, Any]:

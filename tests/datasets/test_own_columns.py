@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from graphldp.datasets.own import DECLARED, OCCURRING, Triples, Wide, at_ends, own_features, own_graph
+from graphldp.datasets.own import DECLARED, OCCURRING, Declared, Triples, Wide, at_ends, own_features, own_graph
 from graphldp.errors import DataError, OptionError
 from graphldp.graph import Graph
 
@@ -22,7 +22,7 @@ def own(
     high: float = 1,
     vocabulary: Any = None,
 ) -> Graph:
-    return own_graph("mine", features, edges, labels, low=low, high=high, vocabulary=vocabulary)
+    return own_graph("mine", features, edges, labels, declared=Declared(low=low, high=high, vocabulary=vocabulary))
 
 
 def test_nodes_keep_the_order_of_the_features_and_edges_are_merged() -> None:

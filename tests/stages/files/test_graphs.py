@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 import scipy.sparse as sp
 
-from graphldp.datasets.own import Wide, own_graph
+from graphldp.datasets.own import Declared, Wide, own_graph
 from graphldp.datasets.synthetic import synthetic
 from graphldp.errors import ArtifactError
 from graphldp.graph import Graph
@@ -69,7 +69,11 @@ def contents(directory: Path) -> dict[str, bytes]:
         small(features=sp.csr_array((4, 0), dtype=np.float32)),
         synthetic(nodes=300, words=3),
         own_graph(
-            "own", Wide(node=["b", "a"], columns={"x": [1.5, 0]}), (["a"], ["b"]), (["a"], ["y"]), low=-2, high=2
+            "own",
+            Wide(node=["b", "a"], columns={"x": [1.5, 0]}),
+            (["a"], ["b"]),
+            (["a"], ["y"]),
+            declared=Declared(low=-2, high=2),
         ),
     ],
     ids=["small", "named", "no features", "no edges", "no labels", "no dimensions", "synthetic", "own"],
