@@ -15,13 +15,13 @@ from typing import TYPE_CHECKING
 from graphldp.datasets import title as name_of
 from graphldp.evaluation import Interval
 from graphldp.stages.grids.targets import PaperTarget
-from graphldp.stages.pages.figures import FIGURE_CSS, nice_ticks
+from graphldp.stages.pages.figures import FILE_CSS, figure_svg, nice_ticks
 from graphldp.stages.pages.tables import number, span
 
 if TYPE_CHECKING:
     from graphldp.stages.pages.reproduced import Line
 
-__all__ = ["figure_svg"]
+__all__ = ["target_figure"]
 
 _COLUMNS = (("theirs", "their protocol"), ("ours", "ours"))
 _WIDE, _HIGH, _LEFT, _RIGHT, _FOOT, _TOP = 380, 230, 44, 12, 42, 26  # a panel and what lies around its axes
@@ -54,7 +54,7 @@ class _Point:
         return f"{self.series}, {self.x}: {span(self.found, sign=self.gain)}"
 
 
-def figure_svg(target: PaperTarget, lines: Sequence[Line]) -> str:
+def target_figure(target: PaperTarget, lines: Sequence[Line]) -> str:
     """Return a figure's drawing; empty for a table, a bridge, and where nothing has been run."""
     ran = [line for line in lines if line.theirs is not None or line.ours is not None]
     if target.printed or target.steps or not ran:
@@ -70,19 +70,13 @@ def figure_svg(target: PaperTarget, lines: Sequence[Line]) -> str:
     parts = []
     for place, group in enumerate(groups):
         top = 2 * _LINE + height + place * _HIGH
-        for column, (attribute, title) in enumerate(_there(shown)):
-            where = title if bars else f"{name_of(group[0].dataset)}, {title}"
+        for column, (attribute, called) in enumerate(_there(shown)):
+            where = called if bars else f"{name_of(group[0].dataset)}, {called}"
             drawn = _panel(group, shown, names, attribute, where, bars=bars)
             parts.append(f'<g transform="translate({column * _WIDE} {top})">{"".join(drawn)}</g>')
     whole = 2 * _LINE + height + len(groups) * _HIGH
-    words = _words(shown)
-    return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" class="figure" viewBox="0 0 {2 * _WIDE} {whole}" '
-        f'width="{2 * _WIDE}" height="{whole}" role="img" aria-labelledby="{target.slug}-title {target.slug}-text">'
-        f'<style>{FIGURE_CSS}{_STYLE}</style><title id="{target.slug}-title">{escape(title)}</title>'
-        f'<desc id="{target.slug}-text">{escape(words)}</desc>\n{heading}'
-        f'<g transform="translate(0 {_LINE})">{key}</g>\n' + "\n".join(parts) + "\n</svg>\n"
-    )
+    parts = [heading, f'<g transform="translate(0 {_LINE})">{key}</g>', *parts]
+    return figure_svg(target.slug, title, _words(shown), parts, width=2 * _WIDE, height=whole, style=FILE_CSS + _STYLE)
 
 
 def _there(lines: Sequence[Line]) -> list[tuple[str, str]]:
