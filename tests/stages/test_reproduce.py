@@ -6,8 +6,10 @@ import csv
 import dataclasses
 import io
 import json
+import re
 import shutil
 import subprocess
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -443,6 +445,21 @@ def test_a_figure_draws_every_result_once_in_both_columns(
         assert ">MBM<" not in svg  # what the gain is over is no gain
         assert "−2.0 [−3.0, −1.0]" in svg
     assert target_figure(target, []) == ""
+
+
+def test_bars_fill_their_panel_and_touch_no_other() -> None:
+    (target,) = find("togl:figure6", PAPERS)
+    for rows, least in (
+        ([("cora", name, "", 10.0, 60.0) for name in ("SOTA", "FDA", "SMA")], 100.0),
+        ([(data, name, "", 10.0, 60.0) for data in ("cora", "citeseer") for name in ("SOTA", "FDA")], 100.0),
+        ([("cora", f"row {place}", "", 10.0, 60.0) for place in range(14)], 250.0),
+    ):
+        svg = target_figure(target, _lines(target, *rows))
+        found = re.findall(r'<rect fill[^>]* x="([\d.]+)" width="([\d.]+)"', svg)
+        bars = sorted((float(left), float(left) + float(wide)) for left, wide in found[: len(rows)])
+        assert all(before[1] < after[0] for before, after in pairwise(bars))
+        assert bars[-1][1] - bars[0][0] > least
+        assert 0 < bars[0][0] < bars[-1][1] < 380
 
 
 def test_a_table_and_a_bridge_have_no_figure() -> None:
