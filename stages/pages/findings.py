@@ -136,7 +136,7 @@ def _best(best: TableRow, section: Section) -> str:
     if side == "unknown":
         return f"{first}."
     if side == "same":
-        return f"{first}: cannot be told from it."
+        return f"{first}: not measurably different."
     if side == "below":
         return f"{first}: measurably below it."
     whole = section.reference(Role.CEILING).gain

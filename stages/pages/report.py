@@ -432,7 +432,7 @@ def _privacy(result: Result) -> str:
     )
     disclosed = dict.fromkeys(section.measures.disclosed for section in result.sections)
     numbers = "".join(f"<p>{escape(text)}</p>" for text in disclosed if text)
-    own = [row for row in result.rows if row.role is Role.PRIVATE and row.total.max is not None]
+    own = [row for row in result.rows if row.role is Role.PRIVATE and row.max_epsilon > row.total.epsilon]
     levels = dict.fromkeys(row.name for row in own)
     unlike = (
         f"<p>In {_listed(levels)} people have budgets of their own, and what holds for somebody is her own epsilon: "

@@ -165,6 +165,17 @@ def test_private_links_are_not_called_public_and_public_features_not_private(res
     assert "private result" not in text.lower()
 
 
+def test_only_rows_whose_people_spend_unlike_amounts_are_said_to(tmp_path: Path) -> None:
+    params = grid(epsilons=(1.0,))
+    write_grid(tmp_path, params)
+    for name, largest in (("lpgnn", 1.0), ("lpgnn-pm", 16.0)):
+        spend = {"what": "features", "epsilon": 1.0, "delta": 0.0, "mean": (1.0 + largest) / 2, "max": largest}
+        cell = next(cell for cell in params.cells() if cell.name == name)
+        write_runs(tmp_path, cell, seeds=10, meta={"ledger": [spend]})
+    text = re.sub(r"<[^>]+>", "", report_page(measure(params, tmp_path, PAPERS)))
+    assert "In lpgnn-pm people have budgets of their own" in text
+
+
 def test_what_tables_share_is_said_once(result: Result) -> None:
     page = report_page(result)
     assert len(result.sections) == 2
