@@ -147,7 +147,7 @@ def _best(best: TableRow, section: Section) -> str:
 
 def spending(row: TableRow) -> str:
     """Return at which budget a private row stands, in words."""
-    return f"at epsilon {number(row.epsilon)}" if math.isfinite(row.epsilon) else "with public features"
+    return f"at epsilon {number(row.epsilon)}" if math.isfinite(row.epsilon) else "on public features"
 
 
 def _counted(section: Section, counts: dict[str, int]) -> str:

@@ -457,11 +457,13 @@ def _privacy(result: Result) -> str:
         for name in asked
     )
     open_to_all = [_PUBLIC[name] for name in ("links", "labels") if name not in asked]
-    known = (
-        f"<p><strong>Not protected:</strong> {', and '.join(open_to_all)}. The server knows them here. What the "
-        "features would say can in part be guessed from these; the floor shows how far, and epsilon promises nothing "
-        "about that guess.</p>"
+    guessed = (
+        " What the features would say can in part be guessed from these; the floor shows how far, and epsilon promises "
+        "nothing about that guess."
+        if epsilons
+        else ""
     )
+    known = f"<p><strong>Not protected:</strong> {', and '.join(open_to_all)}. The server knows them here.{guessed}</p>"
     return f"{protected}{beside}{known * bool(open_to_all)}{numbers}{marked}"
 
 
@@ -476,8 +478,7 @@ def _times(epsilon: float) -> str:
 def _papers(result: Result) -> str:
     rows = [row for row in result.rows if row.papers]
     if not rows:
-        said = "".join(f"<p>{escape(note)}</p>" for note in result.notes)
-        return said or "<p>No paper whose numbers are here prints one for any cell of this table.</p>"
+        return "<p>No paper whose numbers are here prints one for any cell of this table.</p>"
     places = list(dict.fromkeys(paper.note for row in rows for paper in row.papers))
     letters = {note: chr(ord("a") + place) for place, note in enumerate(places)}
     lines = []

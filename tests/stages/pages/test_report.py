@@ -165,6 +165,15 @@ def test_private_links_are_not_called_public_and_public_features_not_private(res
     assert "private result" not in text.lower()
 
 
+def test_what_papers_print_is_of_papers(result: Result) -> None:
+    alone = replace(result.sections[0], rows=tuple(replace(row, papers=()) for row in result.sections[0].rows))
+    page = report_page(replace(result, sections=(alone,), notes=("80 cells took 2.6 minutes",)))
+    own = page.partition("What papers print for the same cells")[2].partition("</section>")[0]
+    assert "No paper whose numbers are here prints one for any cell" in own
+    assert "80 cells" not in own
+    assert page.count("80 cells") == 1
+
+
 def test_only_rows_whose_people_spend_unlike_amounts_are_said_to(tmp_path: Path) -> None:
     params = grid(epsilons=(1.0,))
     write_grid(tmp_path, params)
