@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import _thread
 import importlib
 import io
 import os
 import re
-import signal
 import sys
-import threading
 import traceback
 from collections.abc import Sequence
-from types import FrameType
 from typing import Annotated
 
 import typer
@@ -22,6 +18,7 @@ from graphldp.cli import console, processes
 from graphldp.cli.command import EXAMPLES, Command, examples
 from graphldp.cli.failures import FAULT, INTERRUPTED, REFUSED, complain, describe
 from graphldp.errors import did_you_mean
+from graphldp.interrupts import terminated_as_interrupted
 
 __all__ = ["COMMANDS", "HIDDEN", "build", "main"]
 
@@ -43,7 +40,6 @@ _HELP = (
 )
 
 
-_MOMENT = 0.05  # seconds, by which the callback has ended
 _EXAMPLES = (
     EXAMPLES["run"][0],
     EXAMPLES["import"][0],
@@ -89,11 +85,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     name = f"ldp {_command_of(given)}".rstrip()
     console.remember(given)
     console.mute(_command_of(given) in processes.COMMANDS and processes.follows())
-    handler = signal.signal(signal.SIGTERM, _terminate)  # a killed stage tidies up as an interrupted one does
-    hook, sys.unraisablehook = sys.unraisablehook, _hear_again
     try:
-        code = _run(given or ["--help"])
-        sys.stdout.flush()
+        with terminated_as_interrupted():  # a killed stage tidies up as an interrupted one does
+            code = _run(given or ["--help"])
+            sys.stdout.flush()
     except BrokenPipeError:
         # The reader (`| head`) has seen enough; without this, the interpreter complains when it flushes at exit.
         # The code is the one that typer and rich give when they notice it first.
@@ -108,9 +103,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
             traceback.print_exception(error)
         line, code = describe(error, name)
         _complain(line)
-    finally:
-        signal.signal(signal.SIGTERM, handler)
-        sys.unraisablehook = hook
     if code == INTERRUPTED:  # typer turns Ctrl-C into this code, and nothing else gives it
         _complain(describe(KeyboardInterrupt(), name)[0])
     return code
@@ -197,22 +189,3 @@ def _complain(line: str) -> None:
     """Print the line, unless another process of the same command does."""
     if processes.started_here() or not console.is_muted():
         complain(line)
-
-
-def _hear_again(lost: sys.UnraisableHookArgs) -> None:
-    """Take a Ctrl-C that has fallen into a callback of the garbage collector, where Python drops it, a moment later."""
-    if not issubclass(lost.exc_type, KeyboardInterrupt):
-        sys.__unraisablehook__(lost)
-        return
-    again = threading.Timer(_MOMENT, _thread.interrupt_main)
-    again.daemon = True
-    again.start()
-
-
-def _terminate(number: int, frame: FrameType | None) -> None:
-    """Do as Ctrl-C does: who holds that back until an epoch is over holds this back, too."""
-    pressed = signal.getsignal(signal.SIGINT)
-    if callable(pressed):
-        pressed(signal.SIGINT, frame)
-    else:  # as in the background of a script
-        raise KeyboardInterrupt

@@ -63,6 +63,7 @@ def experiment(
     results/NAME stays as it is. Under a paper's --protocol, NAME is followed by its name.
     """
     from graphldp.stages import experiment as stage
+    from graphldp.stages.files.cells import not_lost
     from graphldp.stages.grids.params import find, load
 
     if listed:
@@ -89,7 +90,8 @@ def experiment(
     with console.progress(f"experiment {grid.name}", None, "steps") as bar:
         stage.run_cells(what, data, device, progress=bar, jobs=count, note=console.noting())
     found = stage.results_of(what, data, papers)
-    files = [] if only else stage.write_results(what, found, results)
+    with not_lost(data):
+        files = [] if only else stage.write_results(what, found, results)
     _show(found, what, files, as_json=as_json)
 
 

@@ -6,7 +6,6 @@ Nothing here needs more than the standard library, so that it also works in an i
 from __future__ import annotations
 
 import errno
-import re
 import sys
 
 from graphldp.errors import GraphLDPError, MissingExtraError
@@ -54,7 +53,9 @@ def describe(error: BaseException, command: str) -> tuple[str, int]:
     if isinstance(error, OSError) and error.strerror:
         where = f"{error.filename}: " if error.filename is not None else ""
         if error.errno in _CANNOT_WRITE:
-            what = f"{_without_partial(str(error.filename))} cannot be written" if where else "nothing can be written"
+            from graphldp.stages.files.leftovers import named
+
+            what = f"{named(str(error.filename))} cannot be written" if where else "nothing can be written"
             return f"error: {what}: {error.strerror.lower()}; make room, or work in another place", REFUSED
         return f"error: {where}{error.strerror}", REFUSED
     kind = type(error).__name__
@@ -64,11 +65,6 @@ def describe(error: BaseException, command: str) -> tuple[str, int]:
 def complain(line: str) -> None:
     """Print one line on standard error, in no colour: it may hold anything that the user typed."""
     print(line, file=sys.stderr)
-
-
-def _without_partial(path: str) -> str:
-    """Return the path that is being written, from that of the file or folder that gets its name in the end."""
-    return re.sub(r"(^|/)\.([^/]+?)(?:\.[A-Za-z0-9-]+\.\d+)?\.partial(/.*)?$", r"\1\2", path)
 
 
 def _is_memory(error: BaseException) -> bool:

@@ -83,6 +83,7 @@ def reproduce(
     grid's. After Ctrl-C the same command goes on where it was, and a second run computes nothing.
     """
     from graphldp.stages import reproduce as stage
+    from graphldp.stages.files.cells import not_lost
     from graphldp.stages.grids.targets import PROFILES, find, targets
     from graphldp.stages.pages.reproduced import with_earlier, write
 
@@ -135,7 +136,8 @@ def reproduce(
             if check:
                 moved[what.target.key] = stage.compare(found, results)
                 continue
-            made.append((found, write(found, results)))
+            with not_lost(data):
+                made.append((found, write(found, results)))
     if as_json and not check:
         answers = [{"target": found.target.key, "files": [str(path) for path in files]} for found, files in made]
         typer.echo(json.dumps(answers, indent=2))
@@ -157,8 +159,9 @@ def _run(command: tuple[str, ...]) -> None:
 
     from graphldp.cli.app import build
 
+    said = ["--quiet"] * console.is_quiet() + ["--debug"] * console.wants_traceback()
     with open(os.devnull, "w", encoding="utf-8") as nowhere, contextlib.redirect_stdout(nowhere):
-        get_command(build(command[0])).main(list(command), prog_name="ldp", standalone_mode=False)
+        get_command(build(command[0])).main([*said, *command], prog_name="ldp", standalone_mode=False)
 
 
 def _list(every: list, *, as_json: bool) -> None:  # type: ignore[type-arg]

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import multiprocessing
+import signal
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict, dataclass, field, replace
@@ -230,8 +232,20 @@ def _spread(cells: list[tuple[str, float]], options: AuditOptions, processes: in
     if processes == 1:
         yield from (_cell(cell, options) for cell in cells)
         return
-    with ProcessPoolExecutor(min(processes, len(cells))) as pool:
-        yield from pool.map(partial(_cell, options=options), cells)
+    others = multiprocessing.active_children()
+    with ProcessPoolExecutor(min(processes, len(cells)), initializer=_expendable) as pool:
+        try:
+            yield from pool.map(partial(_cell, options=options), cells)
+        except BaseException:
+            for one in set(multiprocessing.active_children()).difference(others):
+                one.terminate()
+            raise
+
+
+def _expendable() -> None:
+    """In a process of the pool: end at once when told to, and only by the first one, as nothing is kept here."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
 
 def _cell(cell: tuple[str, float], options: AuditOptions) -> AuditRow | str:

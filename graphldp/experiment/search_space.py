@@ -61,39 +61,41 @@ class SearchedRow:
     def recipe_of(self, beside: Mapping[str, Any]) -> Method:
         """Return the recipe with the filter, or the evidence, that a point has."""
         structure = {key: beside[PREFIX + key] for key in ("filter", "evidence") if PREFIX + key in beside}
-        return self.recipe.but({key: value for key, value in structure.items() if self._calibrated(key, self.recipe)})
+        return self.recipe.but({key: value for key, value in structure.items() if key in self._calibrated(self.recipe)})
 
     def has(self, name: str, beside: Mapping[str, Any]) -> bool:
         """Whether the option means anything in this row, beside a point's other options."""
         if name.startswith(TRAIN):
-            return self._trained(name.removeprefix(TRAIN), str(beside.get("train.model") or self.model))
+            return name.removeprefix(TRAIN) in self._trained(beside)
         key = part_of(name)
-        if key is not None:
-            return self._calibrated(key, self.recipe_of(beside))
-        return name in option_names(self.mechanism)
+        return name in option_names(self.mechanism) if key is None else key in self._calibrated(self.recipe_of(beside))
 
-    def _trained(self, key: str, model: str) -> bool:
-        if key in DROP:
-            return self.drop
+    def names(self) -> tuple[str, ...]:
+        """Return the names of all options that a point may have here."""
+        calibrated = (PREFIX + key for key in self._calibrated(self.recipe))
+        return (*option_names(self.mechanism), *calibrated, *(TRAIN + key for key in self._trained({})))
+
+    def _trained(self, beside: Mapping[str, Any]) -> tuple[str, ...]:
         from graphldp.learn.models import model as build  # torch, which a server that only denoises does without
 
-        return key in LOOP or key in [one.name for one in fields(type(build(model or self.recipe.model)))]  # type: ignore[arg-type]
+        model = str(beside.get("train.model") or self.model)
+        own = [one.name for one in fields(type(build(model or self.recipe.model)))]  # type: ignore[arg-type]
+        return tuple(key for key in (*LOOP, *own, *DROP) if self.drop or key not in DROP)
 
-    def _calibrated(self, key: str, recipe: Method) -> bool:
+    def _calibrated(self, recipe: Method) -> tuple[str, ...]:
         if recipe.learners:  # each of them has a space of its own
-            return False
+            return ()
         if recipe.evidence:
             from graphldp.server.evidence import evidence_class
 
             own = [one.name for one in fields(evidence_class(recipe.evidence))]  # type: ignore[arg-type]
-            return key == "evidence" or key in own or key in recipe.asking_options()
-        if key in recipe.asking_options():
-            return True
-        if key in ("before", "after"):
-            return recipe.asking is None or recipe.asking.thresholds
-        if key == "tau":
-            return bool(recipe.threshold)
-        return key == "filter" or (key != "steps" and key in (*filter_entry(recipe.filter).options, *SHARED_OPTIONS))
+            return ("evidence", *own, *recipe.asking_options())
+        thresholds = ("before", "after") if recipe.asking is None or recipe.asking.thresholds else ()
+        tau = ("tau",) if recipe.threshold else ()
+        options = [key for key in (*filter_entry(recipe.filter).options, *SHARED_OPTIONS) if key != "steps"]
+        # What only `before` and `after` mean by these names is no option of a filter.
+        own = [key for key in options if key not in ("before", "after", "tau")]
+        return (*recipe.asking_options(), *thresholds, *tau, "filter", *own)
 
     def combinations(self, axes: Mapping[str, Sequence[Any]]) -> Iterator[dict[str, Any]]:
         """Yield every choice of the options on which depends what other options there are."""
@@ -169,7 +171,8 @@ def check_axes(search: SearchParams, rows: Sequence[SearchedRow]) -> None:
     """Refuse an axis that none of the rows has: a name that was misspelt would else be left out everywhere."""
     for name in search.options:
         if all(name in row.axes(search)[1] for row in rows):
-            hint = did_you_mean(name, AXES) or ";"
+            near = (*AXES, *(known for row in rows for known in row.names()))
+            hint = did_you_mean(name, near) or ";"
             raise OptionError(
                 f"search.options has {name!r}, which no row of the table has{hint} a mechanism's option stands by its "
                 f"name, a method's as {PREFIX}KEY, a model's as {TRAIN}KEY"

@@ -31,8 +31,9 @@ POLL_SECONDS = 0.1
 def deferred_interrupt() -> Iterator[Callable[[], bool]]:
     """Hold Ctrl-C back until the end of the epoch, as inside one the parameters are half updated.
 
-    Yields a function that says whether it was pressed. A second Ctrl-C interrupts at once. Signals can only be held in
-    the main thread; elsewhere, and where somebody else handles them, nothing is changed.
+    Yields a function that says whether it was pressed. A second Ctrl-C interrupts at once. SIGTERM is held back where
+    it interrupts as Ctrl-C does. Signals can only be held in the main thread; elsewhere, and where somebody else
+    handles them, nothing is changed.
     """
     pressed: list[int] = []
 
@@ -41,15 +42,16 @@ def deferred_interrupt() -> Iterator[Callable[[], bool]]:
             raise KeyboardInterrupt
         pressed.append(number)
 
-    previous = signal.getsignal(signal.SIGINT)
-    if threading.current_thread() is not threading.main_thread() or previous is not signal.default_int_handler:
-        yield lambda: False
-        return
-    signal.signal(signal.SIGINT, handler)
+    held = [one for one in (signal.SIGINT, signal.SIGTERM) if signal.getsignal(one) is signal.default_int_handler]
+    if threading.current_thread() is not threading.main_thread():
+        held = []
+    for one in held:
+        signal.signal(one, handler)
     try:
         yield lambda: bool(pressed)
     finally:
-        signal.signal(signal.SIGINT, previous)
+        for one in held:
+            signal.signal(one, signal.default_int_handler)
 
 
 def group_count(runs: int, units: int, threads: int, processes: int = 1) -> int:

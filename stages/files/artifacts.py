@@ -21,7 +21,7 @@ import pyarrow.parquet as pq
 
 from graphldp.errors import ArtifactError
 from graphldp.jsonable import plain
-from graphldp.stages.files.leftovers import partial_name
+from graphldp.stages.files.leftovers import named, partial_name
 
 __all__ = [
     "METADATA_KEY",
@@ -40,6 +40,7 @@ __all__ = [
     "require",
     "table_bytes",
     "with_meta",
+    "writable",
     "write_json",
     "write_table",
     "write_text",
@@ -58,20 +59,20 @@ def atomic(path: Path, *, new: bool = False) -> Iterator[Path]:
     Real reports that stand under `path` are never replaced: nobody can draw them again. With `new` nothing is, not even
     what another process has put there meanwhile.
     """
-    with _told(str(path)), _whole(path, new) as partial:
+    with writable(str(path)), _whole(path, new) as partial:
         yield partial
 
 
 @contextlib.contextmanager
-def _told(what: str) -> Iterator[None]:
-    """Say in one line what cannot be written, and why."""
+def writable(what: str) -> Iterator[None]:
+    """Say in one line what cannot be written, and why; it is called by the name that it was to have in the end."""
     try:
         yield
     except OSError as error:
         reason = _reason(error)
         if reason is None:
             raise
-        raise ArtifactError(f"{what} cannot be written: {reason}; make room, or name another place") from error
+        raise ArtifactError(f"{named(what)} cannot be written: {reason}; make room, or name another place") from error
 
 
 class Room:
@@ -85,7 +86,7 @@ class Room:
     def __init__(self, path: Path, size: int) -> None:
         """Take `size` bytes beside `path`; where there is no such room, say so now."""
         self._left: Path | None = partial_name(path.with_name(f"{path.name}.room"))
-        with _told(f"{path.parent} has no room for {size / 2**20:.0f} MB, which keep what is computed: it"):
+        with writable(f"{path.parent} has no room for {size / 2**20:.0f} MB, which keep what is computed: it"):
             path.parent.mkdir(parents=True, exist_ok=True)
             try:
                 with self._left.open("wb") as handle:
@@ -102,7 +103,7 @@ class Room:
             with atomic(path) as partial:
                 partial.write_bytes(content)
             return
-        with _told(str(path)):
+        with writable(str(path)):
             try:
                 keep_real(path)
                 with left.open("r+b") as handle:

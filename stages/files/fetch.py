@@ -7,6 +7,7 @@ takes its name only when its content has the pinned hash.
 from __future__ import annotations
 
 import contextlib
+import errno
 import functools
 import hashlib
 import http.client
@@ -29,11 +30,13 @@ from pathlib import Path
 from graphldp.datasets.registry import PinnedFile, Wheel
 from graphldp.errors import DownloadError
 from graphldp.progress import Progress
+from graphldp.stages.files.artifacts import writable
 
 __all__ = ["FetchOptions", "Fetched", "blob_id", "fetch", "fetch_unpinned", "fetch_wheel", "is_verified"]
 
 GITHUB = "https://raw.githubusercontent.com"
 _CHUNK = 1 << 16
+_NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EROFS)
 _TRANSIENT_STATUS = (408, 425, 429, 500, 502, 503, 504)
 
 
@@ -121,7 +124,8 @@ def fetch(
     reasons = []
     for source in filter(None, (options.mirror, options.github)):
         try:
-            address = _from_source(source, file, path, options, progress)
+            with writable(str(path)):
+                address = _from_source(source, file, path, options, progress)
         except _Refused as refusal:
             reasons.append(f"{_shown(source)}: {refusal}")
         else:
@@ -205,6 +209,8 @@ def _copy(source: str, file: PinnedFile, partial: Path, progress: Progress | Non
         raise _Refused("not there") from None
     except OSError as error:
         partial.unlink(missing_ok=True)
+        if error.errno in _NO_ROOM:  # the fault of this disk, and not of the source
+            raise
         raise _Refused(error.strerror or str(error)) from error
     if progress is not None:
         size = partial.stat().st_size
@@ -343,7 +349,8 @@ def _extract(path: Path, files: Mapping[PinnedFile, str], cache: Path) -> None:
         with zipfile.ZipFile(path) as archive:
             for file, partial in partials.items():
                 partial.parent.mkdir(parents=True, exist_ok=True)
-                partial.write_bytes(archive.read(files[file]))
+                with writable(str(cache / file.address)):
+                    partial.write_bytes(archive.read(files[file]))
                 if not is_verified(partial, file):
                     raise DownloadError(
                         f"{file.name} in {path.name} does not have the pinned hash, so it was discarded"

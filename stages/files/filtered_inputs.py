@@ -18,6 +18,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from graphldp.stages.files.artifacts import writable
+
 __all__ = ["ArrowStores"]
 
 # Bytes that are transposed at a time.
@@ -119,7 +121,7 @@ class _Rows:
 def _write(path: Path, width: int, parts: Any) -> None:
     """Write rows of one width, a record batch for each part."""
     schema = pa.schema([("row", pa.list_(pa.float32(), width))])
-    with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_file(sink, schema) as writer:
+    with writable(str(path.parent)), pa.OSFile(str(path), "wb") as sink, pa.ipc.new_file(sink, schema) as writer:
         for part in parts:
             flat = pa.array(np.ascontiguousarray(part, dtype=np.float32).reshape(-1))
             column = pa.FixedSizeListArray.from_arrays(flat, width)

@@ -10,7 +10,7 @@ import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
-__all__ = ["bring_back", "left_behind", "own_name", "partial_name", "remove"]
+__all__ = ["bring_back", "left_behind", "named", "own_name", "partial_name", "remove"]
 
 _HOST = re.sub(r"[^A-Za-z0-9-]", "-", platform.node()) or "here"  # whose processes' numbers such a name has
 
@@ -34,6 +34,11 @@ def remove(left: Path) -> None:
 def own_name(path: Path, kind: str) -> Path:
     """Return this process's own name beside a file or folder, for what is there for a moment alone."""
     return path.with_name(f".{path.name}.{_HOST}.{os.getpid()}.{kind}")
+
+
+def named(path: str) -> str:
+    """Return the name that a file or folder gets in the end, from the one that it has while it is being written."""
+    return re.sub(r"(^|/)\.([^/]+?)(?:\.[A-Za-z0-9-]+\.\d+)?\.partial(/.*)?$", r"\1\2", path)
 
 
 def left_behind(folder: Path, kind: str) -> Iterator[tuple[Path, str]]:

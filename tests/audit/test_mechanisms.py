@@ -4,7 +4,12 @@ from __future__ import annotations
 
 import functools
 import math
+import multiprocessing
+import os
 import re
+import signal
+import threading
+import time
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -19,6 +24,7 @@ from graphldp.audit.whole import whole_law
 from graphldp.client import Reports, names, protocol
 from graphldp.client.mechanisms.mb import MultiBit
 from graphldp.errors import OptionError
+from graphldp.interrupts import terminated_as_interrupted
 
 QUICK = AuditOptions(dimensions=4, samples=12_000)
 FULL = AuditOptions()
@@ -256,3 +262,19 @@ def test_somebody_who_is_asked_twice_is_found(monkeypatch: pytest.MonkeyPatch) -
     row = audit_mechanism("survey", 1.0, replace(QUICK, samples=2000))
     assert row.fails
     assert "somebody is asked twice" in row.verdict
+
+
+def long(cell: tuple[str, float], options: AuditOptions) -> str:
+    time.sleep(30)
+    return "nothing"
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_audit_that_is_stopped_waits_for_none_of_its_processes(number: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("graphldp.audit.mechanisms._cell", long)
+    start = time.monotonic()
+    threading.Timer(0.5, os.kill, (os.getpid(), number)).start()
+    with pytest.raises(KeyboardInterrupt), terminated_as_interrupted():
+        audit_rows(["mb", "pm", "duchi"], [1.0], QUICK, processes=2)
+    assert time.monotonic() - start < 10
+    assert not multiprocessing.active_children()

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 from cell_factory import NAME, files, store
+
+from graphldp.stages.files import artifacts
 
 FILE = f"""\
 title: A small grid
@@ -47,6 +52,25 @@ def test_the_whole_grid_is_written_and_printed(ldp, here: Path) -> None:
     before = {name: (here / name).read_bytes() for name in files(here)}
     assert ldp("experiment", "small", "--jobs", 1, "--quiet").err == ""
     assert {name: (here / name).read_bytes() for name in files(here)} == before
+
+
+@pytest.mark.slow
+def test_results_that_cannot_be_written_lose_nothing(ldp, here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = artifacts._whole
+
+    def full(path: Path, new: bool) -> AbstractContextManager[Path]:
+        if path.is_relative_to("results"):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        return whole(path, new)
+
+    monkeypatch.setattr(artifacts, "_whole", full)
+    answer = ldp("experiment", "small", "--jobs", 1, "--quiet")
+    assert answer.code == 2
+    assert answer.line == (
+        "error: results/small/tables/main.csv cannot be written: no space left on device; make room, or name another "
+        "place. What was trained is kept in data/cells: run the same again"
+    )
+    assert not [path for path in (here / "results").rglob("*") if path.is_file()]
 
 
 @pytest.mark.slow

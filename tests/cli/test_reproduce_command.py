@@ -98,8 +98,8 @@ def test_what_a_figure_shows_is_measured_first(ldp, tmp_path: Path) -> None:
     dry = ldp(*command, "--dry")
     assert "measured first, by `ldp links --dataset synthetic" in dry.err
     assert not results.exists()
-    answer = ldp(*command, "--json")
-    assert answer.code == 0, answer.err
+    answer = ldp(*command, "--json", "--quiet")
+    assert (answer.code, answer.err) == (0, "")
     (made,) = json.loads(answer.out)
     table = results / "reproduce/heterorr-figure11/quick/table.csv"
     assert str(table) in made["files"]

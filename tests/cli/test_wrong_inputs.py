@@ -31,6 +31,7 @@ FILES = {
     "typo.yaml": "datasets: [cora]\nepsilon: [1]\nrows: []\n",
     "axes.yaml": "datasets: [cora]\naxes: {m: [1]}\nrows: []\n",
     "further.yaml": "datasets: [cora]\nfurther: {}\nrows: []\n",
+    "fine.yaml": "title: Small\ndatasets: [mine]\nepsilons: [1]\nseeds: 2\nrows: [{method: lpgnn}]\n",
     "levels.csv": "node,level\na,1\n",
     "f.tsv": "node\tx\n",
     "people.csv": "node,x\nalice,0.73519\n",
@@ -214,6 +215,20 @@ run -d mine -e 1 --search-points 5000000 | search.points may be at most 10,000
 run -d mine -e 1 --hidden 100000000 | train.hidden may be at most 10,000, got 100,000,000: every one is a unit
 search -d mine -e 1 --search train.hidden=4,100000000 | train.hidden may be at most 10,000, got 100,000,000
 search -d mine -e 1 --search foo=1 | search.options has 'foo'
+search -d mine -e 1 --search lerning_rate=1 | did you mean 'learning_rate'?
+search -d mine -e 1 --search train.hiden=4,8 | did you mean 'train.hidden'?
+search -d mine -e 1 --search method.filtr=hoa | did you mean 'method.filter'?
+search -d mine -e 1 --search fil=3,4 | did you mean 'fill'?
+search -d mine -e 1 --set fil=3 | mb has no option 'fil'; did you mean 'fill'?
+split -d mine -e 4 --set fil=3 | mb has no option 'fil'; did you mean 'fill'?
+perturb -d mine -e 1 --set fil=3 | mb has no option 'fil'; did you mean 'fill'?
+audit mb -e 1 --set fil=3 | mb has no option 'fil'; did you mean 'fill'?
+attack -d mine -m mb -e 1 --set fil=3 | mb has no option 'fil'; did you mean 'fill'?
+calibration -d mine -e 1 --set fil=3 | mb has no option 'fil'; did you mean 'fill'?
+selection -d mine -e 1 --set fil=3 | pm has no option 'fil'; did you mean 'fill'?
+selection -d mine -e 1 --set method.score_stps=3 | did you mean 'score_steps'?
+download synthetic --name x --set node=5 | did you mean 'nodes'?
+experiment fine.yaml --only datset=mine | did you mean 'dataset'?
 search -d mine -e 1 --method majority | there is nothing to search
 predict nowhere --reports f.csv --output p.parquet | nowhere/model.json does not exist
 predict nowhere --reports f.csv --output p.json | has the format that its name ends in, .parquet or .csv

@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import json
+import os
 import shutil
 import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from cell_factory import NAME, calibrate, files, small_params, store
-from ldp_process import forked, stopped
+from ldp_process import LIMIT, environment, forked, stopped
 
+from graphldp.learn import State
 from graphldp.stages.files.artifacts import read_meta
 from graphldp.stages.files.paths import reports_path, runs_path
 
@@ -78,3 +85,65 @@ def test_a_measurement_that_is_stopped_leaves_nothing(command: str, here: Path) 
     line = f"interrupted: ldp {command} stopped; nothing half-written\n"
     assert (answer.returncode, answer.stdout, answer.stderr) == (130, "", line)
     assert files(here) == before
+
+
+GRID = {
+    "title": "Two long cells",
+    "datasets": [NAME],
+    "epsilons": [1, 2],
+    "seeds": 1,
+    "rows": [{"method": "lpgnn"}],
+    "search": {"points": 1, "seeds": 1, "learning_rate": [0.05], "weight_decay": [0], "dropout": [0.25], "steps": [0]},
+    "train": {"hidden": 4, "epochs": 10**7, "patience": 10**7},
+}
+
+
+def until(met: Callable[[], bool]) -> None:
+    end = time.monotonic() + LIMIT
+    while not met():
+        assert time.monotonic() < end
+        time.sleep(0.05)
+
+
+def reached(here: Path) -> dict[str, int]:
+    """Return how many epochs the batch has had in which each cell was stopped."""
+    states = {path.name: State.from_bytes(path.read_bytes()) for path in (here / "data/cells").glob("*.safetensors")}
+    return {name: min(group.epoch for group in state.groups) for name, state in states.items()}
+
+
+@pytest.mark.slow
+def test_each_process_of_a_grid_that_is_stopped_keeps_the_batch_that_it_was_in(here: Path) -> None:
+    """Whoever is told: a terminal tells all of them, a group is told twice, and a first process that is killed none."""
+    (here / "long.yaml").write_text(json.dumps(GRID), encoding="utf-8")
+    cells = here / "data/cells"
+    before: dict[str, int] = {}
+    for number, tell in (
+        (signal.SIGINT, os.killpg),
+        (signal.SIGTERM, os.killpg),
+        (signal.SIGKILL, os.kill),
+    ):
+        with subprocess.Popen(
+            [sys.executable, "-m", "graphldp.cli", "experiment", "long.yaml", "--jobs", "2"],
+            cwd=here,
+            env=environment(),
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+        ) as process:
+            until(lambda: len(list(cells.glob("*.claim"))) == 2)
+            time.sleep(1.5)  # by which both have taken up what is there, and train
+            tell(process.pid, number)
+            said = process.communicate(timeout=LIMIT)[1]
+        if number == signal.SIGKILL:
+            (changed,) = [name for name, epochs in reached(here).items() if epochs > before[name]]
+            assert (cells / changed).with_suffix(".json").exists()
+            continue
+        assert (
+            said == "interrupted: ldp experiment stopped; nothing half-written; the same command goes on from there\n"
+        )
+        assert not list(cells.glob("*.claim"))
+        now = reached(here)
+        assert len(now) == 2
+        assert all(epochs > before.get(name, 0) for name, epochs in now.items())
+        before = now

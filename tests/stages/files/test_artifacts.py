@@ -301,6 +301,12 @@ def test_a_full_disk_names_the_file(error: OSError, tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
+def test_a_file_of_a_folder_that_is_being_made_has_the_name_that_it_gets(tmp_path: Path) -> None:
+    own = partial_name(tmp_path / "mine")
+    with pytest.raises(ArtifactError, match=rf"^{tmp_path}/mine cannot be written: no space left on device"):
+        stop_in_text(own / "a.json", OSError(errno.ENOSPC, "No space left on device"))
+
+
 def test_a_file_system_for_reading_only_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def refused(*_: object, **__: object) -> None:
         raise OSError(errno.EROFS, "Read-only file system")

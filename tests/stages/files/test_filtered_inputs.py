@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import errno
+import os
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -11,6 +14,7 @@ import pytest
 import scipy.sparse as sp
 
 from graphldp.datasets.synthetic import synthetic
+from graphldp.errors import ArtifactError
 from graphldp.learn import NodeInputs, Options, Outcome, Problem, Run, fit, model, random_split, unit_filter
 from graphldp.server import shift
 from graphldp.stages.files import filtered_inputs as stores
@@ -99,3 +103,14 @@ def test_trained_from_files_is_the_same_to_the_last_bit(name: str, folder: Path)
         assert value.tobytes() == filed.parameters[part].tobytes()
     np.testing.assert_array_equal(kept.validation_loss, filed.validation_loss)
     np.testing.assert_array_equal(kept.predictions, filed.predictions)
+
+
+def test_a_full_disk_names_the_folder(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: Any) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with ArrowStores(folder) as make:
+        writer = make(3, 2)
+        monkeypatch.setattr(pa.ipc, "new_file", full)
+        with pytest.raises(ArtifactError, match=r"scratch/\.rows-\S+ cannot be written: no space left on device"):
+            writer.write(slice(0, 2), np.zeros((3, 2), dtype=np.float32))
