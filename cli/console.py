@@ -131,8 +131,8 @@ def figures(
 ) -> None:
     """Print a table of figures as a result, the first columns being `text`; what it means goes to the notes.
 
-    `spare` columns are left out, in this order, where the terminal is too narrow for all; `rest` is the option that
-    shows them.
+    `spare` columns are left out, in this order, where the terminal is too narrow for all, and with them the notes
+    `COLUMN: ...` that explain them; `rest` is the option that shows them.
     """
 
     def build(without: Sequence[str]) -> Table:
@@ -148,7 +148,8 @@ def figures(
     out.print(title, markup=False, style="bold")
     out.print(table)
     for line in notes:
-        note(line)
+        if line.partition(":")[0] not in gone:
+            note(line)
     left_out(gone, rest)
 
 

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 __all__ = ["register"]
 
+_REMARK = "remark"  # stands below a table that has no room for it
 _MOVED = 1  # exit code: a cell left its interval
 
 
@@ -68,13 +69,16 @@ def tables(
     if check:
         _check(results, against, as_json)
         return
-    from graphldp.errors import unknown_name
+    from graphldp.errors import DataError, unknown_name
     from graphldp.stages.files.artifacts import require
 
     found = {path.stem: path for path in sorted((results / "tables").glob("*.csv"))}
     if listed:
         typer.echo(json.dumps(list(found)) if as_json else "\n".join(found))
         return
+    own = results / name
+    if name not in found and (own / "tables" / "main.csv").is_file():
+        raise DataError(f"{name} has a folder of its own in {results}; say `ldp tables --results {own}`")
     if found and name not in found:
         raise unknown_name("table", name, found)
     path = require(results / "tables" / f"{name}.csv", "ldp evaluate")
@@ -108,10 +112,13 @@ def _show(path: Path, form: Format) -> None:
             table, spare = fitted(
                 partial(_table, here, own, beside, entry.headline, said), [one.heading for one in spared]
             )
-            gone.update(dict.fromkeys(spare))
             if count:
                 out.print()
             out.print(table)
+            if _REMARK in spare:
+                for line in _remarks(own):
+                    note(line)
+            gone.update(dict.fromkeys(name for name in spare if name != _REMARK))
         left_out(gone, "--format csv")
     else:
         text = require(path.with_suffix(f".{form}"), "ldp evaluate").read_text(encoding="utf-8")
@@ -129,8 +136,7 @@ def _table(
     steps = f", differences in {measure.difference}" if measure.difference else ""
     title = f"{escape(place)}: {measure.heading}{steps}"
     table = Table(title=title, title_justify="left", show_edge=False, pad_edge=False)
-    there = [one for one in columns if one.key != "remark" or _remarked(rows)]
-    shown = [one for one in there if one.heading not in without]
+    shown = [one for one in columns if one.heading not in without and any(_cell(one, row) for row in rows)]
     beside = [name for name in axes if name not in without]
     for name in beside:
         table.add_column(name, justify="right", no_wrap=True)
@@ -146,8 +152,13 @@ def _table(
     return table
 
 
-def _remarked(rows: list[dict[str, str]]) -> bool:
-    return any(row.get("remark") for row in rows)  # tables of earlier versions have no such column
+def _remarks(rows: list[dict[str, str]]) -> list[str]:
+    """Return what is remarked of rows, a line for each remark, where the table has no room for it."""
+    said: dict[tuple[str, str], list[str]] = {}
+    for row in rows:
+        if row.get("remark"):  # tables of earlier versions have no such column
+            said.setdefault((row["row"], row["remark"]), []).append(row["epsilon"])
+    return [f"{name} at {', '.join(budgets)}: {remark}" for (name, remark), budgets in said.items()]
 
 
 def _cell(column: Column, row: dict[str, str]) -> str:

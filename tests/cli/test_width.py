@@ -86,10 +86,36 @@ def test_what_is_left_out_is_said_and_an_option_shows_it(ldp, narrow: Console) -
     gone = words[1].split(", ")
     assert gone[:2] == ["right", "sure of yes"]
     assert not any(f" {name} " in answer.out.splitlines()[2] for name in gone)
+    explained = [one.partition(":")[0] for one in answer.err.splitlines()]
+    assert "adv. law" in explained
+    assert not set(explained).intersection(gone)
     narrow.width = 200
     wide = ldp(*line)
     assert "left out" not in wide.err
     assert all(name in wide.out for name in gone)
+
+
+def test_what_is_remarked_of_rows_stands_below_a_table_that_has_no_room_for_it(ldp, narrow: Console) -> None:
+    header, *rows = (ROOT / "results/tables/main.csv").read_text(encoding="utf-8").splitlines()
+    keys = header.split(",")
+    mine = {"row": "frontier", "remark": "same runs as structure", "paper": "", "paper_accuracy": ""}
+    given = dict(zip(keys, next(row for row in rows if ",frontier," in row).split(","), strict=True))
+    lines = [",".join((given | mine | {"epsilon": epsilon})[key] for key in keys) for epsilon in ("1", "3")]
+    folder = Path("results/mine/tables")
+    folder.mkdir(parents=True)
+    (folder / "main.csv").write_text("\n".join([header, *lines, ""]), encoding="utf-8")
+    answer = ldp("tables", "--results", "results/mine")
+    assert "same runs" not in answer.out
+    assert "frontier at 1, 3: same runs as structure" in answer.err.splitlines()
+    assert "remark" not in answer.err
+    narrow.width = 200
+    wide = ldp("tables", "--results", "results/mine")
+    assert "same runs as structure" in wide.out
+    assert "same runs" not in wide.err
+    assert "paper" not in wide.out  # nothing stands in this column
+    other = ldp("tables", "mine")
+    assert (other.code, other.out) == (2, "")
+    assert "say `ldp tables --results results/mine`" in other.err
 
 
 def test_where_nothing_more_is_spare_cells_get_lines_and_lose_nothing(ldp, narrow: Console) -> None:
