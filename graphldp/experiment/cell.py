@@ -427,8 +427,8 @@ class _Cell:
     def try_all(self) -> None:
         """Search, and where there are several learners compare them; what a checkpoint has is not done again.
 
-        Where what people say counts, and the floor's best knows clearly more than stands in that already, it learns
-        once more at the point that it has, with what they say beside what it knows.
+        Where what people say counts and is not clearly ahead by itself, and the floor's best knows clearly more than
+        stands in that already, it learns once more at the point that it has, with what they say beside what it knows.
         """
         first, work = [one for one in self.plan.learners if not one.follows], self.planned()
         self.search(first, 0.0, work.search / work.total)
@@ -448,7 +448,7 @@ class _Cell:
         place = self._floor(scores, best)
         own = self._of(best[place])
         found = next((one for one in self.plan.learners if one.follows == own.name), None)
-        if found is None:
+        if found is None or _leader(scores, place, self._asking(best)) != place:
             return None
         index = found.start + best[place] - own.start
         beside = self.plan.setups[index].beside
@@ -713,9 +713,13 @@ class _Cell:
         where no learner that asks people is better than it by as many standard errors as the method's caution; one
         whose people's answers count for nothing is no rival.
         """
-        scores, setups = self._scores(best), self.plan.setups
-        asking = [place for place, index in enumerate(best) if not setups[index].public and self._heard(setups[index])]
-        return _leader(scores, self._floor(scores, best), asking, self.plan.caution)
+        scores = self._scores(best)
+        return _leader(scores, self._floor(scores, best), self._asking(best), self.plan.caution)
+
+    def _asking(self, best: Sequence[int]) -> list[int]:
+        """Return which learners ask people whose answers count."""
+        setups = [self.plan.setups[index] for index in best]
+        return [place for place, setup in enumerate(setups) if not setup.public and self._heard(setup)]
 
     def _floor(self, scores: NDArray[np.float64], best: Sequence[int]) -> int:
         """Return which learner is the best of those that nobody tells anything."""

@@ -132,6 +132,8 @@ def test_votes_stand_beside_the_floors_best_where_they_count_and_it_knows_more_t
         return "" if place is None else learner(cell.plan.points[place])
 
     assert follower(plain, labels=ahead) == follower(plain, labels=ahead, votes=ahead) == "labels+votes"
+    assert follower(plain, labels=ahead, votes=[0.7, 0.8, 0.7, 0.8]) == ""  # votes are clearly ahead by themselves
+    assert follower(plain, labels=ahead, votes=[0.9, 0.6, 0.7, 0.6]) == "labels+votes"
     assert follower(plain) == ""
     assert follower(plain, coin=[0.5, 0.6, 0.5, 0.7]) == ""  # ahead by one standard error and no more
     assert follower(None) == "coin+votes"
@@ -155,7 +157,8 @@ def test_what_votes_know_without_anybodys_answer_is_label_propagation() -> None:
     assert (known > 0.6).all()
 
 
-def test_where_neighbours_differ_votes_are_learned_from_beside_the_floor() -> None:
+def test_where_neighbours_differ_votes_are_learned_from_beside_the_floor(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_Cell, "_asking", lambda *_: [])  # so that votes are not ahead by themselves
     graph = small_graph(nodes=300, structure=-0.9, features=0.9, degree=10.0, words=12.0)
     result = learned(graph, small_params(points=1, seeds=4, search_seeds=1, epochs=60), "frontier")
     assert result.learners[-1].endswith("+votes")
@@ -165,6 +168,7 @@ def test_it_has_the_floors_own_point_and_no_search(monkeypatch: pytest.MonkeyPat
     graph, params = small_graph(), small_params(points=2, seeds=2, search_seeds=1, epochs=4)
     monkeypatch.setattr("graphldp.server.evidence.votes.Votes.counts", lambda *_: True)
     monkeypatch.setattr(_Cell, "_unasked", lambda *_: None)
+    monkeypatch.setattr(_Cell, "_asking", lambda *_: [])
     result = learned(graph, params, "frontier")
     floor = learned(graph, params, "structure").chosen
     own = floor["options"]["learner"]
@@ -320,7 +324,8 @@ def test_it_is_there_for_every_task_and_split(changes: dict[str, Any], floor: tu
     assert all(np.isfinite(row["validation_loss"]) for row in result.rows)
 
 
-def test_votes_beside_the_floor_in_graphs_that_were_not_seen() -> None:
+def test_votes_beside_the_floor_in_graphs_that_were_not_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_Cell, "_asking", lambda *_: [])  # so that votes are not ahead by themselves
     result = learned(small_graph(), trained_for(split="inductive"), "frontier")
     assert result.learners[:3] == ("coin", "roles", "votes")
     assert result.learners[3] in ("coin+votes", "roles+votes")
