@@ -6,6 +6,7 @@ zero; otherwise it cannot be told apart from it. Nothing here knows a number in 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from graphldp.evaluation import FEW
@@ -32,7 +33,6 @@ def find(section: Section) -> Headline:
     """Return what the section's intervals say."""
     rows = section.results
     sides = [row.gain.against(0.0) for row in rows if row.gain is not None]
-    counts = {side: sides.count(side) for side in ("above", "same", "below", "unknown")}
     # A row whose mechanism breaks its claim has spent more than it says: it wins no comparison at its budget.
     sound = [row for row in rows if row.claim.keeps] or list(rows)
     best = max(sound, key=lambda row: section.measure.sign * row.score.mean, default=None)
@@ -45,8 +45,8 @@ def find(section: Section) -> Headline:
         )
     if best is not None:
         sentences.append(_best(best, section))
-    if len(rows) > 1 and not counts["unknown"]:
-        sentences.append(_counted(len(rows), counts))
+    if len(rows) > 1 and "unknown" not in sides:
+        sentences.append(_counted(len(rows), sides))
     again = len(section.private) - len(rows)
     if again:
         sentences.append(
@@ -59,25 +59,26 @@ def find(section: Section) -> Headline:
             f"Rows marked † use {_listed(broken)}, which {'does' if len(broken) == 1 else 'do'} not keep the claimed "
             "epsilon; their budget is larger than it says."
         )
-    return Headline(headline=_headline(section, counts, best), sentences=tuple(sentences), best=best, **counts)
+    counts = {side: sides.count(side) for side in ("above", "same", "below", "unknown")}
+    return Headline(headline=_headline(section, sides, best), sentences=tuple(sentences), best=best, **counts)
 
 
-def _headline(section: Section, counts: dict[str, int], best: TableRow | None) -> str:
+def _headline(section: Section, sides: Sequence[str], best: TableRow | None) -> str:
     where = f"On {section.title}"
-    total = len(section.results)
+    total, above = len(section.results), sides.count("above")
     if best is None:
         return f"{where} no private method was measured."
-    if counts["unknown"]:
+    if "unknown" in sides:
         return f"{where} there are fewer than {FEW} runs per result, too few to tell any two of them apart."
-    if counts["above"] == 0:
+    if above == 0:
         verdict = "does measurably better than using nobody’s features at all"
         return f"{where} no private method {verdict}."
     # A floor that learned nothing is easily beaten; a headline that did not say so would mislead.
     caution = f", but that floor is no better than {section.measures.guess}" if _guesses(section) else ""
-    if counts["above"] == total:
+    if above == total:
         return f"{where} every private method does measurably better than using nobody’s features at all{caution}."
-    share = "only 1" if counts["above"] == 1 else str(counts["above"])
-    results = f"{share} of {total} private results {'is' if counts['above'] == 1 else 'are'}"
+    share = "only 1" if above == 1 else str(above)
+    results = f"{share} of {total} private results {'is' if above == 1 else 'are'}"
     return f"{where} {results} measurably better than using nobody’s features at all{caution}."
 
 
@@ -135,16 +136,16 @@ def _best(best: TableRow, section: Section) -> str:
     return f"{first}: {100 * gain.mean / whole.mean:.0f} % of what the features are worth."
 
 
-def _counted(total: int, counts: dict[str, int]) -> str:
+def _counted(total: int, sides: Sequence[str]) -> str:
     parts = [
-        f"{counts[side]} {words}"
+        f"{sides.count(side)} {words}"
         for side, words in (
             ("above", "above the floor"),
             ("same", "not distinguishable from it"),
             ("below", "below it"),
         )
     ]
-    harm = " Below means that a learner that ignored the reports did better." if counts["below"] else ""
+    harm = " Below means that a learner that ignored the reports did better." if "below" in sides else ""
     shared = " All of them are measured against the same runs of the floor, so that its luck moves them together."
     return f"Of {total} private results, {_listed(parts)}.{harm}{shared}"
 

@@ -88,9 +88,9 @@ def paper_page(path: Path, every: Sequence[PaperTarget], judged: Sequence[Judged
         lines.append("")
     mine = [one for one in judged if one.claim.paper == name]
     if mine:
-        found = counts(mine)
+        theirs, ours = counts(mine)
         lines += ["## Its claims", "", "| verdict | under its protocol | under ours |", "| --- | --- | --- |"]
-        lines += [f"| {verdict} | {found['theirs'][verdict]} | {found['ours'][verdict]} |" for verdict in VERDICTS]
+        lines += [f"| {verdict} | {theirs[verdict]} | {ours[verdict]} |" for verdict in VERDICTS]
         lines += ["", "Each one with its numbers: [claims](../claims.md).", ""]
     errata = [one.key for one in ERRATA if short.lower() in one.where.lower()]
     if errata:
