@@ -39,11 +39,13 @@ def _claims(path: Path) -> list[Claimed]:
     with path.open(encoding="utf-8", newline="") as handle:
         return [
             Claimed(
-                number=place, paper=row["paper"], where=row["where"], dataset=row["dataset"], metric=row["metric"],
-                value=float(row["value"]), text=row["text_summary"],
+                number=place,
+                value=float(row["value"]),
+                text=row["text_summary"],
+                **{name: row[name] for name in ("paper", "where", "dataset", "metric")},
             )
             for place, row in enumerate(csv.DictReader(handle), start=1)
-        ]  # fmt: skip
+        ]
 
 
 def counts(judged: Sequence[Judged]) -> tuple[dict[str, int], dict[str, int]]:
