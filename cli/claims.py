@@ -62,8 +62,7 @@ def claims(
             f"{one.claim.number:2} {one.claim.paper}, {one.claim.where}: {one.theirs} / {one.ours}. {one.theirs_why}",
             markup=False, soft_wrap=True,
         )  # fmt: skip
-    for column, words in (("theirs", "their protocol"), ("ours", "ours")):
-        found = stage.counts(shown)[column]
+    for words, found in zip(("their protocol", "ours"), stage.counts(shown), strict=True):
         console.out.print(f"{words}: " + ", ".join(f"{count} {name}" for name, count in found.items()), style="bold")
 
 

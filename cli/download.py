@@ -5,9 +5,9 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from graphldp.cli.console import Bar
     from graphldp.progress import Progress
     from graphldp.stages.download import StoredGraph
+    from graphldp.stages.files.graphs import GraphMeta
 
 __all__ = ["register"]
 
@@ -89,7 +90,7 @@ def _download(
     finally:
         # What was finished before a failure is there, so say so.
         if stored:
-            _show([one.summary() for one in stored], as_json)
+            _show(stored, as_json)
 
 
 def _in_kilobytes(bar: Bar) -> Progress:
@@ -158,7 +159,7 @@ def _import(
         classes_file=classes_file,
     )  # fmt: skip
     stored = import_own(name, files, data, low=low, high=high, dimensions=dimensions, force=force)
-    _show([stored.summary()], as_json)
+    _show([stored], as_json)
 
 
 def _check(datasets: list[str], data: Path, chosen: dict[str, str], name: str | None) -> None:
@@ -184,11 +185,12 @@ def _settings(pairs: list[str]) -> dict[str, str]:
     return out
 
 
-def _show(rows: list[dict[str, Any]], as_json: bool) -> None:
+def _show(stored: Sequence[StoredGraph], as_json: bool) -> None:
     from graphldp.cli.console import note, out
+    from graphldp.stages.download import made_from, unexpected
 
     if as_json:
-        typer.echo(json.dumps(rows, indent=2, ensure_ascii=False))
+        typer.echo(json.dumps([one.summary() for one in stored], indent=2, ensure_ascii=False))
     else:
         from rich.table import Table
 
@@ -198,30 +200,32 @@ def _show(rows: list[dict[str, Any]], as_json: bool) -> None:
             table.add_column(heading, justify="right", no_wrap=True)
         table.add_column("hash", no_wrap=True)
         table.add_column("from")
-        for row in rows:
-            table.add_row(*_cells(row))
+        for one in stored:
+            table.add_row(*_cells(one, one.meta))
         out.print(table)
-        for row in rows:
-            made = "" if row["made_from"] == row["name"] else f", made from {row['made_from']}"
-            note(f"{row['name']}: {row['path']}{made}")
-    for row in rows:
-        for text in row["notes"]:
-            note(f"note: {row['name']}: {text}")
-    for row in rows:
-        for difference in row["unexpected"]:
-            note(f"warning: {row['name']} has {difference}; its source may have changed")
+        for one in stored:
+            made = made_from(one.meta.provenance)
+            note(f"{one.meta.name}: {one.path}{'' if made == one.meta.name else f', made from {made}'}")
+    for one in stored:
+        for text in one.notes:
+            note(f"note: {one.meta.name}: {text}")
+    for one in stored:
+        for difference in unexpected(one.meta):
+            note(f"warning: {one.meta.name} has {difference}; its source may have changed")
 
 
-def _cells(row: dict[str, Any]) -> list[str]:
+def _cells(one: StoredGraph, meta: GraphMeta) -> list[str]:
     from rich.markup import escape
 
+    from graphldp.stages.files.graphs import graph_hash
+
     return [
-        escape(row["name"]),
-        f"{row['n']:,}",
-        f"{row['edges']:,}",
-        f"{row['d']:,}",
-        f"{row['label_set']} labels" if "label_set" in row else f"{row['classes']:,}",
-        f"{100 * row['density']:.3g} %",
-        row["hash"].removeprefix("sha256:")[:8],
-        escape(row["origin"]),
+        escape(meta.name),
+        f"{meta.n:,}",
+        f"{meta.edges:,}",
+        f"{meta.d:,}",
+        f"{meta.classes:,}" if meta.label_set is None else f"{meta.label_set} labels",
+        f"{100 * one.density:.3g} %",
+        graph_hash(one.path).removeprefix("sha256:")[:8],
+        escape(one.origin),
     ]

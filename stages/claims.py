@@ -39,17 +39,19 @@ def _claims(path: Path) -> list[Claimed]:
     with path.open(encoding="utf-8", newline="") as handle:
         return [
             Claimed(
-                number=place, paper=row["paper"], where=row["where"], dataset=row["dataset"], metric=row["metric"],
-                value=float(row["value"]), text=row["text_summary"],
+                number=place,
+                value=float(row["value"]),
+                text=row["text_summary"],
+                **{name: row[name] for name in ("paper", "where", "dataset", "metric")},
             )
             for place, row in enumerate(csv.DictReader(handle), start=1)
-        ]  # fmt: skip
+        ]
 
 
-def counts(judged: Sequence[Judged]) -> dict[str, dict[str, int]]:
-    """Return how many claims have each verdict, by protocol."""
+def counts(judged: Sequence[Judged]) -> tuple[dict[str, int], dict[str, int]]:
+    """Return how many claims have each verdict, under their protocols and under ours."""
     theirs, ours = Counter(one.theirs for one in judged), Counter(one.ours for one in judged)
-    return {"theirs": {name: theirs[name] for name in VERDICTS}, "ours": {name: ours[name] for name in VERDICTS}}
+    return {name: theirs[name] for name in VERDICTS}, {name: ours[name] for name in VERDICTS}
 
 
 _FIELDS = (
@@ -86,7 +88,7 @@ def claims_csv(judged: Sequence[Judged]) -> str:
 
 def claims_page(judged: Sequence[Judged]) -> str:
     """Return docs/claims.md."""
-    found = counts(judged)
+    theirs, ours = counts(judged)
     lines = [
         "# Claims", "",
         "What the texts of the papers claim with a number, judged on numbers that were made again here. Written by",
@@ -97,7 +99,7 @@ def claims_page(judged: Sequence[Judged]) -> str:
         "interval of a difference takes the two rows as independent, which is cautious. What cannot be told says why:",
         "the data are not at hand, it was not run, or the interval is too wide.", "",
         "| verdict | under the paper's protocol | under ours |", "| --- | --- | --- |",
-        *(f"| {name} | {found['theirs'][name]} | {found['ours'][name]} |" for name in VERDICTS), "",
+        *(f"| {name} | {theirs[name]} | {ours[name]} |" for name in VERDICTS), "",
     ]  # fmt: skip
     shorts = {"ppgnn": "PPGNN", "togl": "TOGL", "heterorr": "HeteroRR", "upgnet": "UPGNet", "ldpge": "LDP-GE"}
     for paper in dict.fromkeys(one.claim.paper for one in judged):

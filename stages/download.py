@@ -46,15 +46,24 @@ class StoredGraph:
     sources: tuple[Mapping[str, str], ...] = ()
     notes: tuple[str, ...] = ()
 
+    @property
+    def meta(self) -> GraphMeta:
+        """What its graph.json says."""
+        return read_graph_meta(self.path)
+
+    @property
+    def density(self) -> float:
+        """Which share of its features is not 0."""
+        return self.meta.values / max(self.meta.n * self.meta.d, 1)
+
     def summary(self) -> dict[str, Any]:
-        """Return what a person or a script wants to know of it."""
-        meta = read_graph_meta(self.path)
-        cells = meta.n * meta.d
+        """Return what a script wants to know of it."""
+        meta = self.meta
         keys = ("name", "n", "edges", "self_loops", "d", "classes", "low", "high")
         return {
             **{key: getattr(meta, key) for key in keys},
             **({} if meta.label_set is None else {"label_set": meta.label_set}),
-            "density": meta.values / cells if cells else 0.0,
+            "density": self.density,
             "hash": graph_hash(self.path),
             "path": str(self.path),
             "built": self.built,

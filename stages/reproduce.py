@@ -40,7 +40,16 @@ from graphldp.stages.files.paths import graph_dir
 from graphldp.stages.grids.cell import Cell, value_text
 from graphldp.stages.grids.params import Params
 from graphldp.stages.grids.protocols import Protocol
-from graphldp.stages.grids.targets import PaperTarget, Printed, Profile, TargetCell, not_at_hand, protocol_of, stands
+from graphldp.stages.grids.targets import (
+    MeasuredNumber,
+    PaperTarget,
+    Printed,
+    Profile,
+    TargetCell,
+    not_at_hand,
+    protocol_of,
+    stands,
+)
 from graphldp.stages.pages.reproduced import (
     Line,
     Reproduction,
@@ -192,10 +201,10 @@ def order(
 
 
 def _read_as(target: PaperTarget, reading: str) -> PaperTarget:
-    names = [str(one["name"]) for one in target.readings]
+    names = [one.name for one in target.readings]
     if reading not in names:
         raise OptionError(f"{target.key} is not read as {reading!r}; it has {', '.join(names) or 'one reading'}")
-    return dataclasses.replace(target, readings=tuple(one for one in target.readings if one["name"] == reading))
+    return dataclasses.replace(target, readings=tuple(one for one in target.readings if one.name == reading))
 
 
 def _left(target: PaperTarget, profile: Profile, plans: Mapping[str, GridPlan], data: Path, here: Sequence[str]) -> str:
@@ -557,7 +566,7 @@ def reason(one: Printed, target: PaperTarget, missing: Mapping[str, str]) -> str
     found = one.why or left if one.dataset not in dataset_names() else left or one.why
     source = next((where for where in target.source if is_of(where, one)), None)
     if not found and source is not None:
-        found = f"not measured here; `{source.get('command', target.measured['command'])}`"
+        found = f"not measured here; `{source.command or target.measured.command}`"
     return found
 
 
@@ -591,21 +600,21 @@ def _measured(target: PaperTarget, results: Path, used: set[Any]) -> list[Line]:
     """Return the lines of what is measured without training, from the file that its command wrote."""
     lines = []
     for one in target.source:
-        file = one.get("file", target.measured.get("file"))
-        rows = rows_of(results / str(file)) if file else []
-        where = {"dataset": one["dataset"], **one["where"]}
+        file = one.file or target.measured.file
+        rows = rows_of(results / file) if file else []
+        where = {"dataset": one.dataset, **one.where}
         fits = [row for row in rows if all(row.get(key) == value for key, value in where.items())]
         number_ = next(printed for printed in target.printed if is_of(one, printed))
         if not fits:
             continue
         used.add((number_.file, number_.row))
-        mean = float(one.get("factor", 1)) * float(fits[0][one["column"]])
-        error = fits[0].get(f"{one['column']}_error")
-        ours = Interval.of_error(mean, float(one.get("factor", 1)) * float(error) if error else math.nan)
+        mean = one.factor * float(fits[0][one.column])
+        error = fits[0].get(f"{one.column}_error")
+        ours = Interval.of_error(mean, one.factor * float(error) if error else math.nan)
         lines.append(
             dataclasses.replace(
                 bare(number_), ours=ours, why="", digits=3 if abs(mean) < 1 else 1,
-                to_printed=ours.less(float(number_.value)), remark=f"column {one['column']}",
+                to_printed=ours.less(float(number_.value)), remark=f"column {one.column}",
             )
         )  # fmt: skip
     return lines + _curves(target, results)
@@ -613,8 +622,8 @@ def _measured(target: PaperTarget, results: Path, used: set[Any]) -> list[Line]:
 
 def missing_measurement(target: PaperTarget, results: Path) -> tuple[str, ...]:
     """Return the words of the command that measures what a target without rows shows; empty where its file is there."""
-    file, (program, *words) = target.measured.get("file"), shlex.split(target.measured.get("command", "-"))
-    if target.trains or not file or program != "ldp" or (results / str(file)).is_file():
+    file, (program, *words) = target.measured.file, shlex.split(target.measured.command or "-")
+    if target.trains or not file or program != "ldp" or (results / file).is_file():
         return ()
     folder = words.index("--output") + 1
     return (*words[:folder], str(results / Path(words[folder]).relative_to("results")), *words[folder + 1 :])
@@ -626,32 +635,31 @@ def _curves(target: PaperTarget, results: Path) -> list[Line]:
     A row of the file is one line, or one for each place `along` an axis, of which each has a column of its own. `rows`
     and `where` say which rows of the file are shown.
     """
-    shown = target.measured.get("shows")
-    if not shown:
+    shown = target.measured.shows
+    if shown is None:
         return []
-    lines, factor, key = [], float(shown.get("factor", 1)), str(shown.get("key", "mechanism"))
-    columns = shown.get("along", {"": shown.get("column")})
-    for row in rows_of(results / str(target.measured["file"])):
-        there = all(row[name] == value for name, value in shown.get("where", {}).items())
-        if not there or row[key] not in shown.get("rows", [row[key]]):
+    lines, columns = [], shown.along or {"": shown.column}
+    for row in rows_of(results / target.measured.file):
+        there, name = all(row[key] == value for key, value in shown.where.items()), row[shown.key]
+        if not there or (shown.rows and name not in shown.rows):
             continue
         for place, column in columns.items():
-            mean, error = (factor * float(row.get(name) or math.nan) for name in (column, f"{column}_error"))
+            mean, error = (shown.factor * float(row.get(key) or math.nan) for key in (column, f"{column}_error"))
             lines.append(
                 Line(
-                    dataset=row["dataset"], row=row[key], place=str(place), epsilon=float(row["epsilon"]),
-                    metric=str(shown["metric"]), printed="", spread="", theirs=None,
+                    dataset=row["dataset"], row=name, place=place, epsilon=float(row["epsilon"]),
+                    metric=shown.metric, printed="", spread="", theirs=None,
                     ours=Interval.of_error(mean, error), floor=None, ceiling=None, to_printed=None, apart=None,
-                    mean_epsilon=None, remark=f"column {column}", digits=int(shown.get("digits", 1)),
+                    mean_epsilon=None, remark=f"column {column}", digits=shown.digits,
                 )
             )  # fmt: skip
     return lines
 
 
-def is_of(source: Mapping[str, Any], one: Printed) -> bool:
+def is_of(source: MeasuredNumber, one: Printed) -> bool:
     """Return whether an entry of `from` is about a printed number."""
-    named = source["printed"], source["metric"], source["dataset"], source.get("csv", one.row)
-    return (one.label, one.metric, one.dataset, one.row) == named
+    same = (one.label, one.metric, one.dataset) == (source.printed, source.metric, source.dataset)
+    return same and source.csv in (None, one.row)
 
 
 def _key(made: TargetCell) -> tuple[Any, ...]:

@@ -23,7 +23,7 @@ from graphldp.stages.files.artifacts import read_meta, read_table
 from graphldp.stages.grids.cell import Cell, value_text
 from graphldp.stages.grids.params import Params, experiments, find, load
 from graphldp.stages.grids.targets import PaperTarget, Profile, TargetCell, protocol_of
-from graphldp.stages.pages.reproduced import axes_text
+from graphldp.stages.pages.reproduced import Line, axes_text, lines_of, record
 from graphldp.stages.pages.tables import number, read_csv
 from graphldp.stages.reproduce import cell_seconds
 
@@ -72,19 +72,19 @@ def of_target(
     path = results / "reproduce" / target.slug / profile.name / "table.csv"
     if not target.trains or not path.is_file():
         return
-    rows = [row for row in read_csv(path.read_text(encoding="utf-8")) if row["dataset"] in datasets]
-    there = list(dict.fromkeys(row["dataset"] for row in rows))
+    lines = [line for line in lines_of(path) if line.dataset in datasets]
+    there = list(dict.fromkeys(line.dataset for line in lines))
     if not there:
         return
     for name, (params, made) in target.columns(profile, protocol_of(target, papers), there).items():
         column = "theirs" if target.steps else name
         for one in made:
-            row = next((row for row in rows if _is_of(one, row, column, bool(target.steps))), None)
-            if row is None or not all(_interval(row, column)):
+            line = next((line for line in lines if _is_of(one, line, column, bool(target.steps))), None)
+            if line is None or not all(known := _interval(record(line), column)):
                 continue
-            place = [row["dataset"], row["row"], row["place"], f"epsilon {row['epsilon']}", column]
+            place = [line.dataset, line.row, line.place, f"epsilon {line.epsilon_text}", column]
             title = f"{target.key}: {', '.join(filter(None, place))}"
-            yield Spot(title=title, params=params, cell=one.cell, committed={row["metric"]: _interval(row, column)})
+            yield Spot(title=title, params=params, cell=one.cell, committed={line.metric: known})
 
 
 def _measures(grid: Params, cell: Cell) -> Sequence[Measure]:
@@ -103,16 +103,16 @@ def _same(cell: Cell, row: Mapping[str, str]) -> bool:
     return named and there == places and math.isclose(float(row["epsilon"]), cell.epsilon)
 
 
-def _is_of(made: TargetCell, row: Mapping[str, str], column: str, steps: bool) -> bool:
-    """Whether a reproduced row is the cell's, in this column."""
-    if made.asked is None or row["metric"].endswith("gain") or not row[column]:
+def _is_of(made: TargetCell, line: Line, column: str, steps: bool) -> bool:
+    """Whether a reproduced line is the cell's, in this column."""
+    if made.asked is None or line.gain or getattr(line, column) is None:
         return False
     place = made.reading if steps else axes_text(made.cell.axes)
     label = made.asked.printed if steps else made.asked.label
-    same = (row["dataset"], row["row"], row["place"], row["epsilon"]) == (
+    same = (line.dataset, line.row, line.place, line.epsilon_text) == (
         made.cell.dataset, label, place, number(made.cell.epsilon)
     )  # fmt: skip
-    return same and (steps or column == "ours" or row["reading"] in ("", made.reading))
+    return same and (steps or column == "ours" or line.reading in ("", made.reading))
 
 
 def rotated(spots: Sequence[Spot], commit: str) -> list[Spot]:

@@ -25,18 +25,17 @@ from graphldp.stages.grids.yamls import read_paper
 
 __all__ = [
     "Alone",
+    "Paper",
     "PaperCell",
     "PaperNumber",
     "PaperNumbers",
+    "PaperTable",
     "Rule",
-    "cells_of",
     "changes_of",
     "load_papers",
     "read_transcript",
-    "reasons_of",
 ]
 
-_PAPER_KEYS = {"paper", "short", "title", "reference", "tables", "figures"}
 _CELL_KEYS = {"row", "printed", "metric", "value", "ours"}
 _OURS_KEYS = {"dataset", "model", "task", "epsilon"}
 _WHICH = ("printed", "dataset", "epsilon", "metric", "task")  # by what a rule chooses among a table's cells
@@ -63,6 +62,82 @@ class PaperCell:
     def meant(self, rule: Mapping[str, Any]) -> bool:
         """Whether a rule or a reason is about it: it names the cell's value wherever it names any."""
         return all(getattr(self, key) in _listed(rule[key]) for key in _WHICH if key in rule)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Beside:
+    """Beside which row of ours cells stand, `which` ones, and what the row must `set`."""
+
+    which: Mapping[str, Any]
+    method: str
+    mechanism: str
+    rank: int
+    note: str
+    set: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PaperTable:
+    """A table of a paper's file: what it shows, its cells, and beside which rows they stand or, alone, why not."""
+
+    where: str
+    table: str
+    file: str
+    shows: str
+    cells: tuple[PaperCell, ...]
+    beside: tuple[_Beside, ...]
+    alone: tuple[Mapping[str, Any], ...]
+
+    @classmethod
+    def from_yaml(cls, path: Path, raw: Mapping[str, Any]) -> PaperTable:
+        """Return a table whose cells say what its CSV says."""
+        where = f"{path}, table {raw.get('table')}"
+        _check_keys(where, "tables", raw, {"table", "file", "shows", "beside", "cells"}, optional={"alone"})
+        facts = {"alone": (), **raw}
+        for reason in facts["alone"]:
+            _check_keys(where, "alone", reason, {"why"}, optional={*_WHICH})
+        beside, cells = [], []
+        for rule in facts.pop("beside"):
+            _check_keys(where, "beside", rule, _BESIDE_KEYS, optional={"set", *_WHICH})
+            beside.append(_Beside(which=rule, **{key: one for key, one in rule.items() if key not in _WHICH}))
+        printed = read_transcript(path.parent / facts["file"], where)
+        for cell in facts.pop("cells"):
+            _check_keys(where, "cells", cell, _CELL_KEYS)
+            own = dict(cell)
+            _check_keys(where, "ours", ours := own.pop("ours"), _OURS_KEYS)
+            cells.append(_paper_cell(where, printed, **own, ours=ours))
+        return cls(where=where, beside=tuple(beside), cells=tuple(cells), **facts)
+
+    def reasons(self, cell: PaperCell) -> list[str]:
+        """Return why a cell stands beside no row of ours; nothing where it does."""
+        return [reason["why"] for reason in self.alone if cell.meant(reason)]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Paper:
+    """What a paper's file says: what of the paper is `here`, why figures are not made again, what to `reproduce`."""
+
+    paper: str
+    short: str
+    title: str
+    reference: str
+    tables: tuple[PaperTable, ...]
+    figures: Mapping[str, str]
+    here: Sequence[str] = ()
+    protocol: Sequence[Any] = ()
+    reproduce: Sequence[Mapping[str, Any]] = ()
+
+    @classmethod
+    def from_yaml(cls, path: Path) -> Paper:
+        """Return a paper, every table of it checked."""
+        raw = read_paper(path)
+        needed = {"paper", "short", "title", "reference", "tables", "figures"}
+        _check_keys(str(path), "papers", raw, needed, optional={"here", "protocol", "reproduce"})
+        for one in raw["figures"]:
+            _check_keys(str(path), "figures", one, {"figure", "datasets", "epsilons", "printed"}, optional={"why"})
+        tables = tuple(PaperTable.from_yaml(path, one) for one in raw["tables"])
+        figures = {str(one["figure"]): str(one.get("why", "")) for one in raw["figures"]}
+        return cls(**{**raw, "tables": tables, "figures": figures})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -238,77 +313,50 @@ def load_papers(folder: Path) -> PaperNumbers:
     entries: list[_Entry] = []
     alone: list[Alone] = []
     for path in sorted(folder.glob("*.yaml")):
-        paper = read_paper(path)
-        if not isinstance(paper, dict) or not set(paper) >= _PAPER_KEYS:
-            raise DataError(f"{path} needs the keys {', '.join(sorted(_PAPER_KEYS))}")
-        for table in paper["tables"]:
-            found, without = _table_entries(path, paper, table)
+        paper = Paper.from_yaml(path)
+        for table in paper.tables:
+            found, without = _table_entries(paper, table)
             entries += found
             alone += without
     return PaperNumbers(folder=folder, entries=tuple(entries), alone=tuple(alone))
 
 
-def _table_entries(path: Path, paper: Mapping[str, Any], table: Mapping[str, Any]) -> tuple[list[_Entry], list[Alone]]:
+def _table_entries(paper: Paper, table: PaperTable) -> tuple[list[_Entry], list[Alone]]:
     """Return the numbers of a table: those that stand beside rows, once for each rule, and those that stand alone."""
-    where = f"{path}, table {table.get('table')}"
-    which = set(_WHICH)
-    for rule in table["beside"]:
-        _check_keys(where, "beside", rule, _BESIDE_KEYS, optional={"set", *which})
-    for reason in table.get("alone", []):
-        _check_keys(where, "alone", reason, {"why"}, optional=which)
-    short, name, file = str(paper["short"]), str(table["table"]), str(table["file"])
-    source = f"{paper['title']}. {paper['reference']}."
+    source = f"{paper.title}. {paper.reference}."
     entries, alone = [], []
-    for cell in cells_of(path, table):
-        rules = [rule for rule in table["beside"] if cell.meant(rule)]
-        reasons = reasons_of(table, cell)
+    for cell in table.cells:
+        rules = [rule for rule in table.beside if cell.meant(rule.which)]
+        reasons = table.reasons(cell)
         if bool(rules) == bool(reasons) or len(reasons) > 1:
             raise DataError(
-                f"{where}, row {cell.row} ({cell.printed}) must stand beside rows of ours or say once why not; "
+                f"{table.where}, row {cell.row} ({cell.printed}) must stand beside rows of ours or say once why not; "
                 f"it has {len(rules)} rules of beside and {len(reasons)} of alone"
             )
-        alone += [Alone(paper=short, table=name, file=file, row=cell.row, why=why) for why in reasons]
+        alone += [
+            Alone(paper=paper.short, table=table.table, file=table.file, row=cell.row, why=why) for why in reasons
+        ]
         for rule in rules:
             number = PaperNumber(
-                paper=short, source=source, table=name, printed=cell.printed, value=cell.value, spread=cell.spread,
-                spread_kind=cell.spread_kind, note=rule["note"], rank=int(rule["rank"]),
+                paper=paper.short, source=source, table=table.table, printed=cell.printed, value=cell.value,
+                spread=cell.spread, spread_kind=cell.spread_kind, note=rule.note, rank=rule.rank,
             )  # fmt: skip
-            one = _rule(where, rule, cell)
-            entries.append(_Entry(rule=one, metric=cell.metric, number=number, file=file, row=cell.row))
+            one = _rule(table.where, rule, cell)
+            entries.append(_Entry(rule=one, metric=cell.metric, number=number, file=table.file, row=cell.row))
     return entries, alone
 
 
-def reasons_of(table: Mapping[str, Any], cell: PaperCell) -> list[str]:
-    """Return why a cell of a table stands beside no row of ours; nothing where it does."""
-    return [str(reason["why"]) for reason in table.get("alone", []) if cell.meant(reason)]
-
-
-def cells_of(path: Path, table: Mapping[str, Any]) -> list[PaperCell]:
-    """Return the cells of a table of a paper's file, which have to say what the table's CSV says."""
-    where = f"{path}, table {table.get('table')}"
-    printed = read_transcript(path.parent / table["file"], where)
-    out = []
-    for cell in table["cells"]:
-        _check_keys(where, "cells", cell, _CELL_KEYS)
-        own: dict[str, Any] = {key: value for key, value in cell.items() if key != "ours"} | cell["ours"]
-        _check_keys(where, "ours", cell["ours"], _OURS_KEYS)
-        row = _printed_row(where, printed, own)
-        own |= {key: row[key] for key in ("spread", "spread_kind", "setting")}
-        out.append(PaperCell(**own))
-    return out
-
-
-def _rule(where: str, rule: Mapping[str, Any], cell: PaperCell) -> Rule:
+def _rule(where: str, rule: _Beside, cell: PaperCell) -> Rule:
     if cell.epsilon is None or cell.dataset is None:
         raise DataError(f"{where}, row {cell.row}: a number without a budget stands beside no row; say why in alone")
     return Rule(
         dataset=cell.dataset,
-        method=rule["method"],
-        mechanism=rule["mechanism"],
+        method=rule.method,
+        mechanism=rule.mechanism,
         model=cell.model,
         task=cell.task,
         epsilon=float(cell.epsilon),
-        settings={key: tuple(map(_text, _listed(value))) for key, value in rule.get("set", {}).items()},
+        settings={key: tuple(map(_text, _listed(value))) for key, value in rule.set.items()},
     )
 
 
@@ -324,16 +372,16 @@ def read_transcript(path: Path, where: str) -> list[dict[str, str]]:
         return list(csv.DictReader(handle))
 
 
-def _printed_row(where: str, printed: list[dict[str, str]], cell: Mapping[str, Any]) -> dict[str, str]:
-    """Return the CSV row of a cell, after checking that both say the same."""
-    number = int(cell["row"])
-    if not 1 <= number <= len(printed):
-        raise DataError(f"{where}: row {number} is not in its CSV, which has {len(printed)} rows")
-    row: dict[str, str] = printed[number - 1]
-    for key, column in (("printed", "method"), ("metric", "metric"), ("value", "value")):
-        if row[column] != cell[key]:
-            raise DataError(f"{where}, row {number}: {key} is {cell[key]!r} here and {row[column]!r} in the CSV")
-    return row
+def _paper_cell(where: str, rows: list[dict[str, str]], row: int, ours: Mapping[str, Any], **said: str) -> PaperCell:
+    """Return a cell, after checking that its CSV row says the same."""
+    if not 1 <= row <= len(rows):
+        raise DataError(f"{where}: row {row} is not in its CSV, which has {len(rows)} rows")
+    there = rows[row - 1]
+    for key, value in said.items():
+        if (other := there["method" if key == "printed" else key]) != value:
+            raise DataError(f"{where}, row {row}: {key} is {value!r} here and {other!r} in the CSV")
+    in_csv = {key: there[key] for key in ("spread", "spread_kind", "setting")}
+    return PaperCell(**{"row": row, **said, **ours, **in_csv})
 
 
 def _check_keys(

@@ -135,7 +135,7 @@ def protocol(name: str, papers: Path) -> Protocol:
     if not path.is_file() or not _entries(path):
         raise unknown_name("protocol", name, protocol_names(papers))
     raw = read_paper(path)
-    entries = tuple(_entry(path, one) for one in raw["protocol"])
+    entries = tuple(_entry(path, one) for one in _entries(path))
     places = [one.place for one in entries]
     twice = sorted({place for place in places if places.count(place) > 1})
     if twice:
@@ -151,12 +151,7 @@ def _entries(path: Path) -> list[Any]:
 def _entry(path: Path, raw: Any) -> Entry:
     if not isinstance(raw, Mapping) or not {"place", "value"} <= set(raw) <= {"place", "value", "cited", "unstated"}:
         raise DataError(f"{path}: an entry of protocol has place, value, and cited or unstated; got {raw!r}")
-    one = Entry(
-        place=str(raw["place"]),
-        value=raw["value"],
-        cited=str(raw.get("cited", "")),
-        unstated=str(raw.get("unstated", "")),
-    )
+    one = Entry(**{key: value if key == "value" else str(value) for key, value in raw.items()})
     if bool(one.cited) == bool(one.unstated):
         raise DataError(f"{path}: {one.place} is either cited by section or unstated with a reason")
     if one.place == "selection":

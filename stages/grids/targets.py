@@ -20,13 +20,14 @@ from graphldp.errors import DataError, OptionError, unknown_name
 from graphldp.experiment.options import SearchParams
 from graphldp.methods import Role, role_of
 from graphldp.stages.grids.cell import Cell, value_text
-from graphldp.stages.grids.paper_numbers import cells_of, read_transcript, reasons_of
+from graphldp.stages.grids.paper_numbers import Paper, PaperTable, read_transcript
 from graphldp.stages.grids.params import Params, RowParams
 from graphldp.stages.grids.protocols import Protocol, protocol
-from graphldp.stages.grids.yamls import build, read_paper, typed
+from graphldp.stages.grids.yamls import build, typed
 
 __all__ = [
     "PROFILES",
+    "MeasuredNumber",
     "PaperTarget",
     "Printed",
     "Profile",
@@ -154,22 +155,77 @@ class TargetCell:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PaperTarget:
-    """A table, a figure or a bridge of a paper.
+class PaperReading:
+    """One way of reading what a paper leaves open, run in its `profile` alone; or a step of a bridge."""
+
+    name: str = ""
+    method: str = ""
+    model: str = ""
+    profile: str = ""
+    places: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    back: tuple[str, ...] = ()
+    search: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MeasuredCurves:
+    """Which rows of a file that is measured a figure shows, and of these one column, or one for each place `along`."""
+
+    metric: str
+    key: str = "mechanism"
+    column: str = ""
+    along: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    rows: tuple[str, ...] = ()
+    where: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    factor: float = 1.0
+    digits: int = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MeasuredElsewhere:
+    """Where a target that trains nothing is measured: by which command, in which file or on which page."""
+
+    command: str = ""
+    file: str = ""
+    page: str = ""
+    shows: MeasuredCurves | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MeasuredNumber:
+    """Beside which printed number a number of a measured file stands; `csv` is the printed one's row."""
+
+    printed: str
+    metric: str
+    dataset: str
+    column: str
+    where: Mapping[str, Any]
+    file: str = ""
+    command: str = ""
+    csv: int | None = None
+    factor: float = 1.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Bridge:
+    """The printed number from which a bridge leads."""
+
+    printed: str
+    table: str
+    dataset: str
+    epsilon: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Told:
+    """What a paper's file tells of a target.
 
     Attributes:
-        paper, name: together its address, `togl:table17`.
-        short: what people call the paper.
-        place: `Table 17`, or `Figure 3`.
         title: what it shows.
         note: what to know of how it is read.
-        asked: its rows.
-        readings: what the paper leaves open, each by name, with a method, a model or `places`; one with a `profile` is
-            run in that alone. Where no number is printed to be near to, the first one is shown.
+        readings: of what the paper leaves open. Where no number is printed to be near to, the first one is shown.
         ours: the method of our own reading, where the readings have several.
-        printed: a table's numbers.
-        measured: where a target that trains nothing is measured: its file or page, and the command.
-        source: for such a target, which numbers of the file stand beside which printed ones.
+        measured, source: where a target that trains nothing is measured, and beside which printed numbers it stands.
         gains: which rows are compared: a row less another one.
         steps: of a bridge: what is set back, one after the other.
         settings: of both columns, as a file of parameters has them.
@@ -177,25 +233,51 @@ class PaperTarget:
         vary: axes, by full name.
     """
 
-    paper: str
-    short: str
-    name: str
-    place: str
-    title: str
+    title: str = ""
     note: str = ""
-    asked: tuple[TargetRow, ...] = ()
-    readings: tuple[Mapping[str, Any], ...] = ()
-    ours: Mapping[str, Any] = dataclasses.field(default_factory=dict)
-    printed: tuple[Printed, ...] = ()
+    readings: tuple[PaperReading, ...] = ()
+    ours: PaperReading = PaperReading()
     datasets: tuple[str, ...] = ()
     epsilons: tuple[float, ...] = ()
     few: tuple[float, ...] = ()
     vary: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     settings: Mapping[str, Any] = dataclasses.field(default_factory=dict)
-    measured: Mapping[str, Any] = dataclasses.field(default_factory=dict)
-    source: tuple[Mapping[str, Any], ...] = ()
-    gains: Mapping[str, str] = dataclasses.field(default_factory=dict)
-    steps: tuple[Mapping[str, Any], ...] = ()
+    measured: MeasuredElsewhere = MeasuredElsewhere()
+    source: tuple[MeasuredNumber, ...] = ()
+    gains: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    steps: tuple[PaperReading, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Asked(_Told):
+    """An entry of `reproduce`; `source` is its `from`."""
+
+    target: str
+    table: str = ""
+    figure: str = ""
+    bridge: _Bridge | None = None
+    rows: tuple[Mapping[str, Any], ...] = ()
+    epsilon: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PaperTarget(_Told):
+    """A table, a figure or a bridge of a paper.
+
+    Attributes:
+        paper, name: together its address, `togl:table17`.
+        short: what people call the paper.
+        place: `Table 17`, or `Figure 3`.
+        asked: its rows.
+        printed: a table's numbers.
+    """
+
+    paper: str
+    short: str
+    name: str
+    place: str
+    asked: tuple[TargetRow, ...] = ()
+    printed: tuple[Printed, ...] = ()
 
     @property
     def key(self) -> str:
@@ -240,7 +322,7 @@ class PaperTarget:
         if self.steps:
             return self._bridge(base, profile, given, keep)
         theirs = self._under(given, base, profile, keep)
-        readings = [one for one in self.readings if one.get("profile", profile.name) == profile.name] or [{}]
+        readings = [one for one in self.readings if one.profile in ("", profile.name)] or [PaperReading()]
         out = {"theirs": (theirs, self._cells("theirs", theirs, profile, given, datasets, readings))}
         out["ours"] = (base, self._cells("ours", base, profile, None, datasets, (self.ours,), references=True))
         return {
@@ -259,18 +341,20 @@ class PaperTarget:
     ) -> dict[str, tuple[Params, list[TargetCell]]]:
         (asked,) = self.asked
         out = {}
-        names = ["their protocol", *(str(step["name"]) for step in self.steps)]
+        names = ["their protocol", *(step.name for step in self.steps)]
         for number, name in enumerate(names):
             if number:
                 step = self.steps[number - 1]
-                given = given.without(*step.get("back", ()))
+                given = given.without(*step.back)
                 row = asked.row
-                if "method" in step:
-                    search = {**row.search, **step.get("search", {})}
-                    row = RowParams(name=row.name, method=str(step["method"]), mechanism=row.mechanism, search=search)
-                asked = dataclasses.replace(asked, row=row, model=str(step.get("model", asked.model)))
+                if step.method:
+                    search = {**row.search, **step.search}
+                    row = RowParams(name=row.name, method=step.method, mechanism=row.mechanism, search=search)
+                asked = dataclasses.replace(asked, row=row, model=step.model or asked.model)
             params = self._under(given, base, profile, keep)
-            made = self._cells(str(number), params, profile, given, self.datasets, ({"name": name},), one=asked)
+            made = self._cells(
+                str(number), params, profile, given, self.datasets, (PaperReading(name=name),), one=asked
+            )
             out[str(number)] = (
                 dataclasses.replace(params, name=f"reproduce/{self.slug}/{profile.name}/{number}"),
                 made,
@@ -284,7 +368,7 @@ class PaperTarget:
         profile: Profile,
         given: Protocol | None,
         datasets: Sequence[str],
-        readings: Sequence[Mapping[str, Any]],
+        readings: Sequence[PaperReading],
         *,
         references: bool = False,
         one: TargetRow | None = None,
@@ -294,29 +378,23 @@ class PaperTarget:
             for number, reading in enumerate(readings):
                 for asked in self.asked if one is None else (one,):
                     row = dataclasses.replace(
-                        asked.row, name=_plain(asked.label), method=str(reading.get("method", asked.row.method))
+                        asked.row, name=_plain(asked.label), method=reading.method or asked.row.method
                     )
                     row = given.row(row, self.vary) if given is not None else row
                     grid = dataclasses.replace(
                         params, datasets=(dataset,), epsilons=self._budgets(dataset, asked, profile), rows=(row,),
                         vary=self._axes(row, profile), overrides={},
                     )  # fmt: skip
-                    model = str(reading.get("model", "")) or asked.model
+                    model = reading.model or asked.model
                     for cell in grid.cells():
                         if role_of(cell.method) is not Role.PRIVATE:
                             if references and not any(made.asked is None and made.cell == cell for made in out):
                                 out.append(TargetCell(column=column, asked=None, reading="", cell=cell))
                             continue
-                        places = {
-                            **cell.places,
-                            **({"train.model": model} if model else {}),
-                            **reading.get("places", {}),
-                        }
+                        places = {**cell.places, **({"train.model": model} if model else {}), **reading.places}
                         name = cell.name if len(readings) == 1 else f"{cell.name}-{number}"
                         cell = dataclasses.replace(cell, places=places, name=name)
-                        out.append(
-                            TargetCell(column=column, asked=asked, reading=str(reading.get("name", "")), cell=cell)
-                        )
+                        out.append(TargetCell(column=column, asked=asked, reading=reading.name, cell=cell))
         return out
 
     def _budgets(self, dataset: str, asked: TargetRow, profile: Profile) -> tuple[float, ...]:
@@ -357,23 +435,6 @@ def _plain(label: str) -> str:
     return re.sub(r"[^A-Za-z0-9.]+", "-", label.replace("*", " star")).strip("-")
 
 
-_KEYS = {
-    *(
-        "target",
-        "table",
-        "figure",
-        "title",
-        "note",
-        "rows",
-        "ours",
-        "readings",
-        "datasets",
-        "epsilons",
-        "epsilon",
-        "few",
-    ),
-    *("vary", "settings", "measured", "from", "gains", "steps", "bridge"),
-}
 _ROW = {"printed", "label", "csv", "also", "model"}
 
 
@@ -401,88 +462,68 @@ def find(address: str, papers: Path) -> list[PaperTarget]:
     plain = f"table{plain}" if plain.isdigit() else re.sub(r"^fig(?!ure)", "figure", plain)
     found = [one for one in own if one.name == plain]
     if not found:
-        for figure in read_paper(papers / f"{paper}.yaml")["figures"]:
-            if "why" in figure and re.match(rf"{re.escape(plain)}\b", f"figure{figure['figure']}"):
-                raise OptionError(f"{address} is not made again: {figure['why']}")
+        for figure, why in Paper.from_yaml(papers / f"{paper}.yaml").figures.items():
+            if why and re.match(rf"{re.escape(plain)}\b", f"figure{figure}"):
+                raise OptionError(f"{address} is not made again: {why}")
         raise unknown_name("target", address, [one.key for one in own])
     return found
 
 
 def _of_paper(path: Path) -> list[PaperTarget]:
-    raw = read_paper(path)
-    tables: dict[str, list[Mapping[str, Any]]] = {}
-    for table in raw.get("tables", []):
-        tables.setdefault(str(table["table"]), []).append(table)
-    return [_target(path, raw, tables, one) for one in raw.get("reproduce", [])]
+    paper = Paper.from_yaml(path)
+    return [_target(path, paper, one) for one in paper.reproduce]
 
 
-def _target(path: Path, paper: Mapping[str, Any], tables: Mapping[str, Any], raw: Mapping[str, Any]) -> PaperTarget:
+def _target(path: Path, paper: Paper, raw: Mapping[str, Any]) -> PaperTarget:
     where = f"{path}, reproduce {raw.get('target')}"
-    unknown = set(raw) - _KEYS
-    if unknown or "target" not in raw or not ({"table", "figure", "bridge"} & set(raw)):
-        raise DataError(
-            f"{where}: has {sorted(unknown) or 'neither table, figure nor bridge'}; known are {sorted(_KEYS)}"
-        )
-    bridge = raw.get("bridge", {})
-    number = str(raw.get("table", bridge.get("table", "")))
-    figures = [str(one["figure"]) for one in paper.get("figures", [])]
-    if "figure" in raw and str(raw["figure"]) not in figures:
-        raise DataError(f"{where}: no figure {raw['figure']!r}; there are {', '.join(figures)}")
-    if number and number not in tables:
-        raise DataError(f"{where}: no table {number!r}; there are {', '.join(tables)}")
-    printed = [one for table in tables.get(number, []) for one in _numbers(path, table)]
-    place = f"Table {number}" if number else str(raw["figure"])
+    given: _Asked = build(_Asked, {"source" if key == "from" else key: one for key, one in raw.items()}, f"{where}: ")
+    bridge = given.bridge
+    number = bridge.table if bridge else given.table
+    if not number and not given.figure:
+        raise DataError(f"{where}: has neither table, figure nor bridge")
+    for what, name, known in (
+        ("figure", given.figure, paper.figures),
+        ("table", number, [one.table for one in paper.tables]),
+    ):
+        if name and name not in known:
+            raise DataError(f"{where}: no {what} {name!r}; there are {', '.join(dict.fromkeys(known))}")
+    tables = [one for one in paper.tables if number and one.table == number]
+    printed = [one for table in tables for one in _numbers(table)]
+    place = f"Table {number}" if number else given.figure
     if bridge:
-        printed = [
-            one for one in printed
-            if (one.label, one.dataset, one.epsilon) == (bridge["printed"], bridge["dataset"], bridge["epsilon"])
-        ]  # fmt: skip
+        named = bridge.printed, bridge.dataset, bridge.epsilon
+        printed = [one for one in printed if (one.label, one.dataset, one.epsilon) == named]
         if len(printed) != 1:
             raise DataError(f"{where}: bridge names {len(printed)} printed numbers, it takes one")
         place = "bridge"
     elif not number and not place.startswith("Table"):
         place = f"Figure {place}"
     place = place.partition(" (")[0] if place.startswith("Table") else place
-    asked = tuple(_asked(where, one) for one in raw.get("rows", []))
+    asked = tuple(_asked(where, one) for one in given.rows)
     labels = [one.label for one in asked]
     if len(set(labels)) < len(labels):
         raise DataError(f"{where}: two rows have one label; give each its own")
-    titles = [str(table["shows"]) for table in tables.get(number, [])]
-    epsilons = raw.get("epsilons", [raw["epsilon"]] if "epsilon" in raw else [])
+    told = {one.name: getattr(given, one.name) for one in dataclasses.fields(_Told)}
+    told["title"] = given.title or (tables[0].shows if tables else _shows(path, paper.paper, given.figure))
+    told |= {"datasets": (bridge.dataset,), "epsilons": (bridge.epsilon,)} if bridge else {}
+    told |= {} if given.epsilon is None else {"epsilons": (given.epsilon,)}
     return PaperTarget(
-        paper=str(paper["paper"]),
-        short=str(paper["short"]),
-        name=str(raw["target"]),
-        place=place,
-        title=str(raw.get("title", titles[0] if titles else ""))
-        or _shows(path, str(paper["paper"]), str(raw["figure"])),
-        note=str(raw.get("note", "")),
-        asked=asked,
-        readings=tuple(raw.get("readings", [])),
-        ours=raw.get("ours", {}),
-        printed=tuple(printed),
-        datasets=tuple(raw.get("datasets", [bridge["dataset"]] if bridge else [])),
-        epsilons=tuple(map(float, [bridge["epsilon"]] if bridge else epsilons)),
-        few=tuple(map(float, raw.get("few", []))),
-        vary=raw.get("vary", {}),
-        settings=raw.get("settings", {}),
-        measured=raw.get("measured", {}),
-        source=tuple(raw.get("from", [])),
-        gains=raw.get("gains", {}),
-        steps=tuple(raw.get("steps", [])),
-    )
+        paper=paper.paper, short=paper.short, name=given.target, place=place, asked=asked, printed=tuple(printed),
+        **told,
+    )  # fmt: skip
 
 
 def _asked(where: str, raw: Mapping[str, Any]) -> TargetRow:
     row = {key: value for key, value in raw.items() if key not in _ROW}
-    if "printed" not in raw:
+    printed = str(raw.get("printed", ""))
+    if not printed:
         raise DataError(f"{where}: a row says which of the paper's it is, with printed")
     params: RowParams = build(RowParams, row, f"{where}: ")
     if params.search:
         typed(SearchParams, params.search, f"{where}: search.")
-    label = str(raw.get("label", raw["printed"]))
+    label = str(raw.get("label", printed))
     return TargetRow(
-        printed=str(raw["printed"]),
+        printed=printed,
         label=label,
         csv=tuple(raw.get("csv", [])),
         also=tuple(raw.get("also", [])),
@@ -491,14 +532,14 @@ def _asked(where: str, raw: Mapping[str, Any]) -> TargetRow:
     )
 
 
-def _numbers(path: Path, table: Mapping[str, Any]) -> list[Printed]:
+def _numbers(table: PaperTable) -> list[Printed]:
     return [
         Printed(
-            file=str(table["file"]), row=cell.row, label=cell.printed, metric=cell.metric, value=cell.value,
+            file=table.file, row=cell.row, label=cell.printed, metric=cell.metric, value=cell.value,
             spread=cell.spread, dataset=cell.dataset, epsilon=None if cell.epsilon is None else float(cell.epsilon),
-            at=_at(cell.setting), why=" ".join(reasons_of(table, cell)),
+            at=_at(cell.setting), why=" ".join(table.reasons(cell)),
         )
-        for cell in cells_of(path, table)
+        for cell in table.cells
     ]  # fmt: skip
 
 
@@ -512,12 +553,10 @@ def _at(setting: str) -> dict[str, str]:
 
 
 def _shows(path: Path, paper: str, figure: str) -> str:
-    found = [
-        row["what_it_shows"]
-        for row in read_transcript(path.parent / "figures.csv", str(path))
-        if (row["paper"], row["figure"]) == (paper, figure)
-    ]
-    return found[0] if found else ""
+    """Return what a figure shows, in the words of the papers' list of figures."""
+    rows = read_transcript(path.parent / "figures.csv", str(path))
+    found = {(row["paper"], row["figure"]): row["what_it_shows"] for row in reversed(rows)}
+    return found.get((paper, figure), "")
 
 
 def not_at_hand(name: str) -> str:

@@ -163,7 +163,7 @@ def mechanism_page(name: str) -> str:
 
 def compare_page() -> str:
     """Return the page that compares all mechanisms."""
-    cross = crossings()
+    raw, squared, rectified = crossings()
     lines = [
         "# Mechanisms compared",
         "",
@@ -174,12 +174,12 @@ def compare_page() -> str:
         "![Worst variance of reports and of unbiased estimates](compare-variance.svg)",
         "",
         "Left, Figure 1 of LDP-GE computed from the laws: the variance of what is sent about a value in [-1, 1].",
-        f"The square wave's line crosses the piecewise mechanism's at epsilon **{cross['raw']:.2f}**. But its report",
+        f"The square wave's line crosses the piecewise mechanism's at epsilon **{raw:.2f}**. But its report",
         "is shrunk: its mean is C z with C < 1, and a constant would have no variance at all. Counted with the",
-        f"shrinking, as mean squared error, the lines cross at {cross['mse']:.2f}. Right, every report is rectified",
+        f"shrinking, as mean squared error, the lines cross at {squared:.2f}. Right, every report is rectified",
         "to an unbiased estimate (the inverse of this variance is the signal-to-noise ratio of a report). There the",
         "square wave is never below the piecewise mechanism, and above the Laplace mechanism from epsilon",
-        f"{cross['sw-lp']:.2f} on. See [E29](../errata.md#e29).",
+        f"{rectified:.2f} on. See [E29](../errata.md#e29).",
         "",
         "Worst variance of the estimate of one value, by epsilon:",
         "",

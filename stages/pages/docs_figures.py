@@ -103,7 +103,7 @@ def variance_figure(name: str, path: Path) -> bool:
 
 def variance_comparison(path: Path) -> None:
     """Draw LDP-GE's Figure 1 (what is sent) beside the fair one (what is estimated)."""
-    cross = crossings()["raw"]
+    cross, _, _ = crossings()
     epsilons = np.linspace(0.5, 6.0, 56)
     figure, (left, right) = _figure(2)
     for place, (name, label) in enumerate((("lp", "lp"), ("duchi", "mb, duchi"), ("pm", "pm"), ("sw", "sw"))):

@@ -68,13 +68,13 @@ def crossing(difference: Callable[[float], float], low: float, high: float) -> f
     return (low + high) / 2
 
 
-def crossings() -> dict[str, float]:
+def crossings() -> tuple[float, float, float]:
     """Return where lines of the comparison cross: sw and pm as sent (variance, squared error), sw and lp rectified."""
-    return {
-        "raw": crossing(lambda e: raw_variance("sw", e) - raw_variance("pm", e), 2.0, 6.0),
-        "mse": crossing(lambda e: raw_error("sw", e) - raw_error("pm", e), 2.0, 6.0),
-        "sw-lp": crossing(lambda e: scalar_variance("sw", e) - scalar_variance("lp", e), 1.0, 8.0),
-    }
+    return (
+        crossing(lambda e: raw_variance("sw", e) - raw_variance("pm", e), 2.0, 6.0),
+        crossing(lambda e: raw_error("sw", e) - raw_error("pm", e), 2.0, 6.0),
+        crossing(lambda e: scalar_variance("sw", e) - scalar_variance("lp", e), 1.0, 8.0),
+    )
 
 
 def expected_error(name: str, epsilon: float, *, raw: bool = False) -> float:

@@ -16,10 +16,9 @@ from graphldp.measures import measures_of, tasks
 from graphldp.stages.claim_rules import VERDICTS, Judged
 from graphldp.stages.claims import counts, judge
 from graphldp.stages.files.artifacts import write_text
-from graphldp.stages.grids.paper_numbers import load_papers
+from graphldp.stages.grids.paper_numbers import Paper, load_papers
 from graphldp.stages.grids.protocols import protocol, protocol_names
 from graphldp.stages.grids.targets import PaperTarget, targets
-from graphldp.stages.grids.yamls import read_paper
 from graphldp.stages.pages.errata import ERRATA
 from graphldp.stages.pages.reproduced import Line, folder_of, lines_of
 from graphldp.stages.pages.tables import span
@@ -54,10 +53,10 @@ def _pages(papers: Path, results: Path, docs: Path) -> dict[Path, str]:
 
 def paper_page(path: Path, every: Sequence[PaperTarget], judged: Sequence[Judged], results: Path) -> str:
     """Return a paper's page."""
-    paper = read_paper(path)
-    name, short = str(paper["paper"]), str(paper["short"])
-    lines = [f"# {short}", "", f"{paper['title']}. {paper['reference']}.", "", _NOTE.format(name=name), ""]
-    lines += ["## What of it is here", "", *(f"- {one}" for one in paper.get("here", [])), ""]
+    paper = Paper.from_yaml(path)
+    name, short = paper.paper, paper.short
+    lines = [f"# {short}", "", f"{paper.title}. {paper.reference}.", "", _NOTE.format(name=name), ""]
+    lines += ["## What of it is here", "", *(f"- {one}" for one in paper.here), ""]
     own = [one for one in every if one.paper == name]
     lines += ["## Tables and figures", ""]
     heads = (
@@ -76,7 +75,7 @@ def paper_page(path: Path, every: Sequence[PaperTarget], judged: Sequence[Judged
         "numbers.", "",
     ]  # fmt: skip
     lines += _bridge(own, results)
-    left = [f"- Figure {one['figure']}: {one['why']}" for one in paper["figures"] if "why" in one]
+    left = [f"- Figure {figure}: {why}" for figure, why in paper.figures.items() if why]
     lines += ["Not made again:", "", *left, ""] if left else []
     if name in protocol_names(path.parent):
         lines += [
@@ -89,9 +88,9 @@ def paper_page(path: Path, every: Sequence[PaperTarget], judged: Sequence[Judged
         lines.append("")
     mine = [one for one in judged if one.claim.paper == name]
     if mine:
-        found = counts(mine)
+        theirs, ours = counts(mine)
         lines += ["## Its claims", "", "| verdict | under its protocol | under ours |", "| --- | --- | --- |"]
-        lines += [f"| {verdict} | {found['theirs'][verdict]} | {found['ours'][verdict]} |" for verdict in VERDICTS]
+        lines += [f"| {verdict} | {theirs[verdict]} | {ours[verdict]} |" for verdict in VERDICTS]
         lines += ["", "Each one with its numbers: [claims](../claims.md).", ""]
     errata = [one.key for one in ERRATA if short.lower() in one.where.lower()]
     if errata:
@@ -106,11 +105,11 @@ def _text(value: Any) -> str:
 
 def _row(target: PaperTarget, results: Path) -> str:
     what = f"{target.place}: {target.title}".replace("|", "/")
-    made = target.trains or target.measured.get("file")
-    command = f"`ldp reproduce {target.key}`" if made else f"`{target.measured.get('command', '')}`"
+    made = target.trains or target.measured.file
+    command = f"`ldp reproduce {target.key}`" if made else f"`{target.measured.command}`"
     found = _found(target, results)
-    if not found and target.measured.get("page"):
-        page = Path(os.path.relpath(str(target.measured["page"]), "docs/papers")).as_posix()
+    if not found and target.measured.page:
+        page = Path(os.path.relpath(target.measured.page, "docs/papers")).as_posix()
         return f"| [{what}]({page}) | {command} | measured | | | |"
     if not found:
         return f"| {what} | {command} | not run | | | |"
@@ -207,7 +206,7 @@ def tally(papers: Path, results: Path) -> PaperCounts:
             profiles.add(found[0])
             theirs |= {place} if line.within is not None else set()
             within |= {place} if line.within else set()
-    figures = sum(len(read_paper(path)["figures"]) for path in papers.glob("*.yaml"))
+    figures = sum(len(Paper.from_yaml(path).figures) for path in papers.glob("*.yaml"))
     return PaperCounts(
         printed=len(printed), beside=len(beside), theirs=len(theirs), within=len(within),
         graphs=tuple(sorted(set(beside.values()))), figures=figures, drawn=drawn, profiles=tuple(sorted(profiles)),
@@ -216,7 +215,7 @@ def tally(papers: Path, results: Path) -> PaperCounts:
 
 def _draws(target: PaperTarget, papers: Path) -> bool:
     """Whether the page of a figure that is measured elsewhere shows a drawing."""
-    path = papers.parent / str(target.measured.get("page", ""))
+    path = papers.parent / target.measured.page
     return path.is_file() and ".svg)" in path.read_text(encoding="utf-8")
 
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from graphldp.datasets.registry import title
-from graphldp.stages.claim_rules import Judged
+from graphldp.stages.claim_rules import VERDICTS, Judged
 from graphldp.stages.claims import counts, judge
 from graphldp.stages.files.artifacts import write_text
 from graphldp.stages.grids.targets import PROFILES
@@ -23,7 +23,7 @@ _PAPERS = {"ppgnn": "PPGNN", "togl": "TOGL", "heterorr": "HeteroRR", "upgnet": "
 def readme_lines(papers: Path, results: Path) -> list[str]:
     """Return five lines: how many numbers and claims, and the claims on which most depends."""
     judged, found = judge(papers, results), tally(papers, results)
-    theirs, ours = (counts(judged)[column] for column in ("theirs", "ours"))
+    theirs, ours = counts(judged)
     runs = ", ".join(f"`{name}`: {PROFILES[name].seeds}" for name in sorted(found.profiles, reverse=True))
     lines = [
         f"- Of {found.printed} printed numbers {found.beside} stand beside a row of `ldp reproduce` (runs of a row by "
@@ -37,12 +37,8 @@ def readme_lines(papers: Path, results: Path) -> list[str]:
 
 
 def _counted(found: Mapping[str, int]) -> str:
-    words = [
-        f"{found['holds']} hold",
-        f"{found['does not hold']} do not",
-        f"{found['cannot be told here']} cannot be told here",
-        f"{found['not testable']} cannot be tested",
-    ]
+    verbs = ("hold", "do not", "cannot be told here", "cannot be tested")
+    words = [f"{found[verdict]} {verb}" for verdict, verb in zip(VERDICTS, verbs, strict=True)]
     return f"{', '.join(words[:-1])} and {words[-1]}"
 
 

@@ -12,7 +12,7 @@ import io
 import json
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -41,7 +41,9 @@ __all__ = [
     "latex_text",
     "lines_of",
     "markdown_text",
+    "protocol_words",
     "read",
+    "record",
     "restate",
     "rows_of",
     "with_earlier",
@@ -108,6 +110,11 @@ class Line:
         return None if made is None or made.runs == MANY else made.runs
 
     @property
+    def epsilon_text(self) -> str:
+        """Its budget as tables write it; empty where it has none."""
+        return "" if self.epsilon is None else number(self.epsilon)
+
+    @property
     def printed_text(self) -> str:
         """What is printed, with its spread."""
         return f"{self.printed} ± {self.spread}" if self.spread else self.printed
@@ -150,7 +157,7 @@ COLUMNS = (
 )  # fmt: skip
 
 
-def _record(line: Line) -> dict[str, str]:
+def record(line: Line) -> dict[str, str]:
     """Return a line as the CSV has it."""
 
     def ends(name: str, interval: Interval | None) -> dict[str, str]:
@@ -161,8 +168,7 @@ def _record(line: Line) -> dict[str, str]:
         return {name: show(interval.mean), f"{name}_low": low, f"{name}_high": high}
 
     return {
-        "dataset": line.dataset, "row": line.row, "place": line.place,
-        "epsilon": "" if line.epsilon is None else number(line.epsilon),
+        "dataset": line.dataset, "row": line.row, "place": line.place, "epsilon": line.epsilon_text,
         "mean_epsilon": "" if line.mean_epsilon is None else f"{line.mean_epsilon:.6g}", "metric": line.metric,
         "printed": line.printed, "spread": line.spread, "runs": "" if line.runs is None else str(line.runs),
         **ends("theirs", line.theirs), **ends("ours", line.ours),
@@ -183,7 +189,7 @@ def csv_text(found: Reproduction) -> str:
     out = io.StringIO()
     writer = csv.DictWriter(out, COLUMNS, lineterminator="\n")
     writer.writeheader()
-    writer.writerows(_record(line) for line in found.lines)
+    writer.writerows(record(line) for line in found.lines)
     return out.getvalue()
 
 
@@ -199,7 +205,7 @@ def _shown(line: Line) -> list[str]:
     gain = line.gain
     name = line.row if line.metric in _PLAIN else f"{line.row}, {line.metric.replace('_', ' ')}"
     return [
-        line.dataset, name, line.place, "" if line.epsilon is None else number(line.epsilon), line.printed_text,
+        line.dataset, name, line.place, line.epsilon_text, line.printed_text,
         show(line.theirs, sign=gain), show(line.to_printed, sign=True), show(line.ours, sign=gain),
         show(line.apart, sign=True),
         show(line.floor), show(line.ceiling), "" if line.mean_epsilon is None else f"{line.mean_epsilon:.4g}",
@@ -234,15 +240,18 @@ def markdown_text(found: Reproduction) -> str:
             for line in found.lines if line.readings
         ]  # fmt: skip
     lines += ["", *(f"- {note}" for note in found.notes)] if found.notes else []
-    facts = found.made["protocol"]
-    if facts:
-        lines += ["", "Their protocol:", ""]
-        lines += [f"- `{one['place']}` {one['value']} ({one['source']})" for one in facts]
+    if facts := protocol_words(found.made):
+        lines += ["", "Their protocol:", "", *(f"- {fact}" for fact in facts)]
     return "\n".join(lines) + "\n"
 
 
+def protocol_words(made: Mapping[str, Any]) -> list[str]:
+    """Return each entry of the protocol under which a target was made: its place, its value, and who says so."""
+    return ["`{place}` {value} ({source})".format_map(one) for one in made["protocol"]]
+
+
 def _budget(line: Line) -> str:
-    return "" if line.epsilon is None else f"epsilon {number(line.epsilon)}"
+    return line.epsilon_text and f"epsilon {line.epsilon_text}"
 
 
 _TEX = {"\\": r"\textbackslash{}", "±": r"$\pm$", "−": "$-$", **{char: f"\\{char}" for char in "&%$#_{}"},
@@ -310,7 +319,7 @@ def write(found: Reproduction, results: Path) -> list[Path]:
     """Write a target's table as CSV, Markdown and LaTeX, its figure, and how it was made; return their paths."""
     folder = folder_of(found.target, found.profile.name, results)
     # What is made of the CSV must not depend on digits that the CSV does not have.
-    found = dataclasses.replace(found, lines=tuple(_line(_record(line)) for line in found.lines))
+    found = dataclasses.replace(found, lines=tuple(_line(record(line)) for line in found.lines))
     texts = {"table.csv": csv_text(found), "table.md": markdown_text(found), "table.tex": latex_text(found)}
     if picture := target_figure(found.target, found.lines):
         texts["figure.svg"] = picture
@@ -467,9 +476,17 @@ def _mean(gains: Sequence[Interval]) -> Interval | None:
     return Interval(mean=mean, low=math.nan, high=math.nan, runs=min(gain.runs for gain in gains))
 
 
+_READ: Mapping[str, Callable[[str], Any]] = {
+    **dict.fromkeys(("dataset", "row", "place", "metric", "printed", "spread", "reading", "remark", "why"), str),
+    **dict.fromkeys(("epsilon", "mean_epsilon"), decimal),
+    "number": lambda text: int(text) if text else None,
+    "readings": lambda text: tuple(_reading(part) for part in text.split("; ") if part),
+}  # fmt: skip
+
+
 def _line(row: Mapping[str, str]) -> Line:
     """Return a line as the CSV has it."""
-    runs = int(row["runs"]) if row["runs"] else MANY
+    runs = int(row["runs"] or MANY)
 
     def interval(name: str) -> Interval | None:
         if not row.get(name):
@@ -478,16 +495,10 @@ def _line(row: Mapping[str, str]) -> Line:
         return Interval(mean=float(row[name]), low=low, high=high, runs=runs)
 
     shown = next((row[name] for name in ("theirs", "ours") if row[name]), "")
-    return Line(
-        dataset=row["dataset"], row=row["row"], place=row["place"], epsilon=decimal(row["epsilon"]),
-        metric=row["metric"], printed=row["printed"], spread=row["spread"], theirs=interval("theirs"),
-        ours=interval("ours"), floor=interval("floor"), ceiling=interval("ceiling"),
-        to_printed=interval("to_printed"), apart=interval("apart"), mean_epsilon=decimal(row["mean_epsilon"]),
-        readings=tuple(_reading(part) for part in row["readings"].split("; ") if part), reading=row["reading"],
-        remark=row["remark"], why=row["why"], number=int(row["number"]) if row["number"] else None,
-        digits=max(1, len(shown.partition(".")[2]) - 2),
-        theirs_seconds=decimal(row.get("theirs_seconds", "")), ours_seconds=decimal(row.get("ours_seconds", "")),
-    )  # fmt: skip
+    values: dict[str, Any] = {name: read(row[name]) for name, read in _READ.items()}
+    values |= {name: interval(name) for name in ("theirs", "ours", "floor", "ceiling", "to_printed", "apart")}
+    values |= {name: decimal(row.get(name, "")) for name in ("theirs_seconds", "ours_seconds")}
+    return Line(**values, digits=max(1, len(shown.partition(".")[2]) - 2))
 
 
 def _reading(text: str) -> tuple[str, Interval]:

@@ -23,8 +23,8 @@ from graphldp.stages.files.artifacts import write_text
 from graphldp.stages.files.commit import code_commit
 from graphldp.stages.files.traces import FILE
 from graphldp.stages.pages.errata import ERRATA, FAULTS
-from graphldp.stages.pages.reproduced import Line, lines_of
-from graphldp.stages.pages.tables import axis_columns, number, shown_in, span, table_columns
+from graphldp.stages.pages.reproduced import Line, lines_of, protocol_words
+from graphldp.stages.pages.tables import axis_columns, shown_in, span, table_columns
 
 __all__ = ["Shown", "results_page", "write_page"]
 
@@ -212,7 +212,7 @@ def _paper_page(name: str, results: Path, docs: Path) -> list[tuple[str, str]]:
 
 
 def _protocol(made: Mapping[str, Any]) -> list[str]:
-    facts = [f"`{one['place']}` {one['value']} ({one['source']})" for one in made["protocol"]]
+    facts = protocol_words(made)
     return [f"{_PROTOCOL}{'; '.join(facts)}."] if facts else []
 
 
@@ -221,14 +221,10 @@ def _reproduced_row(line: Line) -> list[str]:
     less, apart = (span(one, sign=True, digits=line.digits) for one in (line.to_printed, line.apart))
     took = [f"{seconds:.1f}" for seconds in (line.theirs_seconds, line.ours_seconds) if seconds is not None]
     return [
-        line.dataset, line.row, line.place, _epsilon(line), line.metric, line.printed_text, means[0], less, means[1],
+        line.dataset, line.row, line.place, line.epsilon_text, line.metric, line.printed_text, means[0], less, means[1],
         apart, *means[2:], "" if line.mean_epsilon is None else f"{line.mean_epsilon:.6g}", line.readings_text,
         " and ".join(took), "; ".join(filter(None, [line.remark, line.why])),
     ]  # fmt: skip
-
-
-def _epsilon(line: Line) -> str:
-    return "" if line.epsilon is None else number(line.epsilon)
 
 
 def _points(lines: Sequence[Line]) -> list[dict[str, Any]]:
@@ -237,8 +233,8 @@ def _points(lines: Sequence[Line]) -> list[dict[str, Any]]:
     gains = any(line.gain for line in lines) and not any(line.printed for line in lines)
     return [
         {
-            "data": line.dataset, "row": f"{line.row}, epsilon {_epsilon(line)}" if line.place else line.row,
-            "x": line.place or _epsilon(line), "theirs": _ends(line.theirs), "ours": _ends(line.ours),
+            "data": line.dataset, "row": f"{line.row}, epsilon {line.epsilon_text}" if line.place else line.row,
+            "x": line.place or line.epsilon_text, "theirs": _ends(line.theirs), "ours": _ends(line.ours),
             "floor": _ends(line.floor), "ceiling": _ends(line.ceiling), "digits": line.digits,
         }
         for line in lines if line.ran and line.gain == gains
@@ -358,8 +354,9 @@ def _cost(results: Path) -> list[Shown]:
     rows = []
     for path in sorted(results.rglob("time.json")):
         facts = json.loads(path.read_bytes())
-        seconds = facts["seconds"] if isinstance(facts["seconds"], int | float) else sum(facts["seconds"].values())
-        cells = facts["cells"] if isinstance(facts["cells"], int) else sum(facts["cells"].values())
+        seconds, cells = (
+            sum(one.values()) if isinstance(one, dict) else one for one in (facts["seconds"], facts["cells"])
+        )
         rows.append(
             [path.parent.relative_to(results).as_posix(), str(cells), f"{seconds:.0f}", str(facts.get("code", ""))[:12]]
         )

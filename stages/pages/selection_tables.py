@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
@@ -147,30 +146,42 @@ def _two(rate: Rate) -> str:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class _Number:
+    table: str
+    dataset: str
+    method: str
+    mechanism: str
+    metric: str
+    setting: str
+    value: str
+    epsilon: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class _Printed:
     """The numbers of TOGL's tables, as printed; none where the papers' folder is not there."""
 
-    rows: tuple[Mapping[str, str], ...]
+    rows: tuple[_Number, ...]
 
     @classmethod
     def of(cls, papers: Path) -> _Printed:
-        found: list[Mapping[str, str]] = []
+        found, names = [], [one.name for one in fields(_Number) if one.name != "epsilon"]
         for table in ("6", "9", "10"):
             path = papers / "tables" / f"togl_table{table}.csv"
             if path.is_file():
                 with path.open(encoding="utf-8", newline="") as handle:
-                    found += list(csv.DictReader(handle))
+                    rows = list(csv.DictReader(handle))
+                found += [_Number(epsilon=float(row["epsilon"]), **{name: row[name] for name in names}) for row in rows]
         return cls(rows=tuple(found))
 
     def number(self, table: str, row: SelectionRow | GroupRow, metric: str, method: str, group: str = "") -> str:
         """Return the number for a row; empty where the paper prints none."""
         chosen = {"asked": "yes", "selected": "yes", "random": "no"}.get(group)
         for one in self.rows:
-            same = (one["table"], one["metric"], one["method"]) == (table, metric, method)
-            place = (one["dataset"], one["mechanism"]) == (row.dataset, row.mechanism)
-            same = same and place and float(one["epsilon"]) == row.epsilon
-            if same and (chosen is None or f"selected={chosen}" in one["setting"]):
-                return one["value"]
+            same = (one.table, one.metric, one.method) == (table, metric, method)
+            place = (one.dataset, one.mechanism, one.epsilon) == (row.dataset, row.mechanism, row.epsilon)
+            if same and place and (chosen is None or f"selected={chosen}" in one.setting):
+                return one.value
         return ""
 
 

@@ -515,13 +515,14 @@ def test_committed_tables_are_what_their_csv_files_say() -> None:
 
 def test_a_figure_along_an_axis_has_a_line_for_each_place(tmp_path: Path) -> None:
     (target,) = find("heterorr:figure11", PAPERS)
-    shown = target.measured["shows"]
+    shown = target.measured.shows
+    assert shown is not None
     (tmp_path / "links-private").mkdir()
     shutil.copy(ROOT / "results/links-private/links.csv", tmp_path / "links-private/links.csv")
     lines = stage._curves(target, tmp_path)
     with (tmp_path / "links-private/links.csv").open(encoding="utf-8") as handle:
         there = {row["row"]: row for row in csv.DictReader(handle) if row["epsilon"] == "1"}
-    assert [line.row for line in lines] == [row for row in there if row in shown["rows"] for _ in range(4)]
+    assert [line.row for line in lines] == [row for row in there if row in shown.rows for _ in range(4)]
     for line in lines:
         assert line.ours is not None
         assert line.ours.mean == float(there[line.row][f"walk_{line.place.removeprefix('steps ')}"])
