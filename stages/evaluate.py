@@ -270,7 +270,7 @@ def _section(dataset: str, setting: Axes, runs: list[_Runs], confidence: Confide
         search_seeds=search_seeds,
         search=spoken(floor.meta["search"]),
         sizes=(train, validation, test),
-        asked_beside=_asked_beside(floor),
+        **_asked_beside(floor),
     )
     return told_apart(section, [one.values for one in runs])
 
@@ -307,17 +307,17 @@ def _learner(runs: _Runs) -> str:
 _WAY = {False: "reported by", True: "those of the trusted curator"}
 
 
-def _asked_beside(floor: _Runs) -> str:
-    """Return what a table's people are asked for beside features, in words; empty where it is public."""
+def _asked_beside(floor: _Runs) -> dict[str, Any]:
+    """Return what a table's people are asked for beside features, and the same in words; empty where it is public."""
     facts = further_in(floor.meta)
-    ways = [(name, value) for name, value in facts.facts().items() if f"epsilon_{name}" in facts.budgets()]
+    ways = {name: value for name, value in facts.facts().items() if f"epsilon_{name}" in facts.budgets()}
     found = [
         f"{name} are {_WAY[facts.curated and name == 'links']} {how} at epsilon "
         f"{number(facts.budgets()[f'epsilon_{name}'])}"
-        for name, how in ways
+        for name, how in ways.items()
     ]
     text = " and ".join(found)
-    return text[:1].upper() + text[1:]
+    return {"asked": tuple(ways), "asked_beside": text[:1].upper() + text[1:]}
 
 
 def _learners(floor: _Runs) -> tuple[str, ...]:

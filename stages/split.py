@@ -23,7 +23,7 @@ from graphldp.stages.files.artifacts import write_text
 from graphldp.stages.files.graphs import read_graph
 from graphldp.stages.files.paths import graph_dir
 from graphldp.stages.grids.params import Params
-from graphldp.stages.pages.figures import FIGURE_CSS
+from graphldp.stages.pages.figures import figure_svg
 from graphldp.stages.pages.wording import counted
 
 __all__ = [
@@ -37,7 +37,7 @@ __all__ = [
     "write_splits",
 ]
 
-_SIDE, _LEFT, _TOP, _FOOT = 420.0, 70.0, 58.0, 50.0  # of the figure's triangle
+_SIDE, _LEFT, _TOP, _FOOT = 420.0, 70.0, 76.0, 50.0  # of the figure's triangle
 _STRONGEST = 0.55  # opacity of the dearest split: dark type stays legible on it
 
 
@@ -209,7 +209,7 @@ def split_figure(tried: Tried) -> str:
         kind = ' class="strong"' if chosen else ""
         shade = round(_STRONGEST * max(0.0, cost) / limit, 3)
         out += [
-            f'<circle cx="{x:.1f}" cy="{y:.1f}" r="{radius:.1f}" fill="Canvas" {stroke}/>',
+            f'<circle cx="{x:.1f}" cy="{y:.1f}" r="{radius:.1f}" fill="var(--sheet)" {stroke}/>',
             f'<circle cx="{x:.1f}" cy="{y:.1f}" r="{radius - 1.5:.1f}" fill="var(--s1)" fill-opacity="{shade:g}"/>',
             f'<text{kind} font-size="13" text-anchor="middle" '
             f'x="{x:.1f}" y="{y + 4.5:.1f}">{100 * trial.test.mean():.1f}</text>',
@@ -217,19 +217,15 @@ def split_figure(tried: Tried) -> str:
     feet = (("all to features", corners[0], 36), ("all to links", corners[1], 36), ("all to labels", corners[2], -34))
     for text, (x, y), below in feet:
         out.append(f'<text font-size="13" text-anchor="middle" x="{x:.1f}" y="{y + below:.1f}">{text}</text>')
-    name, best = f"split-{escape(tried.dataset)}-{tried.total:g}", tried.trials[tried.best]
+    name, best = f"split-{tried.dataset}-{tried.total:g}", tried.trials[tried.best]
     title = f"Accuracy on {tried.dataset} under splits of a total of {tried.total:g}, in percent"
     told = "; ".join(
         f"{trial.shares.text}: {100 * trial.test.mean():.1f}, costs {100 * cost:.1f}"
         for trial, cost in zip(tried.trials, costs, strict=True)
     )
     out.append(f'<text class="strong" font-size="12.5" x="8" y="16">{escape(title)}</text>')
-    return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" class="figure" viewBox="0 0 {wide:g} {high:.1f}" width="{wide:g}" '
-        f'height="{high:.1f}" role="img" aria-labelledby="{name}-title {name}-text"><style>{FIGURE_CSS}</style>'
-        f'<title id="{name}-title">{escape(title)}</title><desc id="{name}-text">'
-        f"The best is {escape(best.shares.text)}. {escape(told)}.</desc>\n" + "\n".join(out) + "\n</svg>\n"
-    )
+    words = f"The best is {best.shares.text}. {told}."
+    return figure_svg(name, title, words, out, width=wide, height=round(high, 1))
 
 
 def _line(start: tuple[float, float], end: tuple[float, float]) -> str:

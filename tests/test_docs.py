@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 import re
 import shlex
 import shutil
@@ -142,3 +143,12 @@ def test_the_readme_names_the_pipeline_and_the_test_command() -> None:
         assert f"ldp {command}" in text, command
     for words in ("make demo", "make test", "bash .ci/run", "ldp tables --check", "docs/cli.md"):
         assert words in text, words
+
+
+def test_what_epsilon_means_is_a_bound_and_a_tight_one() -> None:
+    text = (ROOT / "docs" / "start.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| ([\d.]+) \| ([\d.]+) \| ([\d.]+) % \|$", text, re.MULTILINE)
+    assert len(rows) == 4
+    for epsilon, odds, right in ((float(one), float(two), float(three)) for one, two, three in rows):
+        assert math.exp(epsilon) <= odds < 1.01 * math.exp(epsilon)
+        assert 100 / (1 + math.exp(-epsilon)) <= right < 100 / (1 + math.exp(-epsilon)) + 0.1

@@ -114,6 +114,8 @@ def _difference(one: Account, two: Account) -> str:
                     for name in sorted({*mine, *theirs})
                     if mine.get(name) != theirs.get(name)
                 )
+            if mine is None or theirs is None:
+                return f"only {(one if theirs is None else two).path} says its {key}"
             return f"{key} is {_short(mine)} and {_short(theirs)}"
     random = one.meta.get("random")
     if isinstance(random, Mapping) and not random.get("reproducible", True):
@@ -122,7 +124,5 @@ def _difference(one: Account, two: Account) -> str:
 
 
 def _short(value: Any) -> str:
-    if value is None:
-        return "nothing"
     text = ", ".join(f"{key} {one}" for key, one in value.items()) if isinstance(value, Mapping) else str(value)
     return text if len(text) <= 40 else f"{text[:37]}..."

@@ -40,6 +40,7 @@ _COLOURS = ("#000000", "#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#
 _STYLES = ("-", "--", "-.", ":")
 _EPSILONS = np.geomspace(0.1, 10.0, 33)
 _FEW_OUTPUTS = 24
+_LEVEL = 1.01  # how far the largest of some values may be from the least one, for them to be drawn as a constant
 _POINTS = 240  # of a density's curve
 COMPARED = ("featurerr", "ome", "latent", "duchi", "pm", "hm", "to", "pm-sub", "lp", "ag", "mb")
 
@@ -87,6 +88,8 @@ def variance_figure(name: str, path: Path) -> bool:
     epsilons, variances, ms = (np.array(part, dtype=float) for part in zip(*points, strict=True))
     figure, (left, right) = _figure(2)
     left.loglog(epsilons, variances, color=_COLOURS[1])
+    if variances.max() < _LEVEL * variances.min():  # an axis that fits would show the last digits of a constant
+        left.set_ylim(variances.mean() / 10, variances.mean() * 10)
     left.set_xlabel("epsilon")
     left.set_ylabel(f"worst variance, d = {DIMENSIONS}")
     right.step(epsilons, ms, color=_COLOURS[2], where="mid")

@@ -20,9 +20,11 @@ from graphldp.stages.pages.wording import at, axis_title, short
 
 __all__ = [
     "FIGURE_CSS",
+    "FILE_CSS",
     "Panel",
     "Picture",
     "budget_figure",
+    "figure_svg",
     "gain_bar",
     "nice_ticks",
     "panels",
@@ -33,14 +35,16 @@ __all__ = [
 # Colours that people with colour-blindness can tell apart (Okabe and Ito's), darkened for white and lightened for
 # black paper. What is above the floor also points up, and what is below it down, so nothing rests on colour alone.
 FIGURE_CSS = """\
-.figure{--ink:#1c2024;--muted:#5b636c;--grid:#e3e6e9;--s0:#0066a8;--s1:#c24e00;--same:#5b636c;--above:#006b4d;\
+.figure{--sheet:#fff;--ink:#1c2024;--muted:#5b636c;--grid:#e3e6e9;--s0:#0066a8;--s1:#c24e00;--same:#5b636c;--above:#006b4d;\
 --below:#b8420a;--behind:#c9ced3;font-family:system-ui,-apple-system,"Segoe UI",Roboto,\
 "Helvetica Neue",Arial,sans-serif;font-variant-numeric:tabular-nums}
 .figure text{fill:var(--ink)}.figure .muted{fill:var(--muted)}.figure .grid{stroke:var(--grid)}
 .figure .strong{font-weight:600}.figure .behind{stroke:var(--behind);fill:none}
-@media(prefers-color-scheme:dark){.figure{--ink:#e8eaed;--muted:#a3abb4;--grid:#32373d;--s0:#6cb6f0;--s1:#f59056;\
+@media(prefers-color-scheme:dark){.figure{--sheet:#1a1d20;--ink:#e8eaed;--muted:#a3abb4;--grid:#32373d;--s0:#6cb6f0;--s1:#f59056;\
 --same:#a3abb4;--above:#52d0a5;--below:#f79a6b;--behind:#4a5158}}
 """
+# A browser shows a file of its own on white, whichever colours the reader prefers: light text brings its dark sheet.
+FILE_CSS = f"{FIGURE_CSS}.figure{{background:var(--sheet)}}\n"
 _MARKERS = {
     "above": "M0-5.4L5 4H-5Z",
     "below": "M0 5.4L5-4H-5Z",
@@ -273,14 +277,24 @@ def budget_figure(shown: Section | Picture, *, width: int = 760) -> str:
         f"{''.join(one.parts)}</g>"
         for one in found
     ]
-    name = f"figure-{escape(picture.slug)}"
     title = f"{picture.title} on {section.where}"
+    heading = f'<text class="muted" font-size="12.5" x="4" y="16">{escape(title)}</text>'
+    return figure_svg(
+        f"figure-{picture.slug}", title, _description(picture), [heading, *parts], width=width, height=height
+    )
+
+
+def figure_svg(
+    name: str, title: str, words: str, parts: Sequence[str], *, width: float, height: float, style: str = FILE_CSS
+) -> str:
+    """Return a drawing with what it is called and what it says in words; `style` is that of a file by itself."""
+    key, css = escape(name), f"<style>{style}</style>" if style else ""
     return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" class="figure" viewBox="0 0 {width} {height:g}" width="{width}" '
-        f'height="{height:g}" role="img" aria-labelledby="{name}-title {name}-text"><style>{FIGURE_CSS}</style>'
-        f'<title id="{name}-title">{escape(title)}</title>'
-        f'<desc id="{name}-text">{escape(_description(picture))}</desc>\n'
-        f'<text class="muted" font-size="12.5" x="4" y="16">{escape(title)}</text>\n' + "\n".join(parts) + "\n</svg>\n"
+        f'<svg xmlns="http://www.w3.org/2000/svg" class="figure" viewBox="0 0 {width:g} {height:g}" width="{width:g}" '
+        f'height="{height:g}" role="img" aria-labelledby="{key}-title {key}-text">{css}'
+        f'<title id="{key}-title">{escape(title)}</title><desc id="{key}-text">{escape(words)}</desc>\n'
+        + "\n".join(parts)
+        + "\n</svg>\n"
     )
 
 
@@ -455,7 +469,8 @@ def _row(points: Sequence[tuple[str, TableRow]], scale: _Scale) -> list[str]:
         texts = dict.fromkeys(signed(gain, scale.measure.digits) for gain in (min(gains), max(gains)))
         y = scale.bottom - 14 if sign == 1 else scale.top + 22
         parts.append(
-            f'<text font-size="13" text-anchor="middle" x="{_n((_LEFT + _WIDE - _RIGHT) / 2)}" y="{_n(y)}">'
+            f'<text font-size="13" text-anchor="middle" x="{_n((_LEFT + _WIDE - _RIGHT) / 2)}" y="{_n(y)}" '
+            'paint-order="stroke" stroke="var(--sheet)" stroke-width="5">'
             f"{' to '.join(texts)}</text>"
         )
     return parts

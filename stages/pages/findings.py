@@ -6,13 +6,14 @@ zero; otherwise it cannot be told apart from it. Nothing here knows a number in 
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 from graphldp.evaluation import FEW
 from graphldp.methods import Role
 from graphldp.stages.pages.tables import Section, TableRow, number
 
-__all__ = ["Headline", "find"]
+__all__ = ["Headline", "find", "spending"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,14 +40,15 @@ def find(section: Section) -> Headline:
     sentences = [_worth(section)]
     if _guesses(section):
         sentences.append(
-            f"Here the floor is no better than {section.measures.guess}. Either this graph says nothing about the "
+            f"Here the floor is no better than {section.measures.guess}. Either "
+            f"{'what people tell beside their features' if section.asked else 'this graph'} says nothing about the "
             f"{section.measures.targets}, or the floor was not trained well enough: search it longer before reading a "
             "gain over it."
         )
     if best is not None:
         sentences.append(_best(best, section))
     if len(rows) > 1 and not counts["unknown"]:
-        sentences.append(_counted(len(rows), counts))
+        sentences.append(_counted(section, counts))
     again = len(section.private) - len(rows)
     if again:
         sentences.append(
@@ -63,22 +65,27 @@ def find(section: Section) -> Headline:
 
 
 def _headline(section: Section, counts: dict[str, int], best: TableRow | None) -> str:
-    where = f"On {section.title}"
-    total = len(section.results)
+    where = f"On {section.title}{',' * (',' in section.title)}"
+    total, kind = len(section.results), _kind(section)
     if best is None:
         return f"{where} no private method was measured."
     if counts["unknown"]:
         return f"{where} there are fewer than {FEW} runs per result, too few to tell any two of them apart."
     if counts["above"] == 0:
         verdict = "does measurably better than using nobody’s features at all"
-        return f"{where} no private method {verdict}."
+        return f"{where} no {kind}method {verdict}."
     # A floor that learned nothing is easily beaten; a headline that did not say so would mislead.
     caution = f", but that floor is no better than {section.measures.guess}" if _guesses(section) else ""
     if counts["above"] == total:
-        return f"{where} every private method does measurably better than using nobody’s features at all{caution}."
+        return f"{where} every {kind}method does measurably better than using nobody’s features at all{caution}."
     share = "only 1" if counts["above"] == 1 else str(counts["above"])
-    results = f"{share} of {total} private results {'is' if counts['above'] == 1 else 'are'}"
+    results = f"{share} of {total} {kind}results {'is' if counts['above'] == 1 else 'are'}"
     return f"{where} {results} measurably better than using nobody’s features at all{caution}."
+
+
+def _kind(section: Section) -> str:
+    """Return what a method is called before its name; with public features it is no private one."""
+    return "private " if section.perturbed else ""
 
 
 def _guesses(section: Section) -> bool:
@@ -91,9 +98,12 @@ def _worth(section: Section) -> str:
     """Say what there is to win: the ceiling over the floor."""
     floor, ceiling = section.reference(Role.FLOOR), section.reference(Role.CEILING)
     one, public = section.measure, section.measures.public
+    said = f"{public[:1].upper()}{public[1:]} alone, without a single feature of anybody, reach"
+    if section.asked:
+        public = "what people tell beside their features"
+        said = "What people tell beside their features, and no feature of anybody, reaches"
     first = (
-        f"{public[:1].upper()}{public[1:]} alone, without a single feature of anybody, reach "
-        f"{one.text(floor.score.mean)}; with everybody’s true features beside, the best learner reaches "
+        f"{said} {one.text(floor.score.mean)}; with everybody’s true features beside, the best learner reaches "
         f"{one.text(ceiling.score.mean)}."
     )
     gain = ceiling.gain
@@ -117,16 +127,16 @@ def _best(best: TableRow, section: Section) -> str:
     assert gain is not None  # only the floor has no gain over itself
     one = section.measure
     first = (
-        f"The best private result is {section.named(best)} at epsilon {number(best.epsilon)} with "
-        f"{one.text(best.score.mean)}, {best.shown(gain, sign=True)} {one.step} against the floor"
+        f"The best {_kind(section)}result is {section.named(best)} {spending(best)} with {one.text(best.score.mean)}"
     )
+    if best.same_as:
+        return f"{first}: its runs are those of {best.same_as}, so that it has not used people's reports."
+    first = f"{first}, {best.shown(gain, sign=True)} {one.step} against the floor"
     side = gain.against(0.0)
     if side == "unknown":
         return f"{first}."
-    if best.same_as:
-        return f"{first}: its runs are those of {best.same_as}, so that it has not used people's reports."
     if side == "same":
-        return f"{first}: not distinguishable from it."
+        return f"{first}: not measurably different."
     if side == "below":
         return f"{first}: measurably below it."
     whole = section.reference(Role.CEILING).gain
@@ -135,18 +145,21 @@ def _best(best: TableRow, section: Section) -> str:
     return f"{first}: {100 * gain.mean / whole.mean:.0f} % of what the features are worth."
 
 
-def _counted(total: int, counts: dict[str, int]) -> str:
-    parts = [
-        f"{counts[side]} {words}"
-        for side, words in (
-            ("above", "above the floor"),
-            ("same", "not distinguishable from it"),
-            ("below", "below it"),
-        )
-    ]
-    harm = " Below means that a learner that ignored the reports did better." if counts["below"] else ""
+def spending(row: TableRow) -> str:
+    """Return at which budget a private row stands, in words."""
+    return f"at epsilon {number(row.epsilon)}" if math.isfinite(row.epsilon) else "on public features"
+
+
+def _counted(section: Section, counts: dict[str, int]) -> str:
+    above, same, below = (counts[side] for side in ("above", "same", "below"))
+    are = {count: f"{count or 'none'} {'is' if count < 2 else 'are'}" for count in (above, below)}
+    parts = [f"{are[above]} above the floor"]
+    parts += [f"{same} cannot be told from it"] * bool(same)
+    parts += [f"{are[below]} below it"] * bool(below)
+    ignored = "reports" if section.perturbed else "features"
+    harm = f" Below means that a learner that ignored the {ignored} did better." if below else ""
     shared = " All of them are measured against the same runs of the floor, so that its luck moves them together."
-    return f"Of {total} private results, {_listed(parts)}.{harm}{shared}"
+    return f"Of {len(section.results)} {_kind(section)}results, {_listed(parts)}.{harm}{shared}"
 
 
 def _listed(parts: list[str]) -> str:

@@ -13,7 +13,7 @@ from html import escape
 
 from graphldp.measures import Measure
 from graphldp.methods import Role
-from graphldp.stages.pages.figures import FIGURE_CSS, Picture, pictures
+from graphldp.stages.pages.figures import FILE_CSS, Picture, figure_svg, pictures
 from graphldp.stages.pages.tables import Background, Result, Section, TableRow, number, signed
 from graphldp.stages.pages.wording import at, axis_title
 
@@ -167,15 +167,10 @@ def map_figure(shown: Map, *, width: int, standalone: bool = True) -> str:
             parts += _drawn(panel, shown.axes[1], start, top)
         top += max(_high(panel) for panel, _ in line) + _GAP
     height = top - _GAP
-    name = f"map-{escape(shown.slug)}-{width}"
-    style = f"<style>{FIGURE_CSS}</style>" if standalone else ""
-    return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" class="figure" viewBox="0 0 {width} {height:g}" width="{width}" '
-        f'height="{height:g}" role="img" aria-labelledby="{name}-title {name}-text">{style}'
-        f'<title id="{name}-title">{escape(shown.title)}, in {escape(shown.measure.step)} of test '
-        f'{escape(shown.measure.label)}</title><desc id="{name}-text">{escape(_description(shown))}</desc>\n'
-        + "\n".join(parts)
-        + "\n</svg>\n"
+    name = f"map-{shown.slug}-{width}"
+    title = f"{shown.title}, in {shown.measure.step} of test {shown.measure.label}"
+    return figure_svg(
+        name, title, _description(shown), parts, width=width, height=height, style=FILE_CSS if standalone else ""
     )
 
 

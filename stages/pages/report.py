@@ -19,7 +19,7 @@ from graphldp.evaluation import FEW, Interval
 from graphldp.methods import Role, references
 from graphldp.stages.pages.explained import mechanism_sentence, method_page, method_sentence
 from graphldp.stages.pages.figures import FIGURE_CSS, Panel, Picture, gain_bar, panels, reach_text
-from graphldp.stages.pages.findings import Headline, find
+from graphldp.stages.pages.findings import Headline, find, spending
 from graphldp.stages.pages.maps import Map, drawn, map_figure, maps
 from graphldp.stages.pages.tables import (
     DAGGER,
@@ -45,7 +45,8 @@ _OPEN = (  # a table that scrolls in its own frame, by keyboard too, where it do
 )
 _ALIGNED = {"num": "num", "num gain-cell": "num", "bars": "bars"}  # whose headings are set as their cells are
 _VERDICTS = {"above": "above the floor", "below": "below the floor", "same": "within noise", "unknown": ""}
-_MANY = 6  # links side by side
+_MANY = 6  # links, or tables, side by side
+_PUBLIC = {"links": "who is linked to whom, how many links somebody has", "labels": "the labels used to train"}
 _WIDTHS = {"wide": 1040, "middle": 640, "narrow": 356}  # one drawing each for a desk, a tablet and a phone
 
 
@@ -70,8 +71,8 @@ def report_page(result: Result) -> str:
         jump=_jump(result) if len(result.sections) > 1 else "",
         sections="".join(map(_map, maps(result)))
         + "\n".join(
-            _section(section, finding, result, pictures.get(section.slug))
-            for section, finding in zip(result.sections, findings, strict=True)
+            _section(section, finding, result, pictures.get(section.slug), reading)
+            for section, finding, reading in zip(result.sections, findings, _readings(result), strict=True)
         ),
         rows=_rows(result),
         measured=_measured(result),
@@ -117,14 +118,20 @@ def _jump(result: Result) -> str:
     return f'<nav aria-label="Tables">{listed}</nav>'
 
 
-def _section(section: Section, finding: Headline, result: Result, picture: Picture | None) -> str:
+def _readings(result: Result) -> list[str]:
+    """Return for each table how to read it, where the one before does not say the same."""
+    said = [replace(result, sections=(section,)).reading for section in result.sections]
+    return [one if place == 0 or one != said[place - 1] else "" for place, one in enumerate(said)]
+
+
+def _section(section: Section, finding: Headline, result: Result, picture: Picture | None, reading: str) -> str:
     """Return a table's section; the picture of several tables stands in the first one's."""
     sentences = "".join(f"<p>{escape(sentence)}</p>" for sentence in finding.sentences)
     figure = _figure(picture, result) if picture is not None else ""
     return (
         f'<section class="finding" id="{escape(section.slug)}">\n<h2>{escape(finding.headline)}</h2>\n'
         f"{_tiles(section, finding)}\n{sentences}\n{figure}"
-        f"<h3>Every result</h3>\n{_table(section, result)}\n{_notes(section)}\n</section>"
+        f"<h3>Every result</h3>\n{_table(section, reading)}\n{_notes(section)}\n</section>"
     )
 
 
@@ -194,10 +201,8 @@ def _idle(picture: Picture) -> str:
     for name, points in picture.series().items():
         for said in {row.degenerate for _, row in points if row.degenerate}:
             found.setdefault(said, {})[name] = [row.degenerate == said for _, row in points]
-    return "".join(
-        f" {_listed(names)}: {escape(said)}{'' if all(map(all, names.values())) else ', at some of the places'}."
-        for said, names in found.items()
-    )
+    where = {said: "every place" if all(map(all, names.values())) else "some places" for said, names in found.items()}
+    return "".join(f" At {where[said]} of {_listed(names)}: {escape(said)}." for said, names in found.items())
 
 
 def _tiles(section: Section, finding: Headline) -> str:
@@ -205,9 +210,10 @@ def _tiles(section: Section, finding: Headline) -> str:
     tiles = [("floor", "Nobody’s features", "the floor, epsilon 0", floor)]
     if finding.best is not None:
         best = finding.best
-        called = f"{section.named(best)}{best.mark}, epsilon {number(best.epsilon)}"
+        called = f"{section.named(best)}{best.mark}, {spending(best).removeprefix('at ')}"
         own = best.same_as == section.reference(Role.FLOOR).name
-        tiles.append(("best", "Best private result", f"{called}{', with the runs of the floor' * own}", best))
+        label = "Best private result" if section.perturbed else "Best result"
+        tiles.append(("best", label, f"{called}{', with the runs of the floor' * own}", best))
     tiles.append(("ceiling", "Everybody’s true features", "the ceiling, no privacy", ceiling))
     parts = []
     for kind, label, what, row in tiles:
@@ -220,8 +226,7 @@ def _tiles(section: Section, finding: Headline) -> str:
     return f'<dl class="tiles">{"".join(parts)}</dl>'
 
 
-def _table(section: Section, result: Result) -> str:
-    reading = replace(result, sections=(section,)).reading
+def _table(section: Section, reading: str) -> str:
     shown = page_columns(section)
     heads = "".join(
         f'<th role="columnheader" scope="col"{_attribute("class", _ALIGNED.get(column.kind, ""))}>'
@@ -239,11 +244,15 @@ def _table(section: Section, result: Result) -> str:
         f"{escape(section.title)}: means of {section.runs} runs on shared splits, with intervals; the same "
         f"search of {section.points} points for every trained row"
     )
+    notes = (
+        f'<div class="notes"><p>{escape(reading)} Above or below the floor: the whole interval of the gain lies '
+        "on that side of zero. K is the number of propagation steps that the search chose.</p></div>"
+    )
     return (
         f"{_OPEN}<caption>{caption}</caption>"
         f'<thead role="rowgroup"><tr role="row">{heads}</tr></thead>{"".join(bodies)}</table></div>'
-        f'<div class="notes"><p>{escape(reading)} Above or below the floor: the whole interval of the gain lies '
-        "on that side of zero. K is the number of propagation steps that the search chose.</p></div>"
+        + notes
+        * bool(reading)
     )
 
 
@@ -256,6 +265,8 @@ def _limit(section: Section) -> float:
 
 def _group(row: TableRow) -> str:
     """Return the heading under which a row stands: what one user spends."""
+    if row.role is Role.PRIVATE and row.epsilon == math.inf:
+        return "<b>epsilon inf</b>: features public"
     if row.role is Role.PRIVATE:
         return f"<b>epsilon {number(row.epsilon)}</b> per user"
     if row.role is Role.CEILING:
@@ -287,13 +298,18 @@ def page_columns(section: Section) -> tuple[Column, ...]:
     def plain(column: Column) -> Callable[[TableRow], str]:
         return lambda row: escape(column.says("html", row))
 
-    own = {"row": lambda row: f"{_named(row)}{_about(row, section)}", "bars": bar, "verdict": _verdict, "paper": paper}
+    def verdict(row: TableRow) -> str:
+        return _verdict(row, section)
+
+    own = {"row": lambda row: f"{_named(row)}{_about(row, section)}", "bars": bar, "verdict": verdict, "paper": paper}
+    printed = any(row.papers for row in section.rows)
     return tuple(
         replace(
             column, heading=column.head("html"), headings={}, texts={},
             text=own.get(column.key) or (plain if column.interval is None else mean)(column),
         )
         for column in shown_in("html", table_columns(section.measures, (), section))
+        if column.key != "paper" or printed
     )  # fmt: skip
 
 
@@ -316,12 +332,14 @@ def _line(row: TableRow, shown: Sequence[Column]) -> str:
     return f'<tr role="row"><th role="rowheader" scope="row">{name.text(row)}</th>{cells}</tr>'
 
 
-def _verdict(row: TableRow) -> str:
+def _verdict(row: TableRow, section: Section) -> str:
     """Return on which side of the floor a private row is, or that it is the floor or the ceiling itself."""
     if row.role is Role.FLOOR:
         return '<span class="verdict">the floor</span>'
     if row.role is Role.CEILING:
         return '<span class="verdict">the ceiling</span>'
+    if row.same_as and row.same_as == section.reference(Role.FLOOR).name:
+        return '<span class="verdict">the floor’s runs</span>'
     side = row.gain.against(0.0) if row.gain is not None else "unknown"
     judged = row.gain is not None and row.role is Role.PRIVATE and _VERDICTS[side]
     return f'<span class="verdict {side}">{_VERDICTS[side]}</span>' if judged else ""
@@ -382,8 +400,7 @@ def _code(result: Result) -> str:
 
 def _measured(result: Result) -> str:
     models = sorted({row.model for row in result.rows if row.role is not Role.GUESS})
-    items = [section.protocol for section in result.sections]
-    items += [
+    items = [
         f"Model: {_listed(models)}. Validation loss alone chooses hyper-parameters and the best epoch; the labels of "
         "test nodes choose nothing and are looked at once, at the end.",
         "Each learner of the floor was searched as hard as every method, and the best of them is the floor: one that "
@@ -396,7 +413,12 @@ def _measured(result: Result) -> str:
         "the number of rows compared. A verdict that hangs on a hair is no verdict.",
     ]
     items += list(result.notes)
-    return f"<ul>{''.join(f'<li>{escape(item)}</li>' for item in items)}</ul>"
+    every = "".join(f"<li>{escape(section.protocol)}</li>" for section in result.sections)
+    common = f"<ul>{''.join(f'<li>{escape(item)}</li>' for item in items)}</ul>"
+    if len(result.sections) <= _MANY:
+        return f"<ul>{every}</ul>{common}"
+    head = f"How each of the {len(result.sections)} tables was made"
+    return f"{common}<details><summary>{head}</summary><ul>{every}</ul></details>"
 
 
 def _privacy(result: Result) -> str:
@@ -410,18 +432,39 @@ def _privacy(result: Result) -> str:
     )
     disclosed = dict.fromkeys(section.measures.disclosed for section in result.sections)
     numbers = "".join(f"<p>{escape(text)}</p>" for text in disclosed if text)
-    return (
+    own = [row for row in result.rows if row.role is Role.PRIVATE and row.max_epsilon > row.total.epsilon]
+    levels = dict.fromkeys(row.name for row in own)
+    unlike = (
+        f"<p>In {_listed(levels)} people have budgets of their own, and what holds for somebody is her own epsilon: "
+        "the row says the largest.</p>"
+        if levels
+        else ""
+    )
+    protected = (
         "<p>Each person’s device perturbs her own feature row and sends only the noisy report. Whatever two rows she "
         "might have had, any report is at most e<sup>epsilon</sup> times as likely under one as under the other, "
-        "whatever else the server knows:</p>"
-        f'<ul class="odds">{odds}</ul>'
+        f'whatever else the server knows:</p><ul class="odds">{odds}</ul>{unlike}'
         "<p><strong>Protected:</strong> the features of one person, all of them together, for one report. What is "
         "computed from the reports afterwards (calibration, training, prediction) spends nothing more. A second report "
         "of the same person would add its epsilon to the first.</p>"
-        "<p><strong>Not protected:</strong> who is linked to whom, how many links somebody has, and the labels used "
-        "to train. The server knows them here. What the features would say can in part be guessed from these; "
-        "the floor shows how far, and epsilon promises nothing about that guess.</p>" + numbers + marked
+        if epsilons
+        else "<p>Features are public here: nothing protects them.</p>"
     )
+    asked = [name for name in ("links", "labels") if any(name in section.asked for section in result.sections)]
+    beside = "".join(
+        f"<p><strong>{name.capitalize()} are private here,</strong> with an epsilon of their own beside that of "
+        "features. How, and at which epsilon: under “How it was measured”.</p>"
+        for name in asked
+    )
+    open_to_all = [_PUBLIC[name] for name in ("links", "labels") if name not in asked]
+    guessed = (
+        " What the features would say can in part be guessed from these; the floor shows how far, and epsilon promises "
+        "nothing about that guess."
+        if epsilons
+        else ""
+    )
+    known = f"<p><strong>Not protected:</strong> {', and '.join(open_to_all)}. The server knows them here.{guessed}</p>"
+    return f"{protected}{beside}{known * bool(open_to_all)}{numbers}{marked}"
 
 
 def _times(epsilon: float) -> str:
@@ -435,8 +478,7 @@ def _times(epsilon: float) -> str:
 def _papers(result: Result) -> str:
     rows = [row for row in result.rows if row.papers]
     if not rows:
-        said = "".join(f"<p>{escape(note)}</p>" for note in result.notes)
-        return said or "<p>No paper whose numbers are here prints one for any cell of this table.</p>"
+        return "<p>No paper whose numbers are here prints one for any cell of this table.</p>"
     places = list(dict.fromkeys(paper.note for row in rows for paper in row.papers))
     letters = {note: chr(ord("a") + place) for place, note in enumerate(places)}
     lines = []

@@ -23,7 +23,7 @@ from graphldp.measures import measures_of, tasks
 from graphldp.stages.files.artifacts import write_json, write_text
 from graphldp.stages.grids.cell import value_text
 from graphldp.stages.grids.targets import PROFILES, PaperTarget, Printed, Profile
-from graphldp.stages.pages.reproduced_figure import figure_svg
+from graphldp.stages.pages.reproduced_figure import target_figure
 from graphldp.stages.pages.tables import number, span
 
 __all__ = [
@@ -312,7 +312,7 @@ def write(found: Reproduction, results: Path) -> list[Path]:
     # What is made of the CSV must not depend on digits that the CSV does not have.
     found = dataclasses.replace(found, lines=tuple(_line(_record(line)) for line in found.lines))
     texts = {"table.csv": csv_text(found), "table.md": markdown_text(found), "table.tex": latex_text(found)}
-    if picture := figure_svg(found.target, found.lines):
+    if picture := target_figure(found.target, found.lines):
         texts["figure.svg"] = picture
     for name, text in texts.items():
         write_text(folder / name, text)

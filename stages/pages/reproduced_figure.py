@@ -15,16 +15,17 @@ from typing import TYPE_CHECKING
 from graphldp.datasets import title as name_of
 from graphldp.evaluation import Interval
 from graphldp.stages.grids.targets import PaperTarget
-from graphldp.stages.pages.figures import FIGURE_CSS, nice_ticks
+from graphldp.stages.pages.figures import FILE_CSS, figure_svg, nice_ticks
 from graphldp.stages.pages.tables import number, span
 
 if TYPE_CHECKING:
     from graphldp.stages.pages.reproduced import Line
 
-__all__ = ["figure_svg"]
+__all__ = ["target_figure"]
 
 _COLUMNS = (("theirs", "their protocol"), ("ours", "ours"))
 _WIDE, _HIGH, _LEFT, _RIGHT, _FOOT, _TOP = 380, 230, 44, 12, 42, 26  # a panel and what lies around its axes
+_INSET, _WIDEST = 22, 48.0  # of a curve's ends from its panel's, and a bar with its gap at most
 _KEY, _LINE, _LETTERS = 22, 18, 112  # the height of a line of the key and of the title, and its letters
 # Okabe and Ito's colours and as many markers, so that no row is told by colour alone.
 _STYLE = """\
@@ -54,7 +55,7 @@ class _Point:
         return f"{self.series}, {self.x}: {span(self.found, sign=self.gain)}"
 
 
-def figure_svg(target: PaperTarget, lines: Sequence[Line]) -> str:
+def target_figure(target: PaperTarget, lines: Sequence[Line]) -> str:
     """Return a figure's drawing; empty for a table, a bridge, and where nothing has been run."""
     ran = [line for line in lines if line.theirs is not None or line.ours is not None]
     if target.printed or target.steps or not ran:
@@ -70,19 +71,13 @@ def figure_svg(target: PaperTarget, lines: Sequence[Line]) -> str:
     parts = []
     for place, group in enumerate(groups):
         top = 2 * _LINE + height + place * _HIGH
-        for column, (attribute, title) in enumerate(_there(shown)):
-            where = title if bars else f"{name_of(group[0].dataset)}, {title}"
+        for column, (attribute, called) in enumerate(_there(shown)):
+            where = called if bars else f"{name_of(group[0].dataset)}, {called}"
             drawn = _panel(group, shown, names, attribute, where, bars=bars)
             parts.append(f'<g transform="translate({column * _WIDE} {top})">{"".join(drawn)}</g>')
     whole = 2 * _LINE + height + len(groups) * _HIGH
-    words = _words(shown)
-    return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" class="figure" viewBox="0 0 {2 * _WIDE} {whole}" '
-        f'width="{2 * _WIDE}" height="{whole}" role="img" aria-labelledby="{target.slug}-title {target.slug}-text">'
-        f'<style>{FIGURE_CSS}{_STYLE}</style><title id="{target.slug}-title">{escape(title)}</title>'
-        f'<desc id="{target.slug}-text">{escape(words)}</desc>\n{heading}'
-        f'<g transform="translate(0 {_LINE})">{key}</g>\n' + "\n".join(parts) + "\n</svg>\n"
-    )
+    parts = [heading, f'<g transform="translate(0 {_LINE})">{key}</g>', *parts]
+    return figure_svg(target.slug, title, _words(shown), parts, width=2 * _WIDE, height=whole, style=FILE_CSS + _STYLE)
 
 
 def _there(lines: Sequence[Line]) -> list[tuple[str, str]]:
@@ -167,10 +162,14 @@ def _panel(
     def y(value: float) -> float:
         return _TOP + (_HIGH - _FOOT - _TOP) * (high - value) / (high - low)
 
-    def x(foot: str, inset: float = 22) -> float:
-        room = _WIDE - _LEFT - _RIGHT - 2 * inset
-        share = feet.index(foot) / (len(feet) - 1) if len(feet) > 1 else 0.5
-        return _LEFT + inset + share * room
+    room, count = _WIDE - _LEFT - _RIGHT, max(1, len(feet))
+
+    def x(foot: str) -> float:
+        place = feet.index(foot)
+        if bars:
+            return _LEFT + room * (place + 0.5) / count
+        share = place / (count - 1) if count > 1 else 0.5
+        return _LEFT + _INSET + share * (room - 2 * _INSET)
 
     parts = [f'<text class="strong" font-size="13.5" x="{_LEFT}" y="16">{escape(title)}</text>']
     for tick in nice_ticks(low, high, 4):
@@ -191,12 +190,11 @@ def _panel(
             f'<text class="muted" font-size="11.5" text-anchor="end" x="{_WIDE - _RIGHT - 2}" '
             f'y="{y(level.mean) + (13 if name == "floor" else -3):.1f}">{name}</text>'
         )
-    inset = 52 if bars else 22
-    step = 84 / max(1, len(names)) if bars else 0.0
+    step = min(_WIDEST, 0.8 * room / count / max(1, len(names))) if bars else 0.0
     for foot in feet:
         words = foot.rpartition(" ")[2] if not bars and any(line.place for line in shown) else foot
         parts.append(
-            f'<text class="muted" font-size="12" text-anchor="middle" x="{x(foot, inset):.1f}" '
+            f'<text class="muted" font-size="12" text-anchor="middle" x="{x(foot):.1f}" '
             f'y="{_HIGH - _FOOT + 17}">{escape(words)}</text>'
         )
     parts.append(
@@ -205,7 +203,7 @@ def _panel(
     )
     for place, name in enumerate(names):
         own = [one for one in points if one.series == name]
-        spots = [(x(one.x, inset) + (step * (place - (len(names) - 1) / 2)), y(one.found.mean), one) for one in own]
+        spots = [(x(one.x) + (step * (place - (len(names) - 1) / 2)), y(one.found.mean), one) for one in own]
         if not bars and len(spots) > 1:
             path = "L".join(f"{left:.1f} {up:.1f}" for left, up, _ in spots)
             parts.append(f'<path fill="none" stroke="var(--c{place % 7})" stroke-width="1.6" d="M{path}"/>')

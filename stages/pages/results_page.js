@@ -88,7 +88,8 @@ function curve(box) {
     // What all places begin with stands once, under them; each has a line for each further part of its name.
     const shared = xs.length < 2 ? "" : xs.reduce((one, two) => { while (!two.startsWith(one)) one = one.slice(0, one.lastIndexOf(" ", one.length - 2) + 1); return one; }, xs[0].slice(0, xs[0].lastIndexOf(" ") + 1));
     const words = at => at.slice(shared.length).split(", "), lines = Math.max(...xs.map(at => words(at).length)), tall = 324 + 16 * (lines + Boolean(shared));
-    const right = box.clientWidth < 500 ? 360 : 620, low = Math.min(...ends) - 1, high = Math.max(...ends) + 1, svg = drawn("svg", {viewBox: "0 0 " + (right + 20) + " " + tall, role: "group",
+    const right = box.clientWidth < 500 ? 360 : 620, lowest = Math.min(...ends), highest = Math.max(...ends),
+      pad = Math.max(0.06 * (highest - lowest), highest > 2 ? 0.5 : 0.0005), low = lowest - pad, high = highest + pad, svg = drawn("svg", {viewBox: "0 0 " + (right + 20) + " " + tall, role: "group",
       "aria-label": "curves; every point can be focused"});
     const x = at => 60 + (xs.length < 2 ? (right - 80) / 2 : (right - 80) * xs.indexOf(at) / (xs.length - 1)), y = value => 300 - 280 * (value - low) / (high - low);
     for (const [value, words] of round(low, high))
@@ -98,10 +99,11 @@ function curve(box) {
     if (shared) svg.append(drawn("text", {x: (50 + right) / 2, y: tall - 4, "text-anchor": "middle"}, shared.trim().replaceAll("_", " ")));
     levels.forEach((level, index) => { if (level[1] !== null) svg.append(drawn("rect", {x: 50, width: right - 50, y: y(level[2]), height: Math.max(1, y(level[1]) - y(level[2])), class: "band"}));
       svg.append(drawn("line", {x1: 50, x2: right, y1: y(level[0]), y2: y(level[0]), class: "level", "stroke-dasharray": index ? "7 4" : ""}));
-      svg.append(drawn("text", {x: right - 80, y: y(level[0]) - 4}, (index ? "ceiling " : "floor ") + level[0].toFixed(1))); });
+      svg.append(drawn("text", {x: right - 80, y: y(level[0]) - 4}, (index ? "ceiling " : "floor ") + level[0].toFixed(known[0].digits))); });
     names.forEach((name, index) => { const own = known.filter(one => one.row === name); if (!own.length) return;
       svg.append(drawn("polyline", {points: own.map(one => x(one.x) + "," + y(scores(one)[0])).join(" "), class: "line c" + index % 7, style: "fill:none"}));
-      own.forEach(one => { const [mean, from, to] = scores(one), text = name + ", " + one.x + ": " + mean.toFixed(1) + (from === null ? "" : " [" + from.toFixed(1) + ", " + to.toFixed(1) + "]");
+      own.forEach(one => { const [mean, ...span] = scores(one), [from, to] = span, shown = value => value.toFixed(one.digits),
+          text = name + ", " + one.x + ": " + shown(mean) + (from === null ? "" : " [" + span.map(shown).join(", ") + "]");
         if (from !== null) svg.append(drawn("line", {x1: x(one.x), x2: x(one.x), y1: y(from), y2: y(to), class: "c" + index % 7}));
         const dot = drawn("circle", {cx: x(one.x), cy: y(mean), r: 5, tabindex: 0, role: "img", "aria-label": text, class: "dot c" + index % 7});
         dot.append(drawn("title", {}, text));

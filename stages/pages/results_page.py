@@ -154,7 +154,7 @@ def _reproduced(results: Path, docs: Path) -> list[Shown]:
             lines_of(folder / profile / "table.csv"),
             json.loads((folder / profile / "time.json").read_bytes()),
         )
-        bridge = folder.name.endswith("-bridge")
+        bridge, short = folder.name.endswith("-bridge"), _shortly(made["title"])
         heads = [
             *("data", "row", "step" if bridge else "place", "epsilon", "metric", "printed"),
             *("so far" if bridge else "their protocol", "less printed", "ours"),
@@ -167,10 +167,11 @@ def _reproduced(results: Path, docs: Path) -> list[Shown]:
         ran = sum(line.ran for line in lines)
         out.append(
             Shown(
-                anchor=folder.name, title=f"{made['heading']}: {made['title']}",
+                anchor=folder.name, title=f"{made['heading']}: {short}",
                 about=f"{profile}, {ran} of {len(lines)} rows" if ran < len(lines) else profile,
                 heads=[heads[place] for place in kept], rows=[[row[place] for place in kept] for row in cells],
-                notes=[*made["notes"], *_protocol(made)], points=_points(lines) if shares and not bridge else (),
+                notes=[*_whole(short, made["title"]), *made["notes"], *_protocol(made)],
+                points=_points(lines) if shares and not bridge else (),
                 file=f"reproduce/{folder.name}/{profile}/table.csv",
                 pages=[*_figure(folder / profile, results), *_paper_page(folder.name, results, docs)],
                 code=str(made.get("code", ""))[:_DIGITS],
@@ -178,6 +179,17 @@ def _reproduced(results: Path, docs: Path) -> list[Shown]:
             )
         )  # fmt: skip
     return out
+
+
+def _shortly(title: str) -> str:
+    """Return what a figure shows without what stands in brackets or behind, which a heading has no room for."""
+    head = re.split(r", (?:one panel|error bars|each)|: \(1\)|; ", title)[0]
+    return re.sub(r" \([^()]*\)", "", head).rstrip(".")
+
+
+def _whole(short: str, title: str) -> list[str]:
+    """Return the title, where its short form leaves something out."""
+    return [] if title.rstrip(".") == short else [title]
 
 
 def _counting(folder: Path) -> list[Any]:
@@ -227,7 +239,7 @@ def _points(lines: Sequence[Line]) -> list[dict[str, Any]]:
         {
             "data": line.dataset, "row": f"{line.row}, epsilon {_epsilon(line)}" if line.place else line.row,
             "x": line.place or _epsilon(line), "theirs": _ends(line.theirs), "ours": _ends(line.ours),
-            "floor": _ends(line.floor), "ceiling": _ends(line.ceiling),
+            "floor": _ends(line.floor), "ceiling": _ends(line.ceiling), "digits": line.digits,
         }
         for line in lines if line.ran and line.gain == gains
     ]  # fmt: skip

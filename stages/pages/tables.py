@@ -179,7 +179,8 @@ class Section:
         learner: which of the learners that know the structure alone was the best by validation: the floor.
         ceiling: which learner was the best by validation with everybody's true features beside what the floor knows.
         labelled: which share of the labels is learned from, where that is this data set's own.
-        asked_beside: what people are asked for beside features, in words; empty where it is public.
+        asked: what people are asked for beside features, `links` or `labels`; empty where both are public.
+        asked_beside: the same in words, with how and at which budget.
         learners: the floor's, where the people of each part are a graph of their own; else empty.
     """
 
@@ -196,6 +197,7 @@ class Section:
     ceiling: str = ""
     learners: tuple[str, ...] = ()
     labelled: str = ""
+    asked: tuple[str, ...] = ()
     asked_beside: str = ""
 
     @property
@@ -295,6 +297,11 @@ class Section:
     def private(self) -> tuple[TableRow, ...]:
         """The rows that spend a budget."""
         return tuple(row for row in self.rows if row.role is Role.PRIVATE)
+
+    @property
+    def perturbed(self) -> bool:
+        """Whether any row perturbs features: where all have them as they are, links or labels alone are private."""
+        return any(math.isfinite(row.epsilon) for row in self.private)
 
     @property
     def results(self) -> tuple[TableRow, ...]:
@@ -404,10 +411,12 @@ def signed(value: float, digits: int = 1) -> str:
 
 
 def span(interval: Interval | None, *, sign: bool = False, digits: int = 1) -> str:
-    """Return '84.2 [83.9, 84.6]'; with `sign`, '+0.2 [−0.3, +0.7]'. Without an interval the mean alone."""
+    """Return '84.2 [83.9, 84.6]'; with `sign`, '+0.2 [−0.3, +0.7]'; '0.0 exactly'; of one run the mean alone."""
     if interval is None:
         return ""
 
+    if sign and interval.known and interval.mean == interval.low == interval.high == 0:
+        return f"{0:.{digits}f} exactly"  # runs less themselves: there is no doubt to show
     near = sign and interval.known and any(end and not round(end, digits) for end in (interval.low, interval.high))
     digits += near  # "[0.0, +0.7]" would not say on which side of 0 it ends
 

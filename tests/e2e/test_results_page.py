@@ -51,6 +51,12 @@ _TRY = """
       const box = text.getBoundingClientRect(), frame = text.ownerSVGElement.getBoundingClientRect();
       return box.right > frame.right + 1 || box.left < frame.left - 1 || box.bottom > frame.bottom + 1;
     }).map(text => text.textContent),
+    flat: [...document.querySelectorAll('.curve svg')].filter(svg => {
+      const marks = svg.querySelectorAll('line.c0, line.c1, circle, line.level, rect.band');
+      const tops = [...marks].map(one => one.getBBox());
+      const high = Math.min(...tops.map(one => one.y)), low = Math.max(...tops.map(one => one.y + one.height));
+      return low - high < 0.1 * svg.viewBox.baseVal.height && new Set(tops.map(one => one.y)).size > 2;
+    }).map(svg => svg.closest('details').id),
     bands: curve ? curve.querySelectorAll('rect.band').length : 0,
     page: document.documentElement.scrollWidth, wide: document.documentElement.clientWidth,
     paper: getComputedStyle(document.body).backgroundColor, errors: window.failed || []});
@@ -104,6 +110,7 @@ def test_tables_sort_filter_and_copy_and_curves_switch(browser: Browser, page: P
     assert seen["verdicts"] == ["paper", "their protocol", "ours"]
     assert not {"their protocol", "ours"} & set(seen["numbers"])  # numbers are no kinds to choose by
     assert seen["clipped"] == []
+    assert seen["flat"] == []  # curves fill their frame, also where all of them lie near 0.01
     assert seen["bands"] == 2  # floor and ceiling, with their intervals
     assert ": " in seen["said"]  # the exact values of the focused point
 
@@ -128,6 +135,13 @@ def test_nothing_is_wider_than_a_phone_in_light_and_dark(browser: Browser, page:
         assert seen["errors"] == []
         assert seen["clipped"] == []
     assert light["paper"] != dark["paper"]
+
+
+def test_headings_are_short_and_what_they_leave_out_follows() -> None:
+    text = results_page(ROOT / "results", ROOT / "docs")
+    head, _, rest = text.partition('id="ppgnn-figure3"')[2].partition("</summary>")
+    assert "one panel per dataset" not in head
+    assert "one panel per dataset" in rest.partition("<table")[0]
 
 
 def test_the_pages_tables_are_the_files(tmp_path: Path) -> None:

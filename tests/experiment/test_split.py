@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import re
 
 import numpy as np
 import pytest
@@ -15,6 +16,7 @@ from graphldp.experiment.options import Settings
 from graphldp.experiment.parts import split_of
 from graphldp.experiment.split import Asked, Shares, Tried, shares_of, try_splits
 from graphldp.methods import method
+from graphldp.stages.split import split_figure
 
 ASKED = Asked(recipe=method("lpgnn"), mechanism="mb", options={})
 BOTH = dataclasses.replace(ASKED, links="blink", link_options=(("degree_share", 0.2), ("report", "both")))
@@ -61,6 +63,15 @@ def test_every_split_spends_the_total_by_its_ledger(tried: Tried) -> None:
             assert trial.bit == pytest.approx(trial.relationship / 2)
         else:
             assert (trial.bit, trial.relationship) == (0.0, 0.0)
+
+
+def test_the_figures_title_touches_no_label_and_its_numbers_stand_on_a_sheet(tried: Tried) -> None:
+    text = split_figure(tried)
+    tops = {words: float(y) for y, words in re.findall(r'<text[^>]* y="([\d.]+)">([^<]+)</text>', text)}
+    title = next(y for words, y in tops.items() if words.startswith("Accuracy on"))
+    assert tops["all to labels"] - title >= 18
+    assert "Canvas" not in text  # white in a file of its own, whatever the reader prefers
+    assert text.count('fill="var(--sheet)"') == len(tried.trials)
 
 
 def test_a_bit_costs_what_the_mechanism_says() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import math
+import re
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,7 @@ import pytest
 from graphldp.client import lookup, names, own_budget
 from graphldp.errors import OptionError
 from graphldp.stages.pages import docs
-from graphldp.stages.pages.docs_figures import law_figure, variance_comparison
+from graphldp.stages.pages.docs_figures import law_figure, variance_comparison, variance_figure
 from graphldp.stages.pages.docs_numbers import crossing, crossings, law_base, raw_variance, scalar_variance
 from graphldp.stages.pages.errata import ERRATA, FAULTS, errata_of
 
@@ -70,6 +71,17 @@ def test_figures_are_the_same_bytes_every_time(tmp_path: Path) -> None:
         assert (tmp_path / "a.svg").read_bytes() == (ROOT / "docs" / "mechanisms" / f"{name}-law.svg").read_bytes()
     variance_comparison(tmp_path / "c.svg")
     assert "epsilon 3.68" in (tmp_path / "c.svg").read_text(encoding="utf-8")
+
+
+@pytest.mark.slow
+def test_a_constant_variance_is_drawn_as_one(tmp_path: Path) -> None:
+    """Of `1b` only the last digits change, which an axis that fits them showed as a mountain range."""
+    variance_figure("1b", tmp_path / "1b.svg")
+    text = (tmp_path / "1b.svg").read_text(encoding="utf-8")
+    (line,) = re.findall(r'id="line2d_\d+">\s*<path d="([^"]{400,})"', text)[:1]
+    heights = [float(y) for y in re.findall(r"[ML] [\d.]+ ([\d.]+)", line)]
+    assert len(heights) > 20
+    assert max(heights) - min(heights) < 2
 
 
 def test_lines_cross_where_the_errata_say() -> None:

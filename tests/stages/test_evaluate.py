@@ -251,7 +251,13 @@ def test_finding_when_nothing_beats_the_floor(tmp_path: Path) -> None:
     text = _finding(tmp_path, LOW)
     assert text.startswith("On Cora no private method does measurably better than using nobody’s features at all.")
     assert "measurably below it" in text
-    assert "Of 4 private results, 0 above the floor, 0 not distinguishable from it and 4 below it." in text
+    assert "Of 4 private results, none is above the floor and 4 are below it." in text
+
+
+def test_a_table_with_a_setting_reads_as_a_sentence(tmp_path: Path) -> None:
+    write_grid(tmp_path, ONE, LOW)
+    section = dataclasses.replace(measure(ONE, tmp_path, PAPERS).sections[0], labelled="5 % of the labels")
+    assert find(section).headline.startswith("On Cora, 5 % of the labels, no private method does")
 
 
 def test_finding_when_one_beats_the_floor(tmp_path: Path) -> None:

@@ -6,8 +6,10 @@ import csv
 import dataclasses
 import io
 import json
+import re
 import shutil
 import subprocess
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -32,7 +34,7 @@ from graphldp.stages.pages.reproduced import (
     with_earlier,
     write,
 )
-from graphldp.stages.pages.reproduced_figure import figure_svg
+from graphldp.stages.pages.reproduced_figure import target_figure
 from graphldp.stages.reproduce import Order, compare
 from graphldp.stages.spotcheck import look, of_target, rotated
 
@@ -437,23 +439,39 @@ def test_a_figure_draws_every_result_once_in_both_columns(
     from xml.etree import ElementTree
 
     (target,) = find(address, PAPERS)
-    svg = figure_svg(target, _lines(target, *rows))
+    svg = target_figure(target, _lines(target, *rows))
     root = ElementTree.fromstring(svg)
     titles = [one.text for one in root.iter("{http://www.w3.org/2000/svg}title")][1:]
     bars = address == "togl:figure6"
     assert len(titles) == 2 * marks * (2 if bars else 1)  # a bar and its dot say the same
     assert words in svg
+    assert next(root.iter("{http://www.w3.org/2000/svg}title")).text == f"{target.heading}: {target.title}"
     assert svg.count("<rect") == 2 * marks * bars
     if address == "upgnet:figure5":
         assert ">MBM<" not in svg  # what the gain is over is no gain
         assert "−2.0 [−3.0, −1.0]" in svg
-    assert figure_svg(target, []) == ""
+    assert target_figure(target, []) == ""
+
+
+def test_bars_fill_their_panel_and_touch_no_other() -> None:
+    (target,) = find("togl:figure6", PAPERS)
+    for rows, least in (
+        ([("cora", name, "", 10.0, 60.0) for name in ("SOTA", "FDA", "SMA")], 100.0),
+        ([(data, name, "", 10.0, 60.0) for data in ("cora", "citeseer") for name in ("SOTA", "FDA")], 100.0),
+        ([("cora", f"row {place}", "", 10.0, 60.0) for place in range(14)], 250.0),
+    ):
+        svg = target_figure(target, _lines(target, *rows))
+        found = re.findall(r'<rect fill[^>]* x="([\d.]+)" width="([\d.]+)"', svg)
+        bars = sorted((float(left), float(left) + float(wide)) for left, wide in found[: len(rows)])
+        assert all(before[1] < after[0] for before, after in pairwise(bars))
+        assert bars[-1][1] - bars[0][0] > least
+        assert 0 < bars[0][0] < bars[-1][1] < 380
 
 
 def test_a_table_and_a_bridge_have_no_figure() -> None:
     for address in ("togl:table17", "togl:bridge"):
         (target,) = find(address, PAPERS)
-        assert figure_svg(target, _lines(target, ("cora", "Baseline", "", 10.0, 79.0))) == ""
+        assert target_figure(target, _lines(target, ("cora", "Baseline", "", 10.0, 79.0))) == ""
 
 
 def test_a_number_that_is_printed_for_each_mechanism_stands_beside_the_one_run() -> None:

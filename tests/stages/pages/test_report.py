@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import math
 import re
 import xml.etree.ElementTree as ET
 from dataclasses import replace
@@ -133,6 +134,65 @@ def test_one_row_per_cell_and_a_verdict_for_each_private_one(page: str, result: 
     assert "below" in verdicts
 
 
+def test_a_row_with_the_floors_runs_has_no_interval_and_no_verdict_of_its_own(tmp_path: Path) -> None:
+    params = grid(epsilons=(1.0,))
+    write_grid(tmp_path, params)
+    floor = next(cell for cell in params.cells() if cell.name == "structure")
+    own = next(cell for cell in params.cells() if cell.name == "lpgnn")
+    values = [0.83 + 0.002 * place for place in range(10)]
+    write_runs(tmp_path, floor, seeds=10, values=values)
+    write_runs(tmp_path, own, seeds=10, values=values)
+    page = report_page(measure(params, tmp_path, PAPERS))
+    (line,) = re.findall(r'<tr role="row"><th[^>]*><a href="#method-lpgnn">lpgnn</a>.*?</tr>', page)
+    assert "same runs as structure" in line
+    assert "the floor’s runs" in line
+    assert "[0.0, 0.0]" not in line
+    assert "0.0 exactly" in re.sub(r"<[^>]+>", " ", line).replace("  ", " ")
+
+
+def test_private_links_are_not_called_public_and_public_features_not_private(result: Result) -> None:
+    section = result.sections[0]
+    rows = tuple(replace(row, epsilon=math.inf) if row.role == "private" else row for row in section.rows)
+    asked = replace(section, rows=rows, asked=("links",), asked_beside="Links are reported by blink at epsilon 1")
+    text = re.sub(r"<[^>]+>", " ", report_page(replace(result, sections=(asked,))))
+    assert "Links are private here," in text
+    assert "who is linked to whom" not in text
+    assert "Not protected: the labels used to train." in text.replace("  ", " ")
+    assert "The graph and the labels" not in text
+    assert "features public" in text
+    assert "Features are public here" in text
+    assert "times as likely" not in text
+    assert "private result" not in text.lower()
+
+
+def test_what_papers_print_is_of_papers(result: Result) -> None:
+    alone = replace(result.sections[0], rows=tuple(replace(row, papers=()) for row in result.sections[0].rows))
+    page = report_page(replace(result, sections=(alone,), notes=("80 cells took 2.6 minutes",)))
+    own = page.partition("What papers print for the same cells")[2].partition("</section>")[0]
+    assert "No paper whose numbers are here prints one for any cell" in own
+    assert "80 cells" not in own
+    assert page.count("80 cells") == 1
+
+
+def test_only_rows_whose_people_spend_unlike_amounts_are_said_to(tmp_path: Path) -> None:
+    params = grid(epsilons=(1.0,))
+    write_grid(tmp_path, params)
+    for name, largest in (("lpgnn", 1.0), ("lpgnn-pm", 16.0)):
+        spend = {"what": "features", "epsilon": 1.0, "delta": 0.0, "mean": (1.0 + largest) / 2, "max": largest}
+        cell = next(cell for cell in params.cells() if cell.name == name)
+        write_runs(tmp_path, cell, seeds=10, meta={"ledger": [spend]})
+    text = re.sub(r"<[^>]+>", "", report_page(measure(params, tmp_path, PAPERS)))
+    assert "In lpgnn-pm people have budgets of their own" in text
+
+
+def test_what_tables_share_is_said_once(result: Result) -> None:
+    page = report_page(result)
+    assert len(result.sections) == 2
+    assert page.count("K is the number of propagation steps") == 1
+    many = replace(result, sections=tuple(replace(result.sections[0], labelled=f"part {n}") for n in range(7)))
+    assert "How each of the 7 tables was made" in report_page(many)
+
+
 def test_times_is_a_bound() -> None:
     assert [report._times(value) for value in (1e-6, 0.1, 1.0, 3.0, 10.0)] == ["1.01", "1.11", "2.72", "20.1", "22,027"]
 
@@ -168,10 +228,17 @@ def test_text_has_the_contrast_of_aa(scheme: int) -> None:
     for text, under in pairs:
         assert _contrast(colours[text], colours[under]) >= 4.5, (text, under)
     figure = _colours(FIGURE_CSS)[scheme]
+    assert figure["sheet"] == colours["card"]  # what lies under a figure, in the page and in a file of its own
     for name in ("ink", "muted"):
         assert _contrast(figure[name], colours["card"]) >= 4.5
     for name in ("s0", "s1", "same", "above", "below"):
         assert _contrast(figure[name], colours["card"]) >= 3.0, name
+
+
+def test_a_figure_in_a_file_of_its_own_brings_its_sheet(result: Result) -> None:
+    under = ".figure{background:var(--sheet)}"
+    assert under in budget_figure(result.sections[0])
+    assert under not in report_page(result)  # there the page is the sheet
 
 
 def test_figure_is_sound_and_nothing_leaves_it(result: Result) -> None:

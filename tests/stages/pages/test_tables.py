@@ -17,6 +17,7 @@ from runs_factory import grid, write_grid, write_runs
 from graphldp.cli import experiment
 from graphldp.cli.app import main
 from graphldp.errors import ArtifactError
+from graphldp.evaluation import Interval
 from graphldp.measures import DEFAULT_TASK, measures_of
 from graphldp.stages.evaluate import evaluate, measure
 from graphldp.stages.files import traces
@@ -39,6 +40,7 @@ from graphldp.stages.pages.tables import (
     plots_text,
     read_csv,
     signed,
+    span,
 )
 
 PAPERS = Path(__file__).parents[3] / "papers"
@@ -284,6 +286,10 @@ def test_plot_data_repeats_the_references_at_every_budget(result: Result) -> Non
 def test_numbers_are_written_one_way() -> None:
     assert [number(value) for value in (0.0, 0.1, 1.0, 1e-6, float("inf"))] == ["0", "0.1", "1", "1e-06", "inf"]
     assert [signed(value) for value in (0.25, -0.25, 0.04, -0.04)] == ["+0.2", "−0.2", "0.0", "0.0"]
+    none = Interval(mean=0.0, low=0.0, high=0.0, runs=10)
+    assert [span(none, sign=True), span(none), span(none, sign=True, digits=2)] == [
+        "0.0 exactly", "0.0 [0.0, 0.0]", "0.00 exactly",
+    ]  # fmt: skip
 
 
 def _csv(**changes: str) -> list[dict[str, str]]:
