@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shutil
+import signal
 import subprocess
+import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
-from ldp_process import environment
+from ldp_process import LIMIT, environment
 
 from graphldp.stages.code import KINDS
 from graphldp.stages.files.graphs import graph_hash
@@ -232,6 +235,42 @@ def test_tables_are_checked_against_the_committed_ones(project: Project) -> None
     finally:
         path.write_text(text, encoding="utf-8")
     assert project.run("git", "status", "--porcelain") == ""
+
+
+@pytest.mark.slow
+def test_a_pipeline_that_is_stopped_leaves_nothing_half_written_and_goes_on(project: Project) -> None:
+    before = project.made()
+    project.set(train={**GRID["train"], "epochs": 300, "patience": 300})
+    try:
+        with subprocess.Popen(
+            ("dvc", "repro"),
+            cwd=project.folder,
+            env=environment(),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            start_new_session=True,
+        ) as running:
+            end = time.monotonic() + LIMIT
+            while project.made() == before:
+                assert running.poll() is None
+                assert time.monotonic() < end
+                time.sleep(0.05)
+            os.killpg(running.pid, signal.SIGINT)  # as a terminal's Ctrl-C does
+            said, _ = running.communicate(timeout=LIMIT)
+        assert running.returncode != 0
+        assert "interrupted: ldp train stopped; nothing half-written" in said
+        assert "Traceback" not in said
+        assert not list((project.folder / "data").rglob("*.partial"))
+        made = {name: when for name, when in project.made().items() if before.get(name) != when}
+        assert made
+        assert project.repro() == ["train@synthetic", "evaluate"]
+        after = project.made()
+        assert {name: after[name] for name in made} == made
+        assert set(after) == set(before)
+    finally:
+        project.restore()
 
 
 @pytest.mark.slow
