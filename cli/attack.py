@@ -11,7 +11,7 @@ from graphldp.cli import console
 from graphldp.cli.cell import ParamsFile, choose_params, fetch
 from graphldp.cli.lists import numbers, words
 from graphldp.cli.options import DATA, AsJson, Data, Epsilons, Mechanisms, RootSeed, Seeds, folder_option, graph_names
-from graphldp.cli.settings import Settings, parse
+from graphldp.cli.settings import Settings, of_mechanism, parse
 from graphldp.errors import OptionError
 
 if TYPE_CHECKING:
@@ -92,7 +92,7 @@ def attack(
             raise OptionError("name what perturbs the features, for example --mechanism mb,pm,privset")
         names, budgets = words("--mechanism", mechanism), numbers("--epsilon", epsilon)
         chosen = choose_params(params, dataset, seeds=seeds, seed=seed)
-        options = parse(settings)
+        options = of_mechanism(parse(settings))
         cells = [
             Cell(dataset=dataset, mechanism=name, epsilon=budget, options=options)
             for name in names

@@ -17,7 +17,7 @@ from graphldp.cli.console import figures, fitted, left_out, note, out, progress
 from graphldp.cli.lists import numbers
 from graphldp.cli.options import AsJson, Seed, folder_option
 from graphldp.cli.processes import workers
-from graphldp.cli.settings import Settings, parse
+from graphldp.cli.settings import Settings, of_mechanism, parse
 
 if TYPE_CHECKING:
     from graphldp.audit import Audit, AuditOptions, BlackBoxOptions
@@ -122,7 +122,7 @@ def audit(
             seed=seed,
             low=low,
             high=high,
-            options=parse(settings),
+            options=of_mechanism(parse(settings)),
             **{key: value for key, value in sizes.items() if value is not None},
         )
         _ours(list(mechanisms or []), budgets, ours, output, processes, as_json=as_json)

@@ -72,9 +72,9 @@ def calibration(
 
     if not epsilon:
         raise OptionError("name a budget, or several: --epsilon 0.1,1")
-    options, changes = parts(parse(settings))
-    mechanism = mechanism_of(options, mechanism)
     names, budgets = words("--method", method or ["lpgnn"]), numbers("--epsilon", epsilon)
+    options, changes = parts(parse(settings), names)
+    mechanism = mechanism_of(options, mechanism)
     chosen = choose_params(params, dataset, seeds=seeds, seed=seed)
     cells = [
         Cell(dataset=dataset, method=name, mechanism=mechanism or "", epsilon=budget, options=options, changes=changes)

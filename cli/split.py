@@ -13,7 +13,7 @@ from graphldp.cli.cell import ParamsFile, choose_params, fetch
 from graphldp.cli.lists import numbers, words
 from graphldp.cli.options import DATA, AsJson, Data, Device, LinkOption, Method, RootSeed, graph_names
 from graphldp.cli.processes import machine
-from graphldp.cli.settings import Search, Settings, axes, parse, parts
+from graphldp.cli.settings import Search, Settings, axes, link_pairs, parse, parts
 from graphldp.errors import OptionError
 
 if TYPE_CHECKING:
@@ -86,15 +86,18 @@ def split(
     import json
 
     from graphldp import methods
+    from graphldp.experiment.options import SearchParams
+    from graphldp.experiment.search_space import SearchedRow, check_axes
     from graphldp.experiment.split import Asked
     from graphldp.jsonable import plain
+    from graphldp.stages.grids.params import with_axes
     from graphldp.stages.split import measure_splits, split_rows, stand_in, write_splits
 
-    options, changes = parts(parse(settings), ("epochs", "model"))
+    options, changes = parts(parse(settings), [method], ("epochs", "model"))
     recipe = methods.method(method).but(changes)
     if recipe.silent or not recipe.model or recipe.alone:
         raise OptionError(f"method {method!r} asks people for no features or no links, so there is nothing to split")
-    pairs = parse(link_option, "--link-option")
+    pairs = link_pairs(link_option, links)
     if pairs and links == _PUBLIC:
         raise OptionError("--link-option is of private links: leave it out, or say --links")
     asked = Asked(
@@ -110,6 +113,8 @@ def split(
         params, names[0], seeds=seeds, seed=seed, search_points=search_points, search_seeds=search_seeds,
         search=axes(search), epochs=epochs, model=model,
     )  # fmt: skip
+    row = SearchedRow(recipe=recipe, mechanism=asked.mechanism, model=chosen.train.model, drop=bool(asked.labels))
+    check_axes(with_axes(SearchParams(), axes(search)), [row])  # the file's may be other rows'
     for name in names:
         fetch(name, data)
     graphs = [stand_in(data, name, public=public) for name in names]
