@@ -11,6 +11,7 @@ from graphldp.cli import console
 from graphldp.cli.cell import ParamsFile, choose_params, fetch
 from graphldp.cli.lists import depths, numbers, words
 from graphldp.cli.options import DATA, AsJson, Data, Dataset, Epsilons, RootSeed, Seeds, file_ending
+from graphldp.cli.output import check_room, written
 from graphldp.cli.settings import Settings, mechanism_of, parse, parts
 from graphldp.errors import OptionError
 
@@ -81,19 +82,20 @@ def calibration(
         for name in names
         for budget in budgets
     ]
+    check_room(output)
     fetch(dataset, data)
     with console.progress(f"calibration {dataset}", None, "sets of reports") as bar:
         rows = stage.measure_calibration(
             cells, data=data, params=chosen, steps=depths("--steps", steps or ()), progress=bar
         )
-    path = None if output is None else stage.write_measured(rows, output)
-    if as_json:
-        answer = {"rows": [asdict(row) for row in rows], "file": None if path is None else str(path)}
-        console.out.print_json(json.dumps(plain(answer)))
-        return
-    _show(rows)
-    if path is not None:
-        console.note(f"written: {path}")
+    with written(output, lambda path: [stage.write_measured(rows, path)]) as files:
+        if as_json:
+            answer = {"rows": [asdict(row) for row in rows], "file": str(files[0]) if files else None}
+            console.out.print_json(json.dumps(plain(answer)))
+            return
+        _show(rows)
+        for path in files:
+            console.note(f"written: {path}")
 
 
 def _show(rows: list[MeasuredRow]) -> None:

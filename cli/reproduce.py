@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import io
 import json
-import os
 import shlex
 from collections.abc import Iterator
 from pathlib import Path
@@ -165,14 +165,19 @@ def reproduce(
 
 
 def _run(command: tuple[str, ...]) -> None:
-    """Run another command of ours, which measures what a target shows; what it prints is not this one's answer."""
+    """Run another command of ours, which measures what a target shows; its answer is shown if it fails."""
     from typer.main import get_command
 
     from graphldp.cli.app import build
 
     said = ["--quiet"] * console.is_quiet() + ["--debug"] * console.wants_traceback()
-    with open(os.devnull, "w", encoding="utf-8") as nowhere, contextlib.redirect_stdout(nowhere):
-        get_command(build(command[0])).main([*said, *command], prog_name="ldp", standalone_mode=False)
+    result = io.StringIO()
+    try:
+        with contextlib.redirect_stdout(result):
+            get_command(build(command[0])).main([*said, *command], prog_name="ldp", standalone_mode=False)
+    except BaseException:
+        typer.echo(result.getvalue(), nl=False)
+        raise
 
 
 def _list(every: list, *, as_json: bool) -> None:  # type: ignore[type-arg]
