@@ -11,7 +11,8 @@ from graphldp.cli import console
 from graphldp.cli.cell import ParamsFile, choose_params, fetch
 from graphldp.cli.lists import numbers, words
 from graphldp.cli.options import DATA, AsJson, Data, Epsilons, Mechanisms, RootSeed, Seeds, folder_option, graph_names
-from graphldp.cli.settings import Settings, parse
+from graphldp.cli.output import check_room, written
+from graphldp.cli.settings import Settings, of_mechanism, parse
 from graphldp.errors import OptionError
 
 if TYPE_CHECKING:
@@ -72,6 +73,7 @@ def attack(
     from graphldp.stages import attack as stage
     from graphldp.stages.grids.cell import Cell
 
+    check_room(output)
     if reports is not None:
         for name, given in (("--dataset", dataset), ("--mechanism", mechanism), ("--epsilon", epsilon)):
             if given:
@@ -92,7 +94,7 @@ def attack(
             raise OptionError("name what perturbs the features, for example --mechanism mb,pm,privset")
         names, budgets = words("--mechanism", mechanism), numbers("--epsilon", epsilon)
         chosen = choose_params(params, dataset, seeds=seeds, seed=seed)
-        options = parse(settings)
+        options = of_mechanism(parse(settings))
         cells = [
             Cell(dataset=dataset, mechanism=name, epsilon=budget, options=options)
             for name in names
@@ -103,12 +105,12 @@ def attack(
             rows = stage.attack(
                 cells, data=data, params=chosen, attributes=attributes, steps=steps, by_level=by_level, progress=bar
             )
-    files = [] if output is None else stage.write_attack(rows, output)
-    if as_json:
-        answer = {"rows": [row.flat() for row in rows], "files": [str(path) for path in files]}
-        console.out.print_json(json.dumps(plain(answer)))
-        return
-    _show(rows, files)
+    with written(output, lambda folder: stage.write_attack(rows, folder)) as files:
+        if as_json:
+            answer = {"rows": [row.flat() for row in rows], "files": [str(path) for path in files]}
+            console.out.print_json(json.dumps(plain(answer)))
+            return
+        _show(rows, files)
 
 
 def _show(rows: list[AttackRow], files: list[Path]) -> None:

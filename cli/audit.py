@@ -16,8 +16,9 @@ from rich.table import Table
 from graphldp.cli.console import figures, fitted, left_out, note, out, progress
 from graphldp.cli.lists import numbers
 from graphldp.cli.options import AsJson, Seed, folder_option
+from graphldp.cli.output import check_room, written
 from graphldp.cli.processes import workers
-from graphldp.cli.settings import Settings, parse
+from graphldp.cli.settings import Settings, of_mechanism, parse
 
 if TYPE_CHECKING:
     from graphldp.audit import Audit, AuditOptions, BlackBoxOptions
@@ -122,7 +123,7 @@ def audit(
             seed=seed,
             low=low,
             high=high,
-            options=parse(settings),
+            options=of_mechanism(parse(settings)),
             **{key: value for key, value in sizes.items() if value is not None},
         )
         _ours(list(mechanisms or []), budgets, ours, output, processes, as_json=as_json)
@@ -158,21 +159,22 @@ def _ours(
 
     if options.options and len(mechanisms) != 1:
         raise typer.BadParameter("--set goes with one mechanism: each has options of its own")
+    check_room(output)
     with progress("audit", None, "rows") as bar:
         found = audit_mechanisms(mechanisms, epsilons, options, bar, workers(processes))
-    files = write_audit(found, output) if output is not None else []
-    if as_json:
-        typer.echo(json.dumps(plain(table_json(found)), indent=2, sort_keys=True, ensure_ascii=False))
-    else:
-        table, gone = fitted(partial(_table, found), _SPARE)
-        out.print(table)
-        left_out(gone)
-        for line in problem_lines(found):
-            out.print(line, markup=False, soft_wrap=True)
-        for _, _, reason in found.refused:
-            out.print(f"refused: {reason}", markup=False, soft_wrap=True)
-    if files:
-        note(f"wrote {', '.join(str(path) for path in files)}")
+    with written(output, lambda folder: write_audit(found, folder)) as files:
+        if as_json:
+            typer.echo(json.dumps(plain(table_json(found)), indent=2, sort_keys=True, ensure_ascii=False))
+        else:
+            table, gone = fitted(partial(_table, found), _SPARE)
+            out.print(table)
+            left_out(gone)
+            for line in problem_lines(found):
+                out.print(line, markup=False, soft_wrap=True)
+            for _, _, reason in found.refused:
+                out.print(f"refused: {reason}", markup=False, soft_wrap=True)
+        if files:
+            note(f"wrote {', '.join(str(path) for path in files)}")
     if found.fails:
         raise typer.Exit(_FAILED)
 

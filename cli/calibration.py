@@ -11,6 +11,7 @@ from graphldp.cli import console
 from graphldp.cli.cell import ParamsFile, choose_params, fetch
 from graphldp.cli.lists import depths, numbers, words
 from graphldp.cli.options import DATA, AsJson, Data, Dataset, Epsilons, RootSeed, Seeds, file_ending
+from graphldp.cli.output import check_room, written
 from graphldp.cli.settings import Settings, mechanism_of, parse, parts
 from graphldp.errors import OptionError
 
@@ -72,28 +73,29 @@ def calibration(
 
     if not epsilon:
         raise OptionError("name a budget, or several: --epsilon 0.1,1")
-    options, changes = parts(parse(settings))
-    mechanism = mechanism_of(options, mechanism)
     names, budgets = words("--method", method or ["lpgnn"]), numbers("--epsilon", epsilon)
+    options, changes = parts(parse(settings), names)
+    mechanism = mechanism_of(options, mechanism)
     chosen = choose_params(params, dataset, seeds=seeds, seed=seed)
     cells = [
         Cell(dataset=dataset, method=name, mechanism=mechanism or "", epsilon=budget, options=options, changes=changes)
         for name in names
         for budget in budgets
     ]
+    check_room(output)
     fetch(dataset, data)
     with console.progress(f"calibration {dataset}", None, "sets of reports") as bar:
         rows = stage.measure_calibration(
             cells, data=data, params=chosen, steps=depths("--steps", steps or ()), progress=bar
         )
-    path = None if output is None else stage.write_measured(rows, output)
-    if as_json:
-        answer = {"rows": [asdict(row) for row in rows], "file": None if path is None else str(path)}
-        console.out.print_json(json.dumps(plain(answer)))
-        return
-    _show(rows)
-    if path is not None:
-        console.note(f"written: {path}")
+    with written(output, lambda path: [stage.write_measured(rows, path)]) as files:
+        if as_json:
+            answer = {"rows": [asdict(row) for row in rows], "file": str(files[0]) if files else None}
+            console.out.print_json(json.dumps(plain(answer)))
+            return
+        _show(rows)
+        for path in files:
+            console.note(f"written: {path}")
 
 
 def _show(rows: list[MeasuredRow]) -> None:

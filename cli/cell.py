@@ -119,7 +119,7 @@ class MemoryOptions(CellOptions):
 
     def asked(self, seeds: int | None) -> tuple[Params, str | None, dict[str, Any], dict[str, Any]]:
         """Return the parameters, the mechanism, its options, and what is changed of the method."""
-        options, changes = parts(parse(self.settings), train_options())
+        options, changes = parts(parse(self.settings), [self.method], train_options())
         mechanism = mechanism_of(options, self.mechanism)
         protocol, searched = asked_under(self.protocol, self.method, mechanism, options, changes, self.axes)
         return self.chosen(seeds, protocol=protocol, searched=searched), mechanism, options, changes

@@ -281,9 +281,13 @@ class _LineBar(Bar):
 def progress(description: str, total: float | None = None, unit: str = "steps") -> Iterator[Bar]:
     """Show how far a piece of work is: a bar with an estimate on a terminal, plain lines elsewhere, nothing if quiet.
 
-    The total may be unknown (None) until the first call that brings it.
+    The total may be unknown (None) until the first call that brings it. If quiet, what other libraries write on
+    standard error meanwhile is left out, too.
     """
-    if _state.quiet or _state.muted:
+    if _state.quiet:
+        with open(os.devnull, "w", encoding="utf-8") as nowhere, contextlib.redirect_stderr(nowhere):
+            yield Bar(description, total, unit)
+    elif _state.muted:
         yield Bar(description, total, unit)
     elif err.is_terminal and not err.is_dumb_terminal:
         with Progress(*_columns(err.width), console=err, transient=True) as screen:

@@ -90,7 +90,7 @@ def denoise(
         return
     if epsilon is None:
         raise OptionError("Missing option '--epsilon': the budget of the reports, for example --epsilon 1")
-    mechanism_options, changes = parts(parse(settings))
+    mechanism_options, changes = parts(parse(settings), [method])
     mechanism = mechanism_of(mechanism_options, mechanism)
     if mechanism_options:
         raise OptionError(

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from graphldp.cli.console import note, out, progress
+from graphldp.cli.console import out, progress
 
 __all__ = ["register"]
 
@@ -40,8 +40,8 @@ def docs(
         if wrong:
             out.print("make them again with: ldp docs")
             raise typer.Exit(1)
-        note("every generated page says what the code says; figures are not compared")
+        out.print("every generated page says what the code says; figures are not compared")
         return
     with progress("docs", None, "steps") as bar:
         paths = write_docs(output, audit=not without_audit, progress=bar)
-    note(f"wrote {counted(len(paths), 'file')} in {output}")
+    out.print(f"wrote {counted(len(paths), 'file')} in {output}", markup=False, soft_wrap=True)

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
-import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -84,7 +82,7 @@ def _download(
     stored: list[StoredGraph] = []
     try:
         for dataset in dict.fromkeys(datasets):
-            with console.progress(f"download {dataset}", unit="kB") as bar, _muted(console.is_quiet()):
+            with console.progress(f"download {dataset}", unit="kB") as bar:
                 report = _in_kilobytes(bar)
                 stored.append(obtain(dataset, data, settings=chosen, name=name, force=force, progress=report))
     finally:
@@ -95,16 +93,6 @@ def _download(
 
 def _in_kilobytes(bar: Bar) -> Progress:
     return lambda done, total, text: bar(done // 1000, total // 1000 or None, text)
-
-
-@contextlib.contextmanager
-def _muted(quiet: bool) -> Iterator[None]:
-    """Leave out, if quiet, what the loaders of other libraries write on standard error."""
-    with contextlib.ExitStack() as stack:
-        if quiet:
-            sink = stack.enter_context(open(os.devnull, "w", encoding="utf-8"))
-            stack.enter_context(contextlib.redirect_stderr(sink))
-        yield
 
 
 def _import(

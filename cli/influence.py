@@ -10,6 +10,7 @@ from graphldp.cli import console
 from graphldp.cli.cell import fetch
 from graphldp.cli.lists import between, words
 from graphldp.cli.options import DATA, AsJson, Data, Graphs, ResultsFolder, Seed
+from graphldp.cli.output import check_room, written
 
 __all__ = ["register"]
 
@@ -44,25 +45,24 @@ def influence(
     from graphldp.stages import influence as stage
 
     graphs, budgets = words("--dataset", dataset or ["cora"]), between("--epsilon", epsilon or ["8"], 0.0, 700.0)
+    check_room(output)
     rows = []
     for name in graphs:
         fetch(name, data)
         with console.progress(f"influence {name}", None, "models") as bar:
             rows += stage.influence(name, budgets, data=data, people=people, root=seed, progress=bar)
-    files = []
-    if output is not None:
-        told = ",".join(f"{value:g}" for value in budgets)
-        command = f"ldp influence --dataset {','.join(graphs)} --epsilon {told} --people {people}"
-        files = stage.write_influence(rows, output, command)
-    if as_json:
-        answer = {"rows": [asdict(row) for row in rows], "files": [str(path) for path in files]}
-        console.out.print_json(json.dumps(plain(answer)))
-        return
-    notes = [f"{row.row} at {row.epsilon:g}: {row.why}" for row in rows if row.why]
-    shown = [[row.dataset, *stage.cells(row)] for row in rows]
-    console.figures("What a model tells of links, in percent", ["graph", *stage.HEADS], shown, notes, text=1)
-    for path in files:
-        console.note(f"written: {path}")
+    told = ",".join(f"{value:g}" for value in budgets)
+    command = f"ldp influence --dataset {','.join(graphs)} --epsilon {told} --people {people}"
+    with written(output, lambda folder: stage.write_influence(rows, folder, command)) as files:
+        if as_json:
+            answer = {"rows": [asdict(row) for row in rows], "files": [str(path) for path in files]}
+            console.out.print_json(json.dumps(plain(answer)))
+            return
+        notes = [f"{row.row} at {row.epsilon:g}: {row.why}" for row in rows if row.why]
+        shown = [[row.dataset, *stage.cells(row)] for row in rows]
+        console.figures("What a model tells of links, in percent", ["graph", *stage.HEADS], shown, notes, text=1)
+        for path in files:
+            console.note(f"written: {path}")
 
 
 def register(app: typer.Typer) -> None:

@@ -10,6 +10,7 @@ from graphldp.cli import console
 from graphldp.cli.cell import fetch
 from graphldp.cli.lists import between, words
 from graphldp.cli.options import DATA, AsJson, Data, EpsilonLinks, Graphs, LinkOption, Links, ResultsFolder, Seed
+from graphldp.cli.output import check_room, written
 from graphldp.cli.settings import further_of
 
 __all__ = ["register"]
@@ -43,6 +44,7 @@ def labels(
 
     graphs, budgets = words("--dataset", dataset or ["cora"]), between("--epsilon", epsilon or ["1"], 0.0, 700.0)
     further = further_of(link_option, labels=None, epsilon_labels=None, links=links, epsilon_links=epsilon_links)
+    check_room(output)
     rows = []
     for name in graphs:
         fetch(name, data)
@@ -50,21 +52,20 @@ def labels(
             rows += stage.labels(
                 name, budgets, further, data=data, seeds=seeds, root=seed, progress=bar, say=console.note
             )
-    files, how = [], stage.spoken(seeds, further)
-    if output is not None:
-        told = ",".join(f"{value:g}" for value in budgets)
-        command = f"ldp labels --dataset {','.join(graphs)} --epsilon {told} --seeds {seeds}"
-        command += f" --links {links} --epsilon-links {epsilon_links:g}" if links else ""
-        command += "".join(f" --link-option {pair}" for pair in link_option or ())
-        files = stage.write_labels(rows, output, command, how)
-    if as_json:
-        answer = {"rows": [asdict(row) for row in rows], "files": [str(path) for path in files]}
-        console.out.print_json(json.dumps(plain(answer)))
-        return
-    shown = [[row.dataset, *stage.cells(row)] for row in rows]
-    console.figures(f"Labels known, in percent; {how}", ["graph", *stage.HEADS], shown, (), text=1)
-    for path in files:
-        console.note(f"written: {path}")
+    how = stage.spoken(seeds, further)
+    told = ",".join(f"{value:g}" for value in budgets)
+    command = f"ldp labels --dataset {','.join(graphs)} --epsilon {told} --seeds {seeds}"
+    command += f" --links {links} --epsilon-links {epsilon_links:g}" if links else ""
+    command += "".join(f" --link-option {pair}" for pair in link_option or ())
+    with written(output, lambda folder: stage.write_labels(rows, folder, command, how)) as files:
+        if as_json:
+            answer = {"rows": [asdict(row) for row in rows], "files": [str(path) for path in files]}
+            console.out.print_json(json.dumps(plain(answer)))
+            return
+        shown = [[row.dataset, *stage.cells(row)] for row in rows]
+        console.figures(f"Labels known, in percent; {how}", ["graph", *stage.HEADS], shown, (), text=1)
+        for path in files:
+            console.note(f"written: {path}")
 
 
 def register(app: typer.Typer) -> None:

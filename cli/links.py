@@ -10,6 +10,7 @@ from graphldp.cli import console
 from graphldp.cli.cell import fetch
 from graphldp.cli.lists import between, words
 from graphldp.cli.options import DATA, AsJson, Data, Graphs, ResultsFolder, Seed
+from graphldp.cli.output import check_room, written
 
 __all__ = ["register"]
 
@@ -55,26 +56,25 @@ def links(
         between("--epsilon", epsilon or ["1"], 0.0, 700.0),
         between("--rho", rho or [",".join(map(str, stage.RHO))], 0.0, 1.0),
     )
+    check_room(output)
     rows = []
     for name in graphs:
         fetch(name, data)
         with console.progress(f"links {name}", None, "ways") as bar:
             rows += stage.links(name, budgets, data=data, seeds=seeds, rho=shares, root=seed, progress=bar)
-    files = []
-    if output is not None:
-        told = ",".join(f"{value:g}" for value in budgets)
-        command = f"ldp links --dataset {','.join(graphs)} --epsilon {told} --seeds {seeds}"
-        command += f" --rho {','.join(f'{value:g}' for value in shares)}" if rho else ""
-        files = stage.write_links(rows, output, command, seeds)
-    if as_json:
-        answer = {"rows": [asdict(row) for row in rows], "files": [str(path) for path in files]}
-        console.out.print_json(json.dumps(plain(answer)))
-        return
-    title = f"Estimated graphs beside the true one; {stage.of_seeds(seeds)}"
-    notes = [f"{row.row} at {row.epsilon:g}: {row.why}" for row in rows if row.why]
-    console.figures(title, list(stage.HEADS), [stage.cells(row) for row in rows], notes, text=3, spare=_SPARE)
-    for path in files:
-        console.note(f"written: {path}")
+    told = ",".join(f"{value:g}" for value in budgets)
+    command = f"ldp links --dataset {','.join(graphs)} --epsilon {told} --seeds {seeds}"
+    command += f" --rho {','.join(f'{value:g}' for value in shares)}" if rho else ""
+    with written(output, lambda folder: stage.write_links(rows, folder, command, seeds)) as files:
+        if as_json:
+            answer = {"rows": [asdict(row) for row in rows], "files": [str(path) for path in files]}
+            console.out.print_json(json.dumps(plain(answer)))
+            return
+        title = f"Estimated graphs beside the true one; {stage.of_seeds(seeds)}"
+        notes = [f"{row.row} at {row.epsilon:g}: {row.why}" for row in rows if row.why]
+        console.figures(title, list(stage.HEADS), [stage.cells(row) for row in rows], notes, text=3, spare=_SPARE)
+        for path in files:
+            console.note(f"written: {path}")
 
 
 def register(app: typer.Typer) -> None:

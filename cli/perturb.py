@@ -177,7 +177,7 @@ def perturb(
     from graphldp.stages.files.levels_scores import Extras
     from graphldp.stages.grids.cell import Cell
 
-    options, changes = parts(parse(settings))
+    options, changes = parts(parse(settings), [method] if method else [])
     if m is not None:
         if "m" in options:
             raise OptionError(f"m is given twice, as --m {m} and with --set; leave one out")

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import io
 import json
-import os
 import shlex
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -117,13 +118,23 @@ def reproduce(
                     progress=bar,
                 )
             )
-    _say(orders, data, as_json=as_json)
-    lacking = [command for one in orders if (command := stage.missing_measurement(one.target, results))]
-    for command in dict.fromkeys(lacking):
-        console.note(f"measured first, by `{shlex.join(['ldp', *command])}`")
+    lacking = dict.fromkeys(command for one in orders if (command := stage.missing_measurement(one.target, results)))
+    first = [shlex.join(["ldp", *command]) for command in lacking]
+    if dry and as_json:
+        facts = [
+            {"target": one.target.key, "cells": one.cells, "to_do": one.todo, "without": dict(one.missing)}
+            for one in orders
+        ]
+        typer.echo(json.dumps({"targets": facts, "measured_first": first}, indent=2, ensure_ascii=False))
+        return
+    for text in [] if as_json else _plan(orders, first, data):
+        if dry:
+            console.out.print(text, markup=False, soft_wrap=True)
+        else:
+            console.note(text)
     if dry:
         return
-    for command in dict.fromkeys(lacking):
+    for command in lacking:
         _run((*command, "--data", str(data)))
     moved: dict[str, list[str]] = {}
     made: list[tuple[Reproduction, list[Path]]] = []
@@ -154,14 +165,19 @@ def reproduce(
 
 
 def _run(command: tuple[str, ...]) -> None:
-    """Run another command of ours, which measures what a target shows; what it prints is not this one's answer."""
+    """Run another command of ours, which measures what a target shows; its answer is shown if it fails."""
     from typer.main import get_command
 
     from graphldp.cli.app import build
 
     said = ["--quiet"] * console.is_quiet() + ["--debug"] * console.wants_traceback()
-    with open(os.devnull, "w", encoding="utf-8") as nowhere, contextlib.redirect_stdout(nowhere):
-        get_command(build(command[0])).main([*said, *command], prog_name="ldp", standalone_mode=False)
+    result = io.StringIO()
+    try:
+        with contextlib.redirect_stdout(result):
+            get_command(build(command[0])).main([*said, *command], prog_name="ldp", standalone_mode=False)
+    except BaseException:
+        typer.echo(result.getvalue(), nl=False)
+        raise
 
 
 def _list(every: list, *, as_json: bool) -> None:  # type: ignore[type-arg]
@@ -181,26 +197,26 @@ def _list(every: list, *, as_json: bool) -> None:  # type: ignore[type-arg]
     console.out.print(table)
 
 
-def _say(orders: list[Order], data: Path, *, as_json: bool) -> None:
-    """Say what is not at hand, what is there, and what the rest will take: of each target, and in all."""
+def _plan(orders: list[Order], first: list[str], data: Path) -> Iterator[str]:
+    """Say what is not at hand, what is there, what the rest will take, and what is measured first."""
     from graphldp.stages.pages.wording import counted
     from graphldp.stages.reproduce import estimate, estimates
 
-    if as_json:
-        return
     without: dict[tuple[str, str], list[str]] = {}
     for one in orders:
         for left in one.missing.items():
             without.setdefault(left, []).append(one.target.key)
     for (name, reason), keys in without.items():
         where = keys[0] if len(keys) == 1 else counted(len(keys), "target")
-        console.note(f"{where}: without {name}: {reason}")
+        yield f"{where}: without {name}: {reason}"
     for one, own in zip(orders, estimates(orders, data), strict=True):
         if one.todo and len(orders) > 1:
-            console.note(f"{one.target.key}: {counted(one.cells, 'cell')}, {one.cells - one.todo} there; {own.text}")
+            yield f"{one.target.key}: {counted(one.cells, 'cell')}, {one.cells - one.todo} there; {own.text}"
     cells, todo = sum(one.cells for one in orders), sum(one.todo for one in orders)
     rest = f"; the others will take {estimate(orders, data).text}" if todo else ""
-    console.note(f"{len(orders)} to make again, {counted(cells, 'cell')}, {cells - todo} of them there{rest}")
+    yield f"{len(orders)} to make again, {counted(cells, 'cell')}, {cells - todo} of them there{rest}"
+    for command in first:
+        yield f"measured first, by `{command}`"
 
 
 def _show(found: Reproduction, files: list[Path]) -> None:

@@ -21,6 +21,7 @@ from graphldp.cli.options import (
     folder_option,
     graph_names,
 )
+from graphldp.cli.output import check_room, written
 from graphldp.cli.settings import Settings, parse, parts
 from graphldp.errors import OptionError
 
@@ -92,6 +93,7 @@ def selection(
     from graphldp.stages.grids.cell import Cell
     from graphldp.stages.pages.selection_tables import flat, write_selection
 
+    check_room(output)
     if answers is not None:
         given = {"--dataset": dataset, "--mechanism": mechanism, "--epsilon": epsilon, "--by": by, "--set": settings}
         for name, value in given.items():
@@ -119,16 +121,16 @@ def selection(
             found = stage.measure_selection(
                 cells, scorers, data=data, params=chosen, top=top, others=random, progress=bar
             )
-    files = [] if output is None else write_selection(found, output, papers)
-    if as_json:
-        answer = {
-            "selection": [flat(row) for row in found.rows],
-            "groups": [flat(row) for row in found.groups],
-            "files": [str(path) for path in files],
-        }
-        console.out.print_json(json.dumps(plain(answer)))
-        return
-    _show(found, papers, files)
+    with written(output, lambda folder: write_selection(found, folder, papers)) as files:
+        if as_json:
+            answer = {
+                "selection": [flat(row) for row in found.rows],
+                "groups": [flat(row) for row in found.groups],
+                "files": [str(path) for path in files],
+            }
+            console.out.print_json(json.dumps(plain(answer)))
+            return
+        _show(found, papers, files)
 
 
 def _show(found: Selected, papers: Path, files: list[Path]) -> None:

@@ -9,12 +9,23 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import typer
 
-from graphldp.errors import OptionError
+from graphldp.errors import OptionError, did_you_mean
 
 if TYPE_CHECKING:
     from graphldp.experiment.options import Further
 
-__all__ = ["Search", "Settings", "axes", "further_of", "known_mechanism", "mechanism_of", "parse", "parts"]
+__all__ = [
+    "Search",
+    "Settings",
+    "axes",
+    "further_of",
+    "known_mechanism",
+    "link_pairs",
+    "mechanism_of",
+    "of_mechanism",
+    "parse",
+    "parts",
+]
 
 Settings: TypeAlias = Annotated[
     list[str] | None,
@@ -79,8 +90,19 @@ def further_of(link_option: Sequence[str] | None = None, **given: str | float | 
         if given[name] is not None and budget is None:
             raise OptionError(f"--{name} {given[name]} needs --epsilon-{name}: how much may be spent on {name}")
     facts: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
+    return Further(**facts, link_options=tuple(link_pairs(link_option, facts.get("links")).items()))
+
+
+def link_pairs(link_option: Sequence[str] | None, links: str | None) -> dict[str, Any]:
+    """Return what `--link-option` gives, checked against what this way of reporting links has."""
+    from graphldp.client.links import link_names, lookup_link
+    from graphldp.experiment.options import SERVERS
+    from graphldp.registry import check_options
+
     pairs = parse(link_option, "--link-option")
-    return Further(**facts, link_options=tuple(pairs.items()))
+    if links in link_names():
+        check_options(str(links), pairs, ("report", *SERVERS, *lookup_link(str(links)).option_names))
+    return pairs
 
 
 def axes(pairs: Sequence[str] | None) -> dict[str, list[Any]]:
@@ -117,13 +139,16 @@ def _value(text: str) -> Any:
         return text
 
 
-def parts(settings: dict[str, Any], own: Collection[str] = ()) -> tuple[dict[str, Any], dict[str, Any]]:
+def parts(
+    settings: dict[str, Any], methods: Sequence[str] = (), own: Collection[str] = ()
+) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return the mechanism's settings, and those of the method, which are written `method.KEY`.
 
-    `own` are the options of the training that the command itself has.
+    A part that one of these methods has not is refused here, before any file is missed. `own` are the options of the
+    training that the command itself has.
     """
     from graphldp.cli.cell import train_options
-    from graphldp.methods import part_of
+    from graphldp.methods import PREFIX, part_of
 
     for given in settings:
         place, dot, option = given.partition(".")
@@ -134,5 +159,45 @@ def parts(settings: dict[str, Any], own: Collection[str] = ()) -> tuple[dict[str
                 f"params.yaml, under {place}"
                 + ("" if option not in train_options() else f", or is --{option.replace('_', '-')} of {where}")
             )
+        if dot and not given.startswith(PREFIX) and did_you_mean(f"{place}.", [PREFIX]):
+            raise OptionError(f"--set has no {given!r}; did you mean {PREFIX + option!r}?")
     changes = {key: value for name, value in settings.items() if (key := part_of(name)) is not None}
+    for method in methods:
+        _check_parts(method, changes)
     return {name: value for name, value in settings.items() if part_of(name) is None}, changes
+
+
+def of_mechanism(settings: dict[str, Any]) -> dict[str, Any]:
+    """Return settings of a mechanism alone, where no method makes anything of its reports."""
+    options, changes = parts(settings)
+    if changes:
+        raise OptionError(
+            f"--set takes options of the mechanism here, and method.{next(iter(changes))} is of what a server makes of "
+            "reports: leave it out"
+        )
+    return options
+
+
+def _check_parts(name: str, changes: dict[str, Any]) -> None:
+    """Refuse a part that a method has not, with the nearest that it has."""
+    from dataclasses import fields
+
+    from graphldp import methods
+    from graphldp.registry import check_options
+
+    recipe = methods.method(name)
+    if not changes or recipe.learners or not recipe.model:
+        recipe.but(changes)
+        return
+    other = recipe.but({key: changes[key] for key in ("filter", "evidence") if key in changes})
+    if other.evidence:
+        from graphldp.server.evidence import evidence_class
+
+        kind: Any = evidence_class(other.evidence)
+        known = ["evidence", *(one.name for one in fields(kind))]
+    else:
+        from graphldp.server import filter_entry
+        from graphldp.server.filters import SHARED_OPTIONS
+
+        known = ["filter", "before", "after", "tau", *filter_entry(other.filter).options, *SHARED_OPTIONS]
+    check_options(f"method {name!r}", changes, [*known, *other.asking_options()])

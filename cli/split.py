@@ -12,8 +12,9 @@ from graphldp.cli import console
 from graphldp.cli.cell import ParamsFile, choose_params, fetch
 from graphldp.cli.lists import numbers, words
 from graphldp.cli.options import DATA, AsJson, Data, Device, LinkOption, Method, RootSeed, graph_names
+from graphldp.cli.output import check_room, written
 from graphldp.cli.processes import machine
-from graphldp.cli.settings import Search, Settings, axes, parse, parts
+from graphldp.cli.settings import Search, Settings, axes, link_pairs, parse, parts
 from graphldp.errors import OptionError
 
 if TYPE_CHECKING:
@@ -86,15 +87,18 @@ def split(
     import json
 
     from graphldp import methods
+    from graphldp.experiment.options import SearchParams
+    from graphldp.experiment.search_space import SearchedRow, check_axes
     from graphldp.experiment.split import Asked
     from graphldp.jsonable import plain
+    from graphldp.stages.grids.params import with_axes
     from graphldp.stages.split import measure_splits, split_rows, stand_in, write_splits
 
-    options, changes = parts(parse(settings), ("epochs", "model"))
+    options, changes = parts(parse(settings), [method], ("epochs", "model"))
     recipe = methods.method(method).but(changes)
     if recipe.silent or not recipe.model or recipe.alone:
         raise OptionError(f"method {method!r} asks people for no features or no links, so there is nothing to split")
-    pairs = parse(link_option, "--link-option")
+    pairs = link_pairs(link_option, links)
     if pairs and links == _PUBLIC:
         raise OptionError("--link-option is of private links: leave it out, or say --links")
     asked = Asked(
@@ -110,6 +114,9 @@ def split(
         params, names[0], seeds=seeds, seed=seed, search_points=search_points, search_seeds=search_seeds,
         search=axes(search), epochs=epochs, model=model,
     )  # fmt: skip
+    row = SearchedRow(recipe=recipe, mechanism=asked.mechanism, model=chosen.train.model, drop=bool(asked.labels))
+    check_axes(with_axes(SearchParams(), axes(search)), [row])  # the file's may be other rows'
+    check_room(output)
     for name in names:
         fetch(name, data)
     graphs = [stand_in(data, name, public=public) for name in names]
@@ -117,12 +124,12 @@ def split(
         found = measure_splits(
             graphs, totals, asked, cut, params=chosen, device=device, resources=machine(None, None, data), progress=bar
         )
-    files = write_splits(found, output, _command())
-    if as_json:
-        answer = {"splits": split_rows(found), "files": [str(path) for path in files]}
-        console.out.print_json(json.dumps(plain(answer)))
-        return
-    _show(found, files)
+    with written(output, lambda folder: write_splits(found, folder, _command())) as files:
+        if as_json:
+            answer = {"splits": split_rows(found), "files": [str(path) for path in files]}
+            console.out.print_json(json.dumps(plain(answer)))
+            return
+        _show(found, files)
 
 
 def _command() -> str:
@@ -152,7 +159,8 @@ def _show(found: Splits, files: list[Path]) -> None:
     moved = transfer_rows(found)
     if moved:
         console.figures("What a split costs on another graph", TRANSFER, moved, (), text=4)
-    console.note(f"written: {', '.join(str(path) for path in files)}")
+    if files:
+        console.note(f"written: {', '.join(str(path) for path in files)}")
 
 
 def register(app: typer.Typer) -> None:

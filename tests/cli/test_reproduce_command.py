@@ -42,11 +42,11 @@ def test_a_slip_is_one_line(ldp, tmp_path: Path, words: tuple[str, ...], said: s
 def test_dry_says_what_is_missing_and_computes_nothing(ldp, tmp_path: Path) -> None:
     answer = ldp("reproduce", "togl:17", "--papers", PAPERS, "--data", tmp_path / "data", "--dry")
     assert answer.code == 0, answer.err
-    assert "togl:table17: without lastfm: not downloaded; `ldp download lastfm`" in answer.err
-    assert "1 to make again, 0 cells, 0 of them there" in answer.err
+    assert "togl:table17: without lastfm: not downloaded; `ldp download lastfm`" in answer.out
+    assert "1 to make again, 0 cells, 0 of them there" in answer.out
     assert not (tmp_path / "data").exists()
     answer = ldp("reproduce", "togl", "--papers", PAPERS, "--data", tmp_path / "data", "--dry")
-    lines = [line for line in answer.err.splitlines() if "without lastfm" in line]
+    lines = [line for line in answer.out.splitlines() if "without lastfm" in line]
     assert len(lines) == 1  # what several targets lack is said once
     assert "targets: without lastfm: not downloaded" in lines[0]
 
@@ -96,7 +96,9 @@ def test_what_a_figure_shows_is_measured_first(ldp, tmp_path: Path) -> None:
     assert ldp("download", "synthetic", *small, "--data", data).code == 0
     command = ("reproduce", "heterorr:figure11", "--papers", papers, "--data", data, "--results", results)
     dry = ldp(*command, "--dry")
-    assert "measured first, by `ldp links --dataset synthetic" in dry.err
+    assert "measured first, by `ldp links --dataset synthetic" in dry.out
+    (planned,) = json.loads(ldp(*command, "--dry", "--json").out)["measured_first"]
+    assert planned.startswith("ldp links --dataset synthetic")
     assert not results.exists()
     answer = ldp(*command, "--json", "--quiet")
     assert (answer.code, answer.err) == (0, "")

@@ -15,6 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+import typer
 
 from graphldp.cli import app
 from graphldp.errors import DataError
@@ -160,7 +161,31 @@ denoise -d mine -e 1 --method lpgn | did you mean 'lpgnn'?
 denoise -d mine -e 1 --method majority | there is nothing to denoise
 denoise -d mine -e 1 --method base -m pm | `ldp perturb --dataset mine --mechanism pm --epsilon 1`
 denoise -d mine -e 1 --set m=3 | got m, which `ldp perturb` takes
-denoise -d mine -e 1 --set method.filtr=2 | has no option 'filtr'; it has: steps
+denoise -d mine -e 1 --set method.filtr=2 | method 'lpgnn' has no option 'filtr'; did you mean 'filter'? It has: filter
+denoise -d mine -e 3 --set method.filtr=2 | did you mean 'filter'?
+denoise -d mine -e 3 --set methd.filter=2 | --set has no 'methd.filter'; did you mean 'method.filter'?
+perturb -d mine -e 1 --method lpgnn --set method.filtr=2 | did you mean 'filter'?
+perturb -d mine -e 1 --set methd.filter=2 | did you mean 'method.filter'?
+run -d mine -e 1 --set method.filtr=2 | did you mean 'filter'?
+run -d mine -e 1 --set methd.filter=2 | did you mean 'method.filter'?
+run -d mine -e 1 --method spectral --set method.evidnce=2 | did you mean 'evidence'?
+search -d mine -e 1 --set method.filtr=2 | did you mean 'filter'?
+split -d mine --public -e 4 --set method.filtr=2 | did you mean 'filter'?
+denoise -d mine -e 1 --links rr --epsilon-links 2 --link-option estimater=hard | did you mean 'estimator'?
+train -d mine -e 1 --links rr --epsilon-links 2 --link-option estimater=hard | did you mean 'estimator'?
+perturb -d mine -e 1 --links rr --epsilon-links 2 --link-option estimater=hard | did you mean 'estimator'?
+search -d mine -e 1 --links rr --epsilon-links 2 --link-option estimater=hard | did you mean 'estimator'?
+labels -d mine --links rr --epsilon-links 2 --link-option estimater=hard | did you mean 'estimator'?
+split -d mine --public -e 4 --link-option estimater=hard | did you mean 'estimator'?
+run -d mine -e 1 --search stps=2 | did you mean 'steps'?
+split -d mine --public -e 4 --search stps=2 | which no row of the table has; did you mean 'steps'?
+calibration -d mine -e 1 --set method.filtr=2 | did you mean 'filter'?
+calibration -d mine -e 1 --set methd.filter=2 | did you mean 'method.filter'?
+selection -d mine -e 1 --set methd.score_steps=2 | did you mean 'method.score_steps'?
+attack -d mine -m mb -e 1 --set method.filter=hoa | method.filter is of what a server makes of reports: leave it out
+attack -d mine -m mb -e 1 --set methd.filter=hoa | did you mean 'method.filter'?
+audit mb -e 1 --set method.filter=hoa | method.filter is of what a server makes of reports: leave it out
+audit mb -e 1 --set methd.filter=hoa | did you mean 'method.filter'?
 denoise -d mine -e 1 --materialize x.csv --steps 2 | name it x.parquet
 denoise -d mine -e 1 --materialize x.parquet | choose with --steps, from [0, 2, 4, 8, 16]
 denoise -d mine -e 1 --output x.csv | name it x.parquet
@@ -585,3 +610,16 @@ def test_every_remedy_that_can_be_typed_is_right_at_once(
             assert re.search(STILL, answer.err), f"{line} -> {shlex.join(again)}: {answer.err}"  # type: ignore[attr-defined]
         shutil.rmtree(place)
     assert (followed >= 50, accepted >= 25) == (True, True), (followed, accepted)
+
+
+def test_every_option_of_pairs_has_a_line_with_a_wrong_key() -> None:
+    """What takes KEY=VALUE refuses a misspelt key with the nearest one, in each command that has it."""
+    missing = []
+    for name, made in typer.main.get_command(app.build()).commands.items():  # type: ignore[attr-defined]
+        for option in made.params:
+            if str(option.metavar).startswith("KEY="):
+                flag = option.opts[0]
+                lines = [said for line, said in LINES if line.startswith(f"{name} ") and f"{flag} " in line]
+                if not any("did you mean" in said or "'estimator'?" in said for said in lines):
+                    missing.append(f"{name} {flag}")
+    assert sorted(missing) == []
