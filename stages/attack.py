@@ -522,10 +522,12 @@ def headers() -> list[str]:
 
 def legend(rows: Sequence[AttackRow]) -> list[str]:
     """Return what was measured, in lines of text."""
+    from graphldp.stages.pages.wording import counted
+
     one = rows[0]
     return [
-        f"{one.dataset}: {one.attributes} attributes of {one.people} people, {one.repetitions} "
-        f"repetition{'s' if one.repetitions > 1 else ''}; {percent(one.prior)} % have an attribute. All in percent; "
+        f"{one.dataset}: {counted(one.attributes, 'attribute')} of {one.people} people, "
+        f"{counted(one.repetitions, 'repetition')}; {percent(one.prior)} % have an attribute. All in percent; "
         "± is one standard error, people drawn anew.",
         *dict.fromkeys(f"{row.mechanism.partition(_LEVEL)[0]}: {row.how}" for row in rows),
         *(f"{name}: {meaning}" for name, meaning in _COLUMNS[3:]),

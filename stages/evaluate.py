@@ -230,7 +230,7 @@ def _read(cell: Cell, task: str, index: dict[_Key, tuple[Path, dict[str, Any]]],
     numbers = tuple(final["seed"].to_pylist())
     if numbers != tuple(range(seeds)):
         raise ArtifactError(
-            f"{path} has {len(numbers)} final runs, the grid asks for {seeds}; make it again with `{one}`"
+            f"{path} has {counted(len(numbers), 'final run')}, the grid asks for {seeds}; make it again with `{one}`"
         )
     scores = {name: np.array(final[column].to_pylist(), dtype=np.float64) for column, name in scored.items()}
     for measure in measures.measures:

@@ -25,6 +25,7 @@ from graphldp.stages.files.traces import FILE
 from graphldp.stages.pages.errata import ERRATA, FAULTS
 from graphldp.stages.pages.reproduced import Line, lines_of, protocol_words
 from graphldp.stages.pages.tables import axis_columns, shown_in, span, table_columns
+from graphldp.stages.pages.wording import counted
 
 __all__ = ["Shown", "results_page", "write_page"]
 
@@ -253,7 +254,7 @@ def _claims(results: Path) -> list[Shown]:
         return []
     rows = [[row[name] for name in ("number", "paper", "where", "claim", *_VERDICT, "beside")] for row in _read(path)]
     heads = ["#", "paper", "where", "claim", "their protocol", "reason", "ours", "reason under ours", "beside"]
-    return [Shown(anchor="all-claims", title=f"{len(rows)} claims", heads=heads, rows=rows, file="claims.csv")]
+    return [Shown(anchor="all-claims", title=counted(len(rows), "claim"), heads=heads, rows=rows, file="claims.csv")]
 
 
 def _span(row: Mapping[str, str], name: str, digits: int) -> str:
@@ -284,7 +285,7 @@ def _tables(results: Path) -> list[Shown]:
         place = path.relative_to(results).as_posix()
         out.append(
             Shown(
-                anchor=f"table-{folder.name}", title=name, about=f"{len(rows)} rows", heads=heads, rows=cells,
+                anchor=f"table-{folder.name}", title=name, about=counted(len(rows), "row"), heads=heads, rows=cells,
                 file=place, code=_made_by(folder), pages=_pages(folder, results), notes=_earlier(folder, results),
             )
         )  # fmt: skip
@@ -330,7 +331,7 @@ def _privacy(path: Path) -> list[Shown]:
             heads = _cells(line)
             out.append(
                 Shown(anchor=f"privacy-{len(out)}", title=", ".join(heads[:4]), heads=heads, rows=rows,
-                      about=f"{len(rows)} rows")
+                      about=counted(len(rows), "row"))
             )  # fmt: skip
     return out
 

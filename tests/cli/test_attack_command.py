@@ -167,3 +167,9 @@ def test_unknown_mechanisms_show_before_anything_is_computed(ldp, here: Path) ->
     assert answer.code == 2
     assert answer.line.startswith("error: unknown mechanism 'mbx'; did you mean 'mb'?")
     assert files(here) == before
+
+
+def test_one_attribute_is_no_plural(ldp) -> None:  # type: ignore[no-untyped-def]
+    answer = ldp("attack", "-d", NAME, "-m", "mb", "-e", 1, "--seeds", 1, "--attributes", 1)
+    assert ": 1 attribute of " in answer.out
+    assert ", 1 repetition; " in answer.out
