@@ -131,10 +131,12 @@ def _table(found: RunResult, params: Params) -> None:
     if few:
         console.note(f"warning: {few}")
     if params.seeds < FEW:
-        console.note(f"warning: {params.seeds} runs each: from {FEW} on an interval says which method is better")
+        console.note(
+            f"warning: {counted(params.seeds, 'run')} each: from {FEW} on an interval says which method is better"
+        )
     searched = next(row.search for row in found.rows if row.search)
     console.note(
-        f"{params.seeds} runs each; {counted(searched['points'], 'point')} searched on "
+        f"{counted(params.seeds, 'run')} each; {counted(searched['points'], 'point')} searched on "
         f"{counted(params.search.seeds, 'other seed')}"
         f"{_unusual(searched)}; the budget is of one person's features; "
         + (f"{task.public} are public" if not params.further.asked else found.row.spent.text())

@@ -23,6 +23,7 @@ from graphldp.stages.attack import percent, write_rows
 from graphldp.stages.files.artifacts import write_text
 from graphldp.stages.files.graphs import read_graph
 from graphldp.stages.files.paths import graph_dir
+from graphldp.stages.pages.wording import counted
 from graphldp.trusted import CURATORS
 
 __all__ = ["HEADS", "PEOPLE", "InfluenceRow", "cells", "influence", "markdown", "write_influence"]
@@ -130,7 +131,13 @@ def markdown(rows: Sequence[InfluenceRow], command: str) -> str:
     for dataset in dict.fromkeys(row.dataset for row in rows):
         own = [row for row in rows if row.dataset == dataset]
         seen = next(row.attack for row in own if row.attack is not None)
-        text += ["", f"## {dataset}", "", f"{seen.links} links among {seen.pairs:,} pairs of people.", ""]
+        text += [
+            "",
+            f"## {dataset}",
+            "",
+            f"{counted(seen.links, 'link')} among {counted(seen.pairs, 'pair')} of people.",
+            "",
+        ]
         text += ["| " + " | ".join(HEADS) + " |", "| ---: | --- |" + " ---: |" * (len(HEADS) - 2)]
         text += ["| " + " | ".join(cells(row)) + " |" for row in own]
         text += ["", *(f"- {row.row} at {row.epsilon:g}: {row.why}" for row in own if row.why)]

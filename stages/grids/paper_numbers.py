@@ -22,6 +22,7 @@ from graphldp.experiment.options import SearchParams, TrainParams
 from graphldp.measures import DEFAULT_TASK
 from graphldp.stages.grids.cell import Cell, value_text
 from graphldp.stages.grids.yamls import read_paper
+from graphldp.stages.pages.wording import counted
 
 __all__ = [
     "Alone",
@@ -375,7 +376,7 @@ def read_transcript(path: Path, where: str) -> list[dict[str, str]]:
 def _paper_cell(where: str, rows: list[dict[str, str]], row: int, ours: Mapping[str, Any], **said: str) -> PaperCell:
     """Return a cell, after checking that its CSV row says the same."""
     if not 1 <= row <= len(rows):
-        raise DataError(f"{where}: row {row} is not in its CSV, which has {len(rows)} rows")
+        raise DataError(f"{where}: row {row} is not in its CSV, which has {counted(len(rows), 'row')}")
     there = rows[row - 1]
     for key, value in said.items():
         if (other := there["method" if key == "printed" else key]) != value:

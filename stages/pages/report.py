@@ -35,7 +35,7 @@ from graphldp.stages.pages.tables import (
     signed,
     table_columns,
 )
-from graphldp.stages.pages.wording import at, axis_title
+from graphldp.stages.pages.wording import at, axis_title, counted
 
 __all__ = ["page_columns", "report_page"]
 
@@ -241,8 +241,8 @@ def _table(section: Section, reading: str) -> str:
             f'colspan="{len(shown)}">{heading}</th></tr>{lines}</tbody>'
         )
     caption = (
-        f"{escape(section.title)}: means of {section.runs} runs on shared splits, with intervals; the same "
-        f"search of {section.points} points for every trained row"
+        f"{escape(section.title)}: means of {counted(section.runs, 'run')} on shared splits, with intervals; the same "
+        f"search of {counted(section.points, 'point')} for every trained row"
     )
     notes = (
         f'<div class="notes"><p>{escape(reading)} Above or below the floor: the whole interval of the gain lies '

@@ -21,7 +21,7 @@ from graphldp.ledger import Ledger, Spend
 from graphldp.measures import DEFAULT_TASK, Measure, measures_of
 from graphldp.methods import Role, role_of
 from graphldp.stages.grids.paper_numbers import PaperNumber
-from graphldp.stages.pages.wording import at, axis_title, short
+from graphldp.stages.pages.wording import at, axis_title, counted, short
 from graphldp.tasks import TaskEntry
 
 __all__ = [
@@ -256,10 +256,10 @@ class Section:
         train, validation, test = self.sizes
         parts = self.measures.parts
         return (
-            f"{self.title}: every trained row had the same search ({self.points} points, {self.search_seeds} "
-            f"{_plural(self.search_seeds, 'seed')}, {f'{self.search}, ' if self.search else ''}"
-            f"chosen by mean validation loss) and then {self.runs} "
-            f"{_plural(self.runs, 'run')} on the same splits ({train} {parts} to train, "
+            f"{self.title}: every trained row had the same search ({counted(self.points, 'point')}, "
+            f"{counted(self.search_seeds, 'seed')}, {f'{self.search}, ' if self.search else ''}"
+            f"chosen by mean validation loss) and then "
+            f"{counted(self.runs, 'run')} on the same splits ({train} {parts} to train, "
             f"{validation} to validate, {test} to test{_APART * self.inductive})."
             + f" The floor is the best of its learners, each with this search, by validation: {self.learner}."
             * bool(self.learner)
@@ -792,7 +792,3 @@ def _ends(interval: Interval | None, one: Measure) -> tuple[str, str, str]:
 def _plain(value: float, one: Measure) -> str:
     """Return a number as the record has it: with one decimal more than people are shown."""
     return f"{round(value, one.digits + 1) + 0.0:.{one.digits + 1}f}"
-
-
-def _plural(count: int, word: str) -> str:
-    return word if count == 1 else f"{word}s"
