@@ -102,7 +102,10 @@ def candidates(graph: Graph, params: Settings, epsilon: float, resources: Resour
 
 
 def _choice(found: Mapping[str, Any], caution: float, *, beside: bool, always: bool = False) -> str:
-    """Return which candidate a rule takes: with how much caution, and when votes beside the floor are tried at all."""
+    """Return which candidate a rule takes: with how much caution, and whether votes beside the floor are tried.
+
+    If so, then `always`, or where votes are not clearly ahead by themselves.
+    """
     names = [name for name in found if found[name]["heard"]]
     scores = np.array([found[name]["validation"] for name in names])
     asking = [place for place in range(1, len(names)) if "+" not in names[place]]
@@ -116,6 +119,9 @@ RULES: dict[str, Callable[[Mapping[str, Any]], str]] = {
     "the better one, ahead by a standard error": lambda found: _choice(found, 1, beside=True, always=True),
     "the better one, ahead on average": lambda found: _choice(found, 0, beside=True, always=True),
     "beside the floor where votes are not clearly ahead": lambda found: _choice(found, 0, beside=True),
+    "there, and where the floor is cheap to train again": lambda found: _choice(
+        found, 0, beside=True, always=not methods.method("frontier").learner(next(iter(found))).propagates
+    ),
 }
 
 

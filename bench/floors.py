@@ -3,6 +3,7 @@
     python bench/floors.py                     # the default table's graphs, labels, search and budgets, in memory
     python bench/floors.py --quick             # 60 epochs of the same
     python bench/floors.py --dataset citeseer --train-fraction 0.05 --epsilon 3 --points 4 --search-seeds 2 --seeds 10
+    python bench/floors.py --dataset citeseer --split inductive --epsilon 3 5
     python bench/floors.py --json              # one line for a script
 
 For each graph the floor is computed first, into a folder of its own. Then for each budget the cells take turns, and
@@ -40,7 +41,9 @@ def measure(given: argparse.Namespace, dataset: str, fraction: float) -> list[di
         dropout=(0.25, 0.75),
     )
     validates: dict[str, Any] = {} if fraction == 0.5 else {"validation_fraction": "half"}
-    train = TrainParams(epochs=given.epochs, patience=given.patience, train_fraction=fraction, **validates)
+    train = TrainParams(
+        split=given.split, epochs=given.epochs, patience=given.patience, train_fraction=fraction, **validates
+    )
     params = Settings(seeds=given.seeds, search=search, train=train)
     graph = read_graph(graph_dir(Path(given.data), dataset))
     found = []
@@ -117,6 +120,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--dataset", action="append", help="may be given several times; left out, the default table's")
     parser.add_argument("--train-fraction", type=float, default=0.5, help="of the graphs that are named")
+    parser.add_argument("--split", default="random", help="random, or inductive: people who were not seen")
     parser.add_argument("--data", default="data")
     parser.add_argument("--epsilon", type=float, nargs="+", default=[1.0, 5.0])
     parser.add_argument("--seeds", type=int, default=5)

@@ -148,7 +148,7 @@ def parts(
     training that the command itself has.
     """
     from graphldp.cli.cell import train_options
-    from graphldp.methods import PREFIX, part_of
+    from graphldp.methods import PREFIX, method, part_of
 
     for given in settings:
         place, dot, option = given.partition(".")
@@ -162,8 +162,8 @@ def parts(
         if dot and not given.startswith(PREFIX) and did_you_mean(f"{place}.", [PREFIX]):
             raise OptionError(f"--set has no {given!r}; did you mean {PREFIX + option!r}?")
     changes = {key: value for name, value in settings.items() if (key := part_of(name)) is not None}
-    for method in methods:
-        _check_parts(method, changes)
+    for name in methods:
+        method(name).but(changes)
     return {name: value for name, value in settings.items() if part_of(name) is None}, changes
 
 
@@ -176,28 +176,3 @@ def of_mechanism(settings: dict[str, Any]) -> dict[str, Any]:
             "reports: leave it out"
         )
     return options
-
-
-def _check_parts(name: str, changes: dict[str, Any]) -> None:
-    """Refuse a part that a method has not, with the nearest that it has."""
-    from dataclasses import fields
-
-    from graphldp import methods
-    from graphldp.registry import check_options
-
-    recipe = methods.method(name)
-    if not changes or recipe.learners or not recipe.model:
-        recipe.but(changes)
-        return
-    other = recipe.but({key: changes[key] for key in ("filter", "evidence") if key in changes})
-    if other.evidence:
-        from graphldp.server.evidence import evidence_class
-
-        kind: Any = evidence_class(other.evidence)
-        known = ["evidence", *(one.name for one in fields(kind))]
-    else:
-        from graphldp.server import filter_entry
-        from graphldp.server.filters import SHARED_OPTIONS
-
-        known = ["filter", "before", "after", "tau", *filter_entry(other.filter).options, *SHARED_OPTIONS]
-    check_options(f"method {name!r}", changes, [*known, *other.asking_options()])

@@ -13,7 +13,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from graphldp.errors import OptionError
-from graphldp.registry import Registry
+from graphldp.registry import Registry, check_options
 
 if TYPE_CHECKING:
     from graphldp.client import VectorMechanism
@@ -228,11 +228,13 @@ class Method:
         if self.evidence:
             return self._other_evidence(dict(changes))
         from graphldp.server import filter_entry
+        from graphldp.server.filters import SHARED_OPTIONS
 
         out, options, asking = self, dict(self.options), self.asking
+        own = filter_entry(str(changes.get("filter", self.filter))).options
+        self._check(changes, "filter", "tau", *own, *SHARED_OPTIONS)
         if "filter" in changes:
-            depth = "steps" in filter_entry(str(changes["filter"])).options
-            out, options = replace(out, filter=str(changes["filter"]), propagates=depth), {}
+            out, options = replace(out, filter=str(changes["filter"]), propagates="steps" in own), {}
         for key, value in changes.items():
             if asking is not None and key in out.asking_options():
                 asking = asking.but(**{key: value})
@@ -277,15 +279,21 @@ class Method:
 
     def _other_evidence(self, changes: dict[str, Any]) -> Method:
         """Return the recipe with another evidence, or with other options of it; checked against what there is."""
-        from graphldp.server.evidence import make_evidence
+        from graphldp.server.evidence import evidence_class, make_evidence
 
         asking = self.asking
+        kind: Any = evidence_class(str(changes.get("evidence", self.evidence)))
+        self._check(changes, "evidence", *(one.name for one in fields(kind)))
         asked = {key: changes.pop(key) for key in self.asking_options() if key in changes}
         out = self.asking_with(asking.but(**asked)) if asking is not None and asked else self
         name = str(changes.pop("evidence", self.evidence))
         options = {**(dict(self.options) if name == self.evidence else {}), **changes}
         make_evidence(name, **options)
         return replace(out, evidence=name, options=tuple(sorted(options.items())))
+
+    def _check(self, changes: Mapping[str, Any], *parts: str) -> None:
+        """Refuse a change of what is neither one of these parts nor an option of how people are asked."""
+        check_options(f"method {self.name!r}", changes, [*parts, *self.asking_options()])
 
     def asking_options(self) -> tuple[str, ...]:
         """Return the names of what can be changed in how people are asked; none where they report everything once."""

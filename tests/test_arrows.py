@@ -160,6 +160,10 @@ NUMPY_ALONE = """
             continue  # a part of another mechanism, which contains it
         reports = protocol(name, budgets.get(name, 1.0), 8).perturb(features, np.random.default_rng(0))
         assert len(reports.value) == 3, name
+
+    from graphldp.experiment.options import Further
+
+    assert Further(links="rr", epsilon_links=1.0, labels="krr", epsilon_labels=1.0).asked
     print(",".join(names()))
 """
 

@@ -427,8 +427,9 @@ class _Cell:
     def try_all(self) -> None:
         """Search, and where there are several learners compare them; what a checkpoint has is not done again.
 
-        Where what people say counts and is not clearly ahead by itself, and the floor's best knows clearly more than
-        stands in that already, it learns once more at the point that it has, with what they say beside what it knows.
+        Where what people say counts, and the floor's best knows clearly more than stands in that already, it learns
+        once more at the point that it has, with what they say beside what it knows. One that propagates costs as much
+        as all else to train again, so that it does so only where what people say is not clearly ahead by itself.
         """
         first, work = [one for one in self.plan.learners if not one.follows], self.planned()
         self.search(first, 0.0, work.search / work.total)
@@ -448,7 +449,8 @@ class _Cell:
         place = self._floor(scores, best)
         own = self._of(best[place])
         found = next((one for one in self.plan.learners if one.follows == own.name), None)
-        if found is None or _leader(scores, place, self._asking(best)) != place:
+        dear = self.plan.setups[best[place]].recipe.propagates
+        if found is None or (dear and _leader(scores, place, self._asking(best)) != place):
             return None
         index = found.start + best[place] - own.start
         beside = self.plan.setups[index].beside

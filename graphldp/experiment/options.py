@@ -145,7 +145,7 @@ class Further:
         object.__setattr__(self, "link_options", tuple(sorted(dict(self.link_options).items())))
         if self.labels and self.labels not in LABEL_MECHANISMS:
             raise unknown_name("labels", self.labels, LABEL_MECHANISMS)
-        if self.links and self.links not in (known := link_ways()):
+        if self.links and self.links not in link_names() and self.links not in (known := link_ways()):
             raise unknown_name("links", self.links, known)
         if self.link_options and not self.links:
             raise OptionError("link_options are of private links: say with links how they are reported")

@@ -464,7 +464,7 @@ def test_what_cannot_have_two_rounds_is_one_line(
 
 
 def test_only_methods_of_two_rounds_have_their_options() -> None:
-    with pytest.raises(OptionError, match="filter kprop has no option 'rho'"):
+    with pytest.raises(OptionError, match="method 'lpgnn' has no option 'rho'; it has: filter"):
         methods.method("lpgnn").but({"rho": 0.5}).calibration(1, rounds_of(small_graph(), 4.0).device, 4.0)
 
 

@@ -132,8 +132,10 @@ def test_votes_stand_beside_the_floors_best_where_they_count_and_it_knows_more_t
         return "" if place is None else learner(cell.plan.points[place])
 
     assert follower(plain, labels=ahead) == follower(plain, labels=ahead, votes=ahead) == "labels+votes"
-    assert follower(plain, labels=ahead, votes=[0.7, 0.8, 0.7, 0.8]) == ""  # votes are clearly ahead by themselves
-    assert follower(plain, labels=ahead, votes=[0.9, 0.6, 0.7, 0.6]) == "labels+votes"
+    for votes in ([0.7, 0.8, 0.7, 0.8], [0.9, 0.6, 0.7, 0.6]):  # clearly ahead, and ahead on average
+        assert follower(plain, labels=ahead, votes=votes) == "labels+votes"
+    assert follower(plain, coin=ahead, votes=[0.7, 0.8, 0.7, 0.8]) == ""  # dear, and votes are clearly ahead
+    assert follower(plain, coin=ahead, votes=[0.9, 0.6, 0.7, 0.6]) == "coin+votes"
     assert follower(plain) == ""
     assert follower(plain, coin=[0.5, 0.6, 0.5, 0.7]) == ""  # ahead by one standard error and no more
     assert follower(None) == "coin+votes"

@@ -394,8 +394,10 @@ def test_evidence_by_name_and_options() -> None:
             make_evidence("random", **options)  # type: ignore[arg-type]
     recipe = methods.method("random").but({"width": 9})
     assert recipe.but({"kind": "gaussian"}).options == (("kind", "gaussian"), ("width", 9))
-    with pytest.raises(OptionError, match="has no option 'before'"):
+    with pytest.raises(OptionError, match="method 'random' has no option 'before'; it has: evidence, width, kind"):
         recipe.but({"before": 0.2})
+    with pytest.raises(OptionError, match=r"method 'lpgnn' has no option 'filtr'; did you mean 'filter'\?"):
+        methods.method("lpgnn").but({"filtr": "ppr"})
 
 
 @pytest.mark.parametrize("bad", [np.full((90, 2), np.nan), np.ones((9, 2)), np.ones(90), np.ones((90, 0))])
