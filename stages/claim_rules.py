@@ -264,7 +264,7 @@ class Gain(_OnRuns):
         one = _one(lines, column, self.row, self.epsilon)
         found = {name: _less(one, _one(lines, column, name, self.epsilon)) for name in self.less}
         name, gain = min(found.items(), key=lambda item: item[1].mean)
-        verdict = _verdict(gain, claim.value, self.how)
+        verdict = _gained(gain, claim.value, self.how)
         return verdict, f"{self.row} less {name}: {span(gain, sign=True)}; claimed {self.how} {claim.value:g}"
 
 
@@ -300,7 +300,7 @@ class MeanGain(ClaimRule):
             return UNKNOWN, f"not run here; `ldp reproduce {self.target} --datasets {self.datasets[0]}`"
         mean = _mean(list(gains.values()))
         words = f"{self.row} less {self.less}, over {', '.join(gains)}: {span(mean, sign=True)}"
-        return _verdict(mean, claim.value, self.how), f"{words}; claimed {self.how} {claim.value:g}"
+        return _gained(mean, claim.value, self.how), f"{words}; claimed {self.how} {claim.value:g}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -509,6 +509,13 @@ def _verdict(found: Interval, value: float, how: str, tolerance: float = TOLERAN
     if side in ("same", "unknown"):
         return UNKNOWN
     return HOLDS if (side == "above") == above else FAILS
+
+
+def _gained(found: Interval, value: float, how: str) -> str:
+    """Return the verdict on a difference: "about" a number that is not 0 holds only where ours is measurably not 0."""
+    verdict = _verdict(found, value, how)
+    unclear = how == "about" and value and found.against(0.0) in ("same", "unknown")
+    return UNKNOWN if unclear and verdict == HOLDS else verdict
 
 
 def _worst(verdicts: Sequence[str]) -> str:

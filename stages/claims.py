@@ -95,9 +95,10 @@ def claims_page(judged: Sequence[Judged]) -> str:
         "`ldp claims`; do not edit. Runs are those of `ldp reproduce`, under the paper's own protocol and under ours:",
         "a verdict may depend on it.", "",
         f'A number that the text calls "about" holds where ours is within {TOLERANCE:g} points of it, and does not',
-        "where our whole interval is further away; a bound holds where the whole interval lies on its side. The",
-        "interval of a difference takes the two rows as independent, which is cautious. What cannot be told says why:",
-        "the data are not at hand, it was not run, or the interval is too wide.", "",
+        "where our whole interval is further away; a difference holds only where ours is measurably not 0, too. A",
+        "bound holds where the whole interval lies on its side. The interval of a difference takes the two rows as",
+        "independent, which is cautious. What cannot be told says why: the data are not at hand, it was not run, or",
+        "the interval is too wide.", "",
         "| verdict | under the paper's protocol | under ours |", "| --- | --- | --- |",
         *(f"| {name} | {theirs[name]} | {ours[name]} |" for name in VERDICTS), "",
     ]  # fmt: skip

@@ -124,6 +124,13 @@ def test_a_number_holds_where_ours_is_near_it_and_not_where_the_interval_just_re
     assert _of(tmp_path, 3).theirs == verdict  # about 7 points
 
 
+@pytest.mark.parametrize(("gain", "half", "verdict"), [(1.7, 0.5, "holds"), (0.6, 0.7, "cannot be told here")])
+def test_a_difference_that_may_be_none_does_not_hold(tmp_path: Path, gain: float, half: float, verdict: str) -> None:
+    rows = (_row(name, 60.0 + more, 60.0, epsilon="10", half=half) for name, more in (("SMA", gain), ("PCA", 0.0)))
+    _write(tmp_path, "togl:table18", *rows)
+    assert _of(tmp_path, 21).theirs == verdict  # about 1.7 points
+
+
 def test_a_bound_holds_where_the_whole_interval_is_on_its_side(tmp_path: Path) -> None:
     for accuracy, verdict in ((60.0, "holds"), (65.9, "cannot be told here"), (80.0, "does not hold")):
         _write(
