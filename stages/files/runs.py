@@ -137,9 +137,9 @@ class RunsMeta:
 
     @classmethod
     def of(cls, meta: Mapping[str, Any]) -> RunsMeta:
-        """Read the metadata of runs."""
-        known = {one.name for one in dataclasses.fields(cls)}
-        return cls(cell=cell_in(meta), **{key: value for key, value in meta.items() if key in known})
+        """Read the metadata of runs; what is lacking is a KeyError with its name."""
+        needed = ("task", "root", "seeds", "input", "search", "train")
+        return cls(cell=cell_in(meta), rounds=meta.get("rounds"), **{key: meta[key] for key in needed})
 
     @property
     def tried(self) -> str:
