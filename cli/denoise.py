@@ -117,16 +117,16 @@ def denoise(
 def _show(path: Path, embedding: Path | None, *, as_json: bool) -> None:
     import json
 
-    from graphldp.stages.files.artifacts import read_meta
+    from graphldp.stages.files.reports import CalibratedFile
 
-    meta = read_meta(path, "ldp denoise")
+    file = CalibratedFile(path, "ldp denoise")
     if as_json:
         places = {"path": str(path), "embedding": None if embedding is None else str(embedding)}
-        console.out.print_json(json.dumps({**places, **meta}))
+        console.out.print_json(json.dumps({**places, **file.meta}))
         return
-    console.out.print(f"{path}: {meta['mechanism']} rectified, filter depth K in {meta['steps']}", soft_wrap=True)
+    console.out.print(f"{path}: {file.says.mechanism} rectified, filter depth K in {list(file.steps)}", soft_wrap=True)
     if embedding is not None:
-        console.out.print(f"{embedding}: {meta['nodes']:,} x {meta['dimensions']:,} dense", soft_wrap=True)
+        console.out.print(f"{embedding}: {file.says.nodes:,} x {file.says.dimensions:,} dense", soft_wrap=True)
 
 
 def register(app: typer.Typer) -> None:

@@ -280,47 +280,48 @@ def _settings(
 
 def _show(path: Path, *, as_json: bool) -> None:
     import json
+    import math
 
-    from graphldp.client import Claim
-    from graphldp.ledger import Ledger
     from graphldp.stages.files.artifacts import read_meta
+    from graphldp.stages.files.reports import ReportsMeta
     from graphldp.stages.pages.wording import counted
 
     meta = read_meta(path, "ldp perturb")
     if as_json:
         console.out.print_json(json.dumps({"path": str(path), **meta}))
         return
-    if not isinstance(meta["epsilon"], float | int):
+    says = ReportsMeta.of(meta)
+    if math.isinf(says.epsilon):
         console.out.print(
-            f"{path}: {counted(meta['nodes'], 'row')} as they are: mechanism {meta['mechanism']} protects nothing",
+            f"{path}: {counted(says.nodes, 'row')} as they are: mechanism {says.mechanism} protects nothing",
             soft_wrap=True,
         )
         return
-    seeds, claim = len(meta["seeds"]), Claim(**meta["claim"])
-    lowest = f"{meta['epsilon']:g} (lowest level), " if "budgets" in meta else ""
+    seeds, claim = len(says.seeds), says.claim
+    lowest = f"{says.epsilon:g} (lowest level), " if "budgets" in meta else ""
     many = f" x {seeds} seeds" if seeds > 1 else ""
     if meta["kind"] == "reports":
         what, whole = (
-            f"{counted(meta['nodes'], 'report')} of {meta['m']} of {counted(meta['dimensions'], 'feature')}{many}",
+            f"{counted(says.nodes, 'report')} of {says.m} of {counted(says.dimensions, 'feature')}{many}",
             "the whole report",
         )
     else:
         asked = next(iter(meta["questions"].values()))
-        what, whole = f"answers of {meta['nodes']:,} people{many} ({', '.join(asked)})", "all answers of a person"
+        what, whole = f"answers of {says.nodes:,} people{many} ({', '.join(asked)})", "all answers of a person"
     further = "further" in meta
     if further:
         whole = "what is said of features"
     console.out.print(
-        f"{path}: {what}, {meta['mechanism']}, epsilon {lowest}"
-        f"{float(claim.epsilon):g} claimed for {whole}, {float(meta['epsilon_exact']):.6g} exact",
+        f"{path}: {what}, {says.mechanism}, epsilon {lowest}"
+        f"{claim.epsilon:g} claimed for {whole}, {says.epsilon_exact:.6g} exact",
         soft_wrap=True,
     )
     if further:
-        console.out.print(f"{Ledger.from_json(meta['ledger']).once().text()}", soft_wrap=True)
+        console.out.print(says.ledger.once().text(), soft_wrap=True)
     if not claim.keeps:
-        console.note(f"warning: {meta['mechanism']} does not keep its claim: {claim.reason}")
+        console.note(f"warning: {says.mechanism} does not keep its claim: {claim.reason}")
     if seeds > 1:
-        console.note(f"{Ledger.from_json(meta['ledger']).text()}, if all of it leaves the devices")
+        console.note(f"{says.ledger.text()}, if all of it leaves the devices")
 
 
 def register(app: typer.Typer) -> None:

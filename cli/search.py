@@ -64,7 +64,7 @@ def _show(path: Path, most: int, *, as_json: bool) -> None:
 
     from graphldp.jsonable import plain
     from graphldp.stages.files.artifacts import read_meta
-    from graphldp.stages.files.runs import cell_in
+    from graphldp.stages.files.runs import RunsMeta
     from graphldp.stages.pages.wording import counted, spoken
     from graphldp.stages.search import ranking
 
@@ -72,7 +72,8 @@ def _show(path: Path, most: int, *, as_json: bool) -> None:
     if as_json:
         console.out.print_json(json.dumps(plain({**meta, "path": str(path), "trials": found})))
         return
-    cell, facts = cell_in(meta), meta["search"]
+    runs = RunsMeta.of(meta)
+    cell, facts = runs.cell, runs.search
     names = list(dict.fromkeys(name for trial in found for name in trial if name != "point"))
     # A value that all trials have says nothing about which is best.
     shown = [name for name in names if len({json.dumps(trial.get(name)) for trial in found}) > 1]
@@ -96,10 +97,10 @@ def _show(path: Path, most: int, *, as_json: bool) -> None:
     learner = meta["chosen_point"].get("options", {}).get("learner")
     rest = len(found) - min(len(found), most or len(found))
     console.note(
-        f"{path}: {counted(facts['points'], 'point')} on {counted(facts['seeds'], 'seed')}"
+        f"{path}: {runs.tried}"
         + (f" ({words})" if words else "")
         + (
-            f"; of the learners' best points, {learner}'s was chosen on {counted(meta['seeds'], 'final seed')}"
+            f"; of the learners' best points, {learner}'s was chosen on {counted(runs.seeds, 'final seed')}"
             if learner
             else ""
         )

@@ -112,11 +112,12 @@ def _show(path: Path, model: Path | None, data: Path, *, as_json: bool) -> None:
     from graphldp.measures import measures_of
     from graphldp.stages.files.artifacts import read_meta, read_table
     from graphldp.stages.files.cards import floor_command
-    from graphldp.stages.files.runs import cell_in
+    from graphldp.stages.files.runs import RunsMeta, final_rows
 
     meta = read_meta(path, "ldp train")
-    rows = [row for row in read_table(path, "ldp train").to_pylist() if row["role"] == "final"]
-    measures = measures_of(meta["task"])
+    rows = final_rows(read_table(path, "ldp train").to_pylist())
+    runs = RunsMeta.of(meta)
+    measures = measures_of(runs.task)
     scores = {one.name: [row[f"test_{one.name}"] for row in rows] for one in measures.measures}
     if as_json:
         places = {"path": str(path), "saved_model": None if model is None else str(model)}
@@ -124,7 +125,7 @@ def _show(path: Path, model: Path | None, data: Path, *, as_json: bool) -> None:
             json.dumps({**meta, **places, **{f"test_{name}": values for name, values in scores.items()}})
         )
         return
-    one, cell = measures.headline, cell_in(meta)
+    one, cell = measures.headline, runs.cell
     shown = one.factor * np.array(scores[one.name])
     spread = f" (std {np.std(shown, ddof=1):.{one.digits}f})" if len(rows) > 1 else ""
     unit = f" {one.unit}" if one.unit else ""

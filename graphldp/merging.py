@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -15,9 +16,9 @@ from numpy.typing import NDArray
 
 from graphldp.client import Reports
 from graphldp.errors import ArtifactError, DataError
-from graphldp.experiment.conversation import FURTHER, LABELS, LINKS, Question
+from graphldp.experiment.conversation import FURTHER, LINKS, Question
 from graphldp.graph import Graph
-from graphldp.jsonable import plain
+from graphldp.ledger import Ledger, spends_of
 
 __all__ = ["merged_meta", "merged_questions", "node_of_names", "place_of_nodes"]
 
@@ -153,33 +154,37 @@ def _padded(parts: Sequence[Reports]) -> list[Reports]:
 def merged_meta(metas: Sequence[Mapping[str, Any]], graph: Graph) -> dict[str, Any]:
     """Return what all reports together say of themselves: one release, of which each person has one draw."""
     first = metas[0]
-    release = hashlib.sha256("\n".join(sorted(str(one["release"]) for one in metas)).encode()).hexdigest()[:32]
+    release = _hash("\n".join(sorted(map(_release, metas))))
     meta: dict[str, Any] = {key: value for key, value in first.items() if key != "nodes_hash"}
     meta |= {"dataset": graph.name, "nodes": graph.nodes, "input": None, "release": release, "merged": len(metas)}
-    means = [one.get("epsilon_mean") for one in metas]
+    means, mean = [one.get("epsilon_mean") for one in metas], None
     if means[0] is not None:
-        nodes = [one["nodes"] for one in metas]
-        meta["epsilon_mean"] = float(np.average(np.asarray(means, dtype=float), weights=nodes))
-    releases = {str(first["release"]): release}
+        mean = float(np.average(np.asarray(means, dtype=float), weights=[_people(one) for one in metas]))
+        meta |= {"epsilon_mean": mean}
+    releases = {_release(first): release}
     for key in FURTHER:
         if key in first:
-            releases[str(first[key]["release"])] = hashlib.sha256(f"{release} {key}".encode()).hexdigest()[:32]
-            meta[key] = {**first[key], "dataset": graph.name, "release": releases[str(first[key]["release"])]}
-    if LABELS in first:
-        meta[LABELS]["nodes"] = sum(int(one[LABELS]["nodes"]) for one in metas)
-    if LINKS in first:
-        meta[LINKS]["nodes"] = graph.nodes
-    meta["ledger"] = [_renamed(row, releases, meta) for row in first["ledger"]]
-    shape = [[(row["what"], row["epsilon"]) for row in one["ledger"]] for one in metas]
-    if any(plain(other) != plain(shape[0]) for other in shape):
+            own = releases[_release(first[key])] = _hash(f"{release} {key}")
+            nodes = graph.nodes if key == LINKS else sum(_people(one[key]) for one in metas)
+            meta[key] = {**first[key], "dataset": graph.name, "release": own, "nodes": nodes}
+    spent = [spends_of(one) for one in metas]
+    if len({tuple((spend.what, spend.epsilon) for spend in spends) for spends in spent}) > 1:
         raise ArtifactError("the files' people have not spent the same; `ldp ledger FILES...` says what each has")
-    return meta
+    renamed = []
+    for spend in spent[0]:
+        own = releases.get(spend.source, spend.source)
+        own_mean = mean if mean is not None and own == release else spend.mean
+        renamed.append(replace(spend, source=own, mean=own_mean))
+    return {**meta, "ledger": Ledger(spends=tuple(renamed)).as_json()}
 
 
-def _renamed(row: Mapping[str, Any], releases: Mapping[str, str], meta: Mapping[str, Any]) -> dict[str, Any]:
-    """Return an entry of the ledger: that of the reports themselves is of the merged release."""
-    if row["source"] not in releases:
-        return dict(row)
-    own = releases[row["source"]]
-    mean = {"mean": meta["epsilon_mean"]} if meta.get("epsilon_mean") is not None and own == meta["release"] else {}
-    return {**row, **mean, "source": own}
+def _hash(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:32]
+
+
+def _release(meta: Mapping[str, Any]) -> str:
+    return str(meta["release"])
+
+
+def _people(meta: Mapping[str, Any]) -> int:
+    return int(meta["nodes"])

@@ -304,19 +304,19 @@ def attack_file(
 ) -> list[AttackRow]:
     """Return the row of an artifact's reports: of its final seeds, at most as many as `params` has."""
     file = AnswersFile(path, "ldp perturb")
-    graph = read_graph(graph_dir(data, str(file.meta["dataset"])))
+    graph = read_graph(graph_dir(data, file.says.dataset))
     check_graph(path, file.meta, graph, data, "attack them beside the graph that they were made from")
     if not file.once:
         raise OptionError(
             f"{path} holds answers to several questions, which may show some attributes more than others: `ldp "
             "selection` compares these"
         )
-    seeds = [seed for seed in file.meta["seeds"] if seed >= 0][: params.seeds]
+    seeds = [seed for seed in file.says.seeds if seed >= 0][: params.seeds]
     if not seeds:
         raise OptionError(
-            f"{path} has the seeds {file.meta['seeds']}, none of them a final run's; perturb with --seeds"
+            f"{path} has the seeds {list(file.says.seeds)}, none of them a final run's; perturb with --seeds"
         )
-    device = from_meta({**file.meta, "epsilon": float(file.meta["epsilon"])})
+    device = from_meta({**file.meta, "epsilon": file.says.epsilon})
     target = _Target(device=device, reports=file.load)
     return _rows(graph, [target], seeds, params, attributes, steps, progress)
 

@@ -25,6 +25,7 @@ from graphldp.stages.files.graphs import read_graph
 from graphldp.stages.files.paths import PUBLIC, calibrated_path, graph_dir
 from graphldp.stages.files.reports import CARRIED, CalibratedFile, write_calibrated
 from graphldp.stages.grids.cell import Cell
+from graphldp.stages.pages.wording import counted
 
 __all__ = ["denoise", "make_command", "materialize"]
 
@@ -85,10 +86,11 @@ def denoise(
     }
 
     def runs() -> Iterator[tuple[int, Estimate]]:
-        for count, seed in enumerate(source.meta["seeds"], start=1):
+        seeds = source.says.seeds
+        for count, seed in enumerate(seeds, start=1):
             yield seed, asked.estimate(source.questions(seed), filters[0])
             if progress:
-                progress(count, len(source.meta["seeds"]), f"{mechanism} at epsilon {epsilon_text(epsilon)}")
+                progress(count, len(seeds), f"{mechanism} at epsilon {epsilon_text(epsilon)}")
 
     target = output or calibrated_path(data, dataset, recipe.cell_name(mechanism), epsilon, further)
     write_calibrated(target, runs(), meta)
@@ -110,24 +112,24 @@ def materialize(
     n x d floats would not fit `max_memory` bytes.
     """
     file = CalibratedFile(calibrated, "ldp denoise")
-    meta = file.meta
+    meta, nodes, dimensions = file.meta, file.says.nodes, file.says.dimensions
     if steps is None:
-        if len(meta["steps"]) != 1:
-            raise OptionError(f"the filter's depth is open: choose --steps from {meta['steps']}")
-        steps = int(meta["steps"][0])
-    need = 4 * meta["nodes"] * meta["dimensions"] * 2
+        if len(file.steps) != 1:
+            raise OptionError(f"the filter's depth is open: choose --steps from {list(file.steps)}")
+        (steps,) = file.steps
+    need = 4 * nodes * dimensions * 2
     if need > max_memory:
         raise OptionError(
-            f"the embedding of {meta['nodes']} nodes x {meta['dimensions']} dimensions needs {need / 1e9:.3g} GB, the "
-            f"limit is {max_memory / 1e9:.3g} GB; raise it with --max-memory, or train on the sparse artifact instead"
+            f"the embedding of {counted(nodes, 'node')} x {counted(dimensions, 'dimension')} needs {need / 1e9:.3g} "
+            f"GB, the limit is {max_memory / 1e9:.3g} GB; raise it with --max-memory, or train on the sparse artifact "
+            "instead"
         )
-    graph = read_graph(graph_dir(data, meta["dataset"]), features=False)
+    graph = read_graph(graph_dir(data, file.says.dataset), features=False)
     check_graph(calibrated, meta, graph, data, "perturb and denoise again, or give back the graph it was made for")
-    calibration = file.filters()[steps] if steps in file.meta["steps"] else None
-    if calibration is None:
-        raise OptionError(f"{calibrated} was made for the depths {meta['steps']}, not {steps}; denoise again")
+    if steps not in file.steps:
+        raise OptionError(f"{calibrated} was made for the depths {list(file.steps)}, not {steps}; denoise again")
     estimate = file.load(seed)
-    rest = calibration.but(before=0.0)
+    rest = file.filters()[steps].but(before=0.0)
     embedding = Filtered.of(estimate, rest, rest.operator(graph, estimate.weights)).dense()
     columns: dict[str, Any] = {"node": pa.array(np.arange(len(embedding), dtype=np.int32))}
     columns |= {f"f{j}": pa.array(np.ascontiguousarray(embedding[:, j])) for j in range(embedding.shape[1])}

@@ -14,7 +14,7 @@ from graphldp.experiment.conversation import FURTHER, LABELS, LINKS, Question
 from graphldp.experiment.devices import hash_of_names, nodes_hash
 from graphldp.graph import Graph
 from graphldp.jsonable import plain
-from graphldp.ledger import Ledger, epsilon_text
+from graphldp.ledger import epsilon_text
 from graphldp.merging import merged_meta, merged_questions, node_of_names, place_of_nodes
 from graphldp.stages.files.answers import AnswersFile, further_in, write_questions
 from graphldp.stages.files.artifacts import is_real
@@ -22,7 +22,7 @@ from graphldp.stages.files.belong import FEATURES_HASH, check_graph
 from graphldp.stages.files.graphs import read_graph
 from graphldp.stages.files.own import read_people
 from graphldp.stages.files.paths import answers_path, graph_dir
-from graphldp.stages.files.reports import write_reports
+from graphldp.stages.files.reports import ReportsMeta, write_reports
 from graphldp.stages.pages.wording import counted
 
 __all__ = ["merge", "words"]
@@ -55,9 +55,9 @@ def merge(
     numbers = _numbers(first, graph, people)
     _check_classes(first, graph)
     meta = merged_meta([one.meta for one in read], graph)
-    check_graph(first.path, {**meta, "nodes_hash": nodes_hash(graph), "input": None}, graph, data, "perturb again")
+    check_graph(first.path, {**meta, "nodes_hash": nodes_hash(graph)}, graph, data, "perturb again")
     further = further_in(meta)
-    target = output or answers_path(data, dataset, str(meta["mechanism"]), float(meta["epsilon"]), further)
+    target = output or answers_path(data, dataset, first.says.mechanism, first.says.epsilon, further)
     if any(target.exists() and target.samefile(path) for path in files):
         raise OptionError(f"{target} is one of the files to merge: name another --output")
     if graph.node_ids is None:
@@ -68,7 +68,7 @@ def merge(
         answered = [(*one.questions(seed), *one.further_questions(seed)) for one in read]
         return merged_questions(answered, counts, place, numbers)
 
-    runs = ((seed, asked(seed)) for seed in meta["seeds"])
+    runs = ((seed, asked(seed)) for seed in first.says.seeds)
     if further.asked:
         write_questions(target, runs, meta, graph.node_ids, new=is_real(meta))
     else:
@@ -125,19 +125,17 @@ def _check(one: AnswersFile, first: AnswersFile) -> None:
                 f"{one.path} was asked for {key} otherwise than {first.path}; reports of one collection are alike in "
                 "all but their people"
             )
-    if is_real(one.meta) != is_real(first.meta):
+    if one.says.reproducible != first.says.reproducible:
         raise ArtifactError(f"{one.path} and {first.path}: one is real, the other drawn from a seed; merge one kind")
-    if not is_real(one.meta) and one.meta["seeds"] != first.meta["seeds"]:
-        raise ArtifactError(
-            f"{one.path} has the seeds {one.meta['seeds']}, {first.path} {first.meta['seeds']}; give all the same"
-        )
+    was, now = list(first.says.seeds), list(one.says.seeds)
+    if one.says.reproducible and was != now:
+        raise ArtifactError(f"{one.path} has the seeds {now}, {first.path} {was}; give all the same")
 
 
 def words(path: Path, meta: Mapping[str, Any]) -> str:
     """Return one line for people."""
-    files = counted(meta["merged"], "file")
+    says, files = ReportsMeta.of(meta), counted(meta["merged"], "file")
     return (
-        f"{path}: {counted(meta['nodes'], 'report')} of {files} in the order of {meta['dataset']}, "
-        f"{meta['mechanism']} at epsilon {epsilon_text(float(meta['epsilon']))}; "
-        f"{Ledger.from_json(meta['ledger']).text()}"
+        f"{path}: {counted(says.nodes, 'report')} of {files} in the order of {says.dataset}, "
+        f"{says.mechanism} at epsilon {epsilon_text(says.epsilon)}; {says.ledger.text()}"
     )

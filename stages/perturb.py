@@ -309,8 +309,8 @@ def _check_name(name: str, own: Graph, data: Path) -> None:
         raise OptionError(f"--name needs letters, digits, '.', '_' or '-', got {name!r}")
     if name not in stored_graphs(data):
         return
-    facts = {"dimensions": own.dimensions, "low": own.low, "high": own.high, FEATURES_HASH: features_hash(own)}
-    other = other_features(facts, read_graph(graph_dir(data, name), features=False))
+    graph = read_graph(graph_dir(data, name), features=False)
+    other = other_features(own.dimensions, own.low, own.high, features_hash(own), graph)
     if other:
         raise OptionError(f"--name {name}: the reports would be {other}; declare these, or choose another name")
 

@@ -21,14 +21,16 @@ from graphldp.learn import PairScorer, Predicted, TrainedModel, predictions
 from graphldp.ledger import ledger_from_meta
 from graphldp.measures import measures_of
 from graphldp.methods import Method, method
-from graphldp.server import Calibration, shift
+from graphldp.server import shift
 from graphldp.stages.files.answers import AnswersFile, check_asked, conversation_in
 from graphldp.stages.files.artifacts import atomic, expect, file_hash, read_meta, read_table, write_json, write_table
 from graphldp.stages.files.belong import check_graph
 from graphldp.stages.files.graphs import graph_hash, read_graph
+from graphldp.stages.files.model_meta import ModelMeta
 from graphldp.stages.files.models import WEIGHTS, load_model
 from graphldp.stages.files.own import read_pairs
 from graphldp.stages.files.paths import graph_dir
+from graphldp.stages.pages.wording import counted
 
 __all__ = ["Wanted", "predict_reports", "read_predictions"]
 
@@ -73,13 +75,12 @@ def predict_reports(
     say, and other reports of the same nodes are worth less to it.
     """
     kept = load_model(folder)
-    about = kept.about
     source = AnswersFile(reports, "ldp perturb")
-    graph = read_graph(graph_dir(data, dataset or str(source.meta["dataset"])), features=False)
+    graph = read_graph(graph_dir(data, dataset or source.says.dataset), features=False)
     _check(kept, source, graph, data, wanted, content=dataset is None)
     if seed is None:
-        stored = source.meta["seeds"]
-        seed = int(about["seed"]) if about["seed"] in stored or source.meta["deterministic"] else int(stored[0])
+        own, stored = ModelMeta.of(kept.about).seed, source.says.seeds
+        seed = own if own in stored or source.says.deterministic else stored[0]
     found = _predicted(kept, graph, source, seed, device)
     if found.pairs is not None:
         columns = _pairs(found.pairs, graph, wanted or Wanted(), calibrated="task_bias" in kept.parameters)
@@ -124,14 +125,15 @@ def _of_seed(source: AnswersFile, seed: int) -> dict[str, Any]:
 
 def _recipe(kept: TrainedModel) -> Method:
     """Return the model's method, with the way of asking that it was trained on."""
-    return method(str(kept.about["method"])).but(kept.about.get("rounds", {}))
+    made = ModelMeta.of(kept.about)
+    return method(made.method).but(made.rounds)
 
 
 def _check(
     kept: TrainedModel, source: AnswersFile, graph: Graph, data: Path, wanted: Wanted | None, *, content: bool
 ) -> None:
     """Refuse what the model cannot be given."""
-    about, meta, path = kept.about, source.meta, source.path
+    made, says, path = ModelMeta.of(kept.about), source.says, source.path
     if wanted is not None and "links" not in measures_of(kept.task.name).learns:
         raise OptionError(
             f"--pairs and --top are for models of link prediction; this one was trained for {kept.task.name} and "
@@ -144,33 +146,32 @@ def _check(
             f"{path} holds answers to {several}, and the model was trained on another way of asking, that of method "
             f"{recipe.name}: they mean something else; make them with `ldp perturb --method {recipe.name}`"
         )
-    expect(meta, path, "ldp perturb", mechanism=about["mechanism"])
-    check_asked(path, meta, recipe)
-    if meta["dimensions"] != kept.dimensions:
+    expect(source.meta, path, "ldp perturb", mechanism=made.mechanism)
+    check_asked(path, source.meta, recipe)
+    if says.dimensions != kept.dimensions:
         raise DataError(
-            f"{path} has {meta['dimensions']} dimensions and the model takes {kept.dimensions}; give reports "
-            f"of the features that it was trained on, as those of {about['dataset']}"
+            f"{path} has {counted(says.dimensions, 'dimension')} and the model takes {kept.dimensions:,}; give reports "
+            f"of the features that it was trained on, as those of {made.dataset}"
         )
-    if (meta["low"], meta["high"]) != (about["low"], about["high"]):
+    if (says.low, says.high) != (made.low, made.high):
         raise DataError(
-            f"{path} has values in {meta['low']} to {meta['high']} and the model was trained on {about['low']} to "
-            f"{about['high']}; give reports with the same public range"
+            f"{path} has values in {says.low} to {says.high} and the model was trained on {made.low} to {made.high}; "
+            "give reports with the same public range"
         )
-    check_graph(path, meta, graph, data, "name their graph with --dataset", content=content)
+    check_graph(path, source.meta, graph, data, "name their graph with --dataset", content=content)
 
 
 def _predicted(kept: TrainedModel, graph: Graph, source: AnswersFile, seed: int, device: str) -> Predicted:
-    about = kept.about
-    made_for = Calibration.from_meta(about["filter"])
+    made = ModelMeta.of(kept.about)
     asked = conversation_in(source.meta, graph, _recipe(kept))
-    estimate = asked.estimate(source.questions(seed), made_for)
-    calibration = calibration_over(made_for, float(about["average_degree"]), graph)
-    if about["standardized"]:
+    estimate = asked.estimate(source.questions(seed), made.filter)
+    calibration = calibration_over(made.filter, made.average_degree, graph)
+    if made.standardized:
         estimate = centred(estimate)
     if calibration.linear:
-        inputs, operator = plain_inputs(estimate, float(about["scale"])), calibration.operator(graph, estimate.weights)
+        inputs, operator = plain_inputs(estimate, made.scale), calibration.operator(graph, estimate.weights)
     else:
-        inputs, operator = filtered_inputs(graph, estimate, calibration, float(about["scale"])), shift(graph)
+        inputs, operator = filtered_inputs(graph, estimate, calibration, made.scale), shift(graph)
     return predictions(kept, inputs, operator, graph.adjacency(), device=device)
 
 
@@ -181,13 +182,14 @@ def _nodes(found: Predicted, graph: Graph) -> dict[str, Any]:
         columns["id"] = pa.array(list(graph.node_ids))
     if found.probabilities is not None:
         probability = found.probabilities
-        columns["class"] = pa.array(probability.argmax(axis=1).astype(np.int32))
-        names = graph.provenance.get("class_names")
-        if names:
-            columns["label"] = pa.array(names).take(columns["class"])
-        columns["probability"] = pa.array(probability.max(axis=1))
-        columns |= {f"p{k}": pa.array(np.ascontiguousarray(probability[:, k])) for k in range(probability.shape[1])}
-        columns["labelled"] = pa.array(graph.labels >= 0)
+        likeliest, names = pa.array(probability.argmax(axis=1).astype(np.int32)), graph.provenance.get("class_names")
+        columns |= {
+            "class": likeliest,
+            **({"label": pa.array(names).take(likeliest)} if names else {}),
+            "probability": pa.array(probability.max(axis=1)),
+            **{f"p{k}": pa.array(np.ascontiguousarray(one)) for k, one in enumerate(probability.T)},
+            "labelled": pa.array(graph.labels >= 0),
+        }
     if found.values is not None and found.values.ndim == 1:
         columns["value"] = pa.array(found.values)
     elif found.values is not None:

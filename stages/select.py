@@ -42,10 +42,10 @@ def select(
     whoever asks people again by these scores has spent both.
     """
     source = AnswersFile(reports, "ldp perturb")
-    name = dataset or str(source.meta["dataset"])
+    name = dataset or source.says.dataset
     graph = read_graph(graph_dir(data, name), features=False)
     check_graph(reports, source.meta, graph, data, "name their graph with --dataset", content=dataset is None)
-    seeds = list(source.meta["seeds"]) if seed is None else [seed]
+    seeds = list(source.says.seeds) if seed is None else [seed]
     found = {}
     for one in seeds:
         split, apart = split_of(graph, params, one), apart_of(graph, params, one)

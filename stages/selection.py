@@ -256,14 +256,14 @@ def measure_file(
 ) -> Selected:
     """Return the same of an artifact of both rounds: of its final seeds, at most as many as `params` has."""
     file = AnswersFile(answers, "ldp perturb --method togl-fda")
-    graph = read_graph(graph_dir(data, str(file.meta["dataset"])))
+    graph = read_graph(graph_dir(data, file.says.dataset))
     check_graph(answers, file.meta, graph, data, "measure them beside the graph that they were made from")
     recipe = methods.method(str(file.meta.get("method", "lpgnn"))).but(file.meta.get("changes", {}))
     asked = conversation_in(file.meta, graph, recipe)
     if not isinstance(asked, TwoRounds):
         raise ArtifactError(f"{answers} holds no two rounds, so nothing was selected; make some with `{file.make}`")
     check_selection(answers, file.meta["selection"], params)
-    seeds = [seed for seed in file.meta["seeds"] if seed >= 0][: params.seeds]
+    seeds = [seed for seed in file.says.seeds if seed >= 0][: params.seeds]
     source = _File(
         graph=graph,
         params=params,

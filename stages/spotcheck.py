@@ -20,6 +20,7 @@ from graphldp import methods
 from graphldp.measures import Measure, measures_of
 from graphldp.stages.experiment import cell_title, plan, run_cells
 from graphldp.stages.files.artifacts import read_meta, read_table
+from graphldp.stages.files.runs import RunsMeta, final_rows
 from graphldp.stages.grids.cell import Cell, value_text
 from graphldp.stages.grids.params import Params, experiments, find, load
 from graphldp.stages.grids.targets import PaperTarget, Profile, TargetCell, protocol_of
@@ -137,8 +138,8 @@ def look(spots: Sequence[Spot], data: Path, seconds: float, device: str = "auto"
 
 
 def _moved(spot: Spot, path: Path) -> Iterator[str]:
-    runs = [row for row in read_table(path, "ldp experiment").to_pylist() if row["role"] == "final"]
-    for measure in measures_of(str(read_meta(path, "ldp experiment")["task"])).measures:
+    runs = final_rows(read_table(path, "ldp experiment").to_pylist())
+    for measure in measures_of(RunsMeta.of(read_meta(path, "ldp experiment")).task).measures:
         if measure.name not in spot.committed:
             continue
         text, low, high = spot.committed[measure.name]

@@ -12,8 +12,10 @@ import scipy.sparse as sp
 from graphldp.client import Reports, protocol
 from graphldp.errors import ArtifactError, DataError
 from graphldp.experiment.conversation import LINKS, Question
+from graphldp.experiment.devices import release_meta
 from graphldp.graph import Graph
-from graphldp.merging import merged_questions, node_of_names, place_of_nodes
+from graphldp.ledger import Ledger
+from graphldp.merging import merged_meta, merged_questions, node_of_names, place_of_nodes
 
 NAMES = ("ada", "bea", "cleo", "dora", "eva")
 PARTS = ([3, 0], [4], [2, 1])  # which nodes report in which collection, in their order there
@@ -87,3 +89,15 @@ def test_numbers_of_people_in_another_order_are_refused() -> None:
     assert node_of_names(["ada", "fay", "cleo"], small_graph()).tolist() == [0, -1, 2]
     with pytest.raises(ArtifactError, match="stand in another order"):
         node_of_names(["cleo", "ada"], small_graph())
+
+
+def test_a_merged_release_has_the_mean_budget_of_all_its_people() -> None:
+    device = protocol("ppm-public", 1.0, 3, 0.0, 1.0, levels=2)
+    facts = {"input": None, "random": {"reproducible": True}}
+    levels = [np.array(own, dtype=np.int32) for own in ([1, 1], [2], [1, 2])]
+    metas = [release_meta(device, len(own), (0,), facts, level=own) for own in levels]
+    meta = merged_meta(metas, small_graph())
+    mean = (3 * device.meta()["budgets"][0] + 2 * device.meta()["budgets"][1]) / 5
+    assert meta["epsilon_mean"] == pytest.approx(mean)
+    (spend,) = Ledger.from_json(meta["ledger"]).spends
+    assert (spend.mean, spend.source) == (pytest.approx(mean), meta["release"])

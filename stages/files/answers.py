@@ -29,7 +29,7 @@ from graphldp.progress import Progress
 from graphldp.stages.files.artifacts import ParquetSink, expect, is_real
 from graphldp.stages.files.belong import asked_for
 from graphldp.stages.files.paths import PUBLIC, answers_path
-from graphldp.stages.files.reports import SeedFile, write_reports
+from graphldp.stages.files.reports import ReportsMeta, SeedFile, write_reports
 
 __all__ = [
     "AnswersFile",
@@ -59,7 +59,7 @@ def make_command(dataset: str, recipe: Method, mechanism: str, epsilon: float, f
 
 def with_draws(command: str, meta: Mapping[str, Any], params: Settings | None = None) -> str:
     """Return the command that asks people, with as many draws as a file has, and as these parameters need."""
-    if meta["deterministic"]:
+    if ReportsMeta.of(meta).deterministic:
         return command  # one draw serves every run
     finals, searches = draws_in(meta)
     if params is not None:
@@ -69,8 +69,9 @@ def with_draws(command: str, meta: Mapping[str, Any], params: Settings | None = 
 
 def draws_in(meta: Mapping[str, Any]) -> tuple[int, int]:
     """Return how many draws a file has for final runs, and how many for a search."""
-    finals = sum(seed >= 0 for seed in meta["seeds"])
-    return finals, len(meta["seeds"]) - finals
+    seeds = ReportsMeta.of(meta).seeds
+    finals = sum(seed >= 0 for seed in seeds)
+    return finals, len(seeds) - finals
 
 
 def open_answers(
@@ -136,7 +137,8 @@ def conversation_in(meta: Mapping[str, Any], graph: Graph, recipe: Method) -> Co
     """Return what the server makes of an artifact's answers; it asks nobody again."""
     if recipe.asking is None:
         return Once(graph=graph, device=from_meta(dict(meta)), settings=Settings())
-    return conversation_of(graph, recipe, meta["mechanism"], float(meta["epsilon"]), Settings(), meta["given"])
+    says = ReportsMeta.of(meta)
+    return conversation_of(graph, recipe, says.mechanism, says.epsilon, Settings(), meta["given"])
 
 
 def check_asked(path: Path, meta: Mapping[str, Any], recipe: Method) -> None:
@@ -180,14 +182,15 @@ def write_answers(
     says that nothing may have the file's name.
     """
     meta = {**conversation.meta(content, seeds), **(facts or {})}
-    words = f"{meta['mechanism']} at epsilon {epsilon_text(float(meta['epsilon']))}"
+    says = ReportsMeta.of(meta)
+    words = f"{says.mechanism} at epsilon {epsilon_text(says.epsilon)}"
 
     def asked() -> Iterator[tuple[int, tuple[Question, ...]]]:
         most = most_of(conversation)
-        for count, seed in enumerate(meta["seeds"], start=1):
+        for count, seed in enumerate(says.seeds, start=1):
             yield seed, ask(conversation, seed, most)
             if progress:
-                progress(count, len(meta["seeds"]), words)
+                progress(count, len(says.seeds), words)
 
     if meta["kind"] == REPORTS:
         write_reports(path, ((seed, only.answers) for seed, (only,) in asked()), meta, ids, new=new)
@@ -276,6 +279,11 @@ def _nulls(question: Question, kind: pa.DataType) -> pa.ListArray:
     return pa.nulls(len(question.people), pa.list_(kind))
 
 
+def _told(table: pa.Table, column: str) -> bool:
+    """Return whether people were asked for what stands in a column."""
+    return column in table.column_names and not table.column(column).null_count
+
+
 class AnswersFile(SeedFile):
     """An artifact of answers."""
 
@@ -284,19 +292,24 @@ class AnswersFile(SeedFile):
     @property
     def once(self) -> bool:
         """Whether people were asked about their features once; they may have been asked for more beside these."""
-        return self.meta["kind"] == REPORTS or "rounds" not in self.meta
+        return self._alone or "rounds" not in self.meta
+
+    @property
+    def _alone(self) -> bool:
+        """Whether nothing was asked but features, once."""
+        return bool(self.meta["kind"] == REPORTS)
 
     def questions(self, seed: int) -> tuple[Question, ...]:
         """Return what was asked about features for one seed, and what people answered."""
-        if self.meta["kind"] == REPORTS:
+        if self._alone:
             answers = self.load(seed)
-            people, features = np.arange(answers.nodes), np.arange(self.meta["dimensions"])
+            people, features = np.arange(answers.nodes), np.arange(self.says.dimensions)
             return (Question(name="features", people=people, features=features, answers=answers),)
         return tuple(one for one in self._all(seed) if not one.further)
 
     def further_questions(self, seed: int) -> tuple[Question, ...]:
         """Return what was asked beside features for one seed, and what people answered."""
-        if self.meta["kind"] == REPORTS:
+        if self._alone:
             return ()
         return tuple(one for one in self._all(seed) if one.further)
 
@@ -309,38 +322,36 @@ class AnswersFile(SeedFile):
 
     def _question(self, name: str, facts: dict[str, Any], part: pa.Table) -> Question:
         further = name in FURTHER
-        others = facts["nodes"] if name == LINKS else 1 if further else self.meta["dimensions"]
+        others = facts["nodes"] if name == LINKS else 1 if further else self.says.dimensions
         features = np.asarray(facts.pop("features", range(others)), dtype=np.int64)
         meta = facts if "question" in facts else {**{key: self.meta[key] for key in _OWN}, **facts}
         index = None
-        if not part["index"].null_count:
+        if _told(part, "index"):
             numbers = self.rectangle(part, "index")
             index = np.where(numbers < 0, -1, np.searchsorted(features, numbers)).astype(np.int32)
-        values = [one for one in part.column_names if one.startswith("value") and not part[one].null_count]
-        level = part["level"].to_numpy() if "level" in part.column_names and not part["level"].null_count else None
+        values = [one for one in part.column_names if one.startswith("value") and _told(part, one)]
         answers = Reports(
             index=index,
             value=self.rectangle(part, values[0]),
-            level=level,
+            level=part.column("level").to_numpy() if _told(part, "level") else None,
             meta={**meta, "epsilon": float(meta["epsilon"])},
         )
-        people = np.asarray(part["node"].to_numpy(), dtype=np.int64)
+        people = np.asarray(part.column("node").to_numpy(), dtype=np.int64)
         return Question(name=name, people=people, features=features, answers=answers, further=further)
 
     def load(self, seed: int) -> Reports:
         """Return the reports of one seed, where everybody was asked once."""
-        if self.meta["kind"] != REPORTS and self.once:
+        if not self._alone and self.once:
             return self.questions(seed)[0].answers
-        if self.meta["kind"] != REPORTS:
+        if not self._alone:
             raise ArtifactError(
                 f"{self.path} holds answers to several questions, of method {self.meta['method']}; give what people "
-                f"report once, as `ldp perturb --mechanism {self.meta['mechanism']}` writes it"
+                f"report once, as `ldp perturb --mechanism {self.says.mechanism}` writes it"
             )
         table = self.group(seed)
-        columns = table.column_names
         return Reports(
-            index=self.rectangle(table, "index") if "index" in columns else None,
+            index=self.rectangle(table, "index") if _told(table, "index") else None,
             value=self.rectangle(table, "value"),
-            level=table.column("level").to_numpy() if "level" in columns else None,
-            meta={**self.meta, "epsilon": float(self.meta["epsilon"])},
+            level=table.column("level").to_numpy() if _told(table, "level") else None,
+            meta={**self.meta, "epsilon": self.says.epsilon},
         )

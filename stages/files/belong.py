@@ -18,6 +18,8 @@ from graphldp.ledger import epsilon_text
 from graphldp.stages.files.artifacts import is_real
 from graphldp.stages.files.graphs import graph_hash
 from graphldp.stages.files.paths import graph_dir
+from graphldp.stages.files.reports import ReportsMeta
+from graphldp.stages.pages.wording import counted
 
 __all__ = ["FEATURES_HASH", "asked_for", "check_graph", "features_hash", "other_features"]
 
@@ -39,28 +41,32 @@ def check_graph(
     only people, features and range have to be the graph's: somebody has named it.
     """
     real = is_real(meta)
-    other = other_features(meta, graph)
+    says = ReportsMeta.of(meta)
+    other = other_features(says.dimensions, says.low, says.high, meta.get(FEATURES_HASH), graph)
     if other:
         raise ArtifactError(f"{path} is {other}; {_as_declared(graph) if real else remedy}")
-    if meta["nodes_hash"] != nodes_hash(graph):
+    if says.nodes_hash != nodes_hash(graph):
         order = f"put them in its order with `ldp merge {path} --dataset {graph.name} --output FILE`"
         what = f"{path} holds reports of other nodes than the graph {graph.name} has, or in another order"
         raise ArtifactError(f"{what}; {order if real else remedy}")
-    if content and not real and not _is_of(meta.get("input"), graph, data):
+    if content and not real and not _is_of(says.input, graph, data):
         raise ArtifactError(f"{path} was made from another graph than the {graph.name} that is there now; {remedy}")
 
 
-def other_features(meta: Mapping[str, Any], graph: Graph) -> str:
-    """Return in what the declared features or their range are not the graph's; nothing where they are."""
-    if (meta["dimensions"], meta["low"], meta["high"]) != (graph.dimensions, graph.low, graph.high):
-        was = f"{meta['dimensions']:,} features in {meta['low']:g}..{meta['high']:g}"
+def other_features(dimensions: int, low: float, high: float, names: str | None, graph: Graph) -> str:
+    """Return in what declared features are not the graph's: number, range, or the hash of the names where it is known.
+
+    Nothing is returned where they are the graph's.
+    """
+    if (dimensions, low, high) != (graph.dimensions, graph.low, graph.high):
+        was = f"{counted(dimensions, 'feature')} in {low:g}..{high:g}"
         return f"of {was}, and the graph {graph.name} has {graph.dimensions:,} in {graph.low:g}..{graph.high:g}"
-    if meta.get(FEATURES_HASH, features_hash(graph)) != features_hash(graph):
+    if names not in (None, features_hash(graph)):
         return f"of other features, or of the same in another order, than the graph {graph.name} has"
     return ""
 
 
-def _is_of(source: Any, graph: Graph, data: Path) -> bool:
+def _is_of(source: str | None, graph: Graph, data: Path) -> bool:
     """Return whether reports whose input has this hash are of the graph: of itself, or of its file of features."""
     if source is None:  # of several files
         return True
@@ -87,8 +93,8 @@ def asked_for(meta: Mapping[str, Any], path: Path, wanted: Mapping[str, Any]) ->
             has = epsilon_text(float(meta[key])) if key == "epsilon" else meta.get(key)
             got = epsilon_text(float(wanted[key])) if key == "epsilon" else wanted[key]
             raise ArtifactError(f"{path} has {key} {has} where {got} was asked for; say --{key} {has}")
-    if meta.get("dataset") != wanted["dataset"]:
-        name = wanted["dataset"]
+    name = wanted["dataset"]
+    if meta.get("dataset") != name:
         raise ArtifactError(
             f"{path} was made for {meta.get('dataset')!r}, not for {name!r}; if these are the people of {name}, name "
             f"it so with `ldp merge {path} --dataset {name} --output FILE`"

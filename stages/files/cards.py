@@ -5,28 +5,32 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from shlex import quote
 from typing import Any
 
 import numpy as np
 
-from graphldp.client import Claim, from_meta
+from graphldp.client import from_meta
 from graphldp.client.levels import Personalised
 from graphldp.datasets.own import WITHOUT
 from graphldp.experiment.options import INDUCTIVE
 from graphldp.graph import WITHOUT_LABELS, WITHOUT_LINKS
 from graphldp.jsonable import plain
+from graphldp.learn import TrainedModel
 from graphldp.ledger import Ledger, epsilon_text, ledger_from_meta, number
 from graphldp.measures import DEFAULT_TASK, Measure, measures_of
 from graphldp.methods import Role, method, reference, role_of
 from graphldp.stages.files.artifacts import read_meta, read_table
 from graphldp.stages.files.graphs import read_graph_meta
+from graphldp.stages.files.model_meta import ModelMeta
 from graphldp.stages.files.paths import graph_dir, runs_path
-from graphldp.stages.files.runs import cell_in
-from graphldp.stages.grids.cell import Cell
+from graphldp.stages.files.reports import SeedFile
+from graphldp.stages.files.runs import RunsMeta, final_rows
 from graphldp.stages.grids.params import Params
+from graphldp.stages.pages.wording import counted
+from graphldp.tasks import TaskEntry
 
 __all__ = ["Floor", "card_text", "floor_command", "floor_of"]
 
@@ -42,17 +46,19 @@ class Floor:
 
 def floor_of(data: Path, dataset: str, meta: Mapping[str, Any]) -> Floor | None:
     """Return the floor of such runs, if it stands in its usual place and was measured on the same splits."""
-    path = runs_path(data, dataset, _FLOOR, 0.0, str(meta["task"]))
+    runs = RunsMeta.of(meta)
+    path = runs_path(data, dataset, _FLOOR, 0.0, runs.task)
     if not path.exists():
         return None
     found = read_meta(path, "ldp train")
     alike = ("root", "input", "train", "seeds", "task")
     if found.get("method") != _FLOOR or any(found.get(key) != meta.get(key) for key in alike):
         return None
-    if any(found["search"].get(key) != meta["search"].get(key) for key in ("points", "seeds", "strategy")):
+    searched = RunsMeta.of(found).search
+    if any(searched.get(key) != runs.search.get(key) for key in ("points", "seeds", "strategy")):
         return None
-    rows = [row for row in read_table(path, "ldp train").to_pylist() if row["role"] == "final"]
-    names = measures_of(str(meta["task"])).names
+    rows = final_rows(read_table(path, "ldp train").to_pylist())
+    names = measures_of(runs.task).names
     return Floor(scores={name: tuple(float(row[f"test_{name}"]) for row in rows) for name in names})
 
 
@@ -61,8 +67,8 @@ def floor_command(data: Path, meta: Mapping[str, Any]) -> str:
 
     Tables are of public graphs. People whose features never were here cannot be asked again in memory.
     """
-    cell = cell_in(meta)
-    dataset, further = cell.dataset, cell.further
+    runs = RunsMeta.of(meta)
+    cell, dataset, further = runs.cell, runs.cell.dataset, runs.cell.further
     origin = read_graph_meta(graph_dir(data, dataset)).provenance
     if origin.get("dataset") != "own" or role_of(cell.method) in (Role.FLOOR, Role.GUESS):
         return ""
@@ -70,7 +76,7 @@ def floor_command(data: Path, meta: Mapping[str, Any]) -> str:
         return ""
     if not further.asked and floor_of(data, dataset, meta) is not None:
         return ""
-    options = "" if meta["task"] == DEFAULT_TASK else f" --task {meta['task']}"
+    options = "" if runs.task == DEFAULT_TASK else f" --task {runs.task}"
     options += further.command()
     if WITHOUT in origin:
         return f"ldp train -d {quote(dataset)} -e 0 --method {_FLOOR}{options}"
@@ -80,27 +86,27 @@ def floor_command(data: Path, meta: Mapping[str, Any]) -> str:
 
 
 def card_text(
-    facts: Mapping[str, Any],
+    kept: TrainedModel,
+    source: SeedFile,
     meta: Mapping[str, Any],
-    reports: Mapping[str, Any],
     final: Sequence[Mapping[str, Any]],
     params: Params,
     floor: Floor | None,
 ) -> str:
     """Return the card of a model.
 
-    `facts` are its recipe, `meta` and `final` what its cell's runs say of themselves and the final ones, `reports` the
-    metadata of what it was trained on.
+    `source` is what it was trained on, `meta` and `final` what its cell's runs say of themselves and the final ones.
     """
-    about, cell, task = facts["about"], cell_in(meta), measures_of(str(meta["task"]))
+    made, runs = ModelMeta.of(kept.about), RunsMeta.of(meta)
+    cell, task = runs.cell, measures_of(runs.task)
     title = f"# Model card: {cell.name} on {cell.dataset}, {task.title}"
-    intro = f"A {facts['model']} trained for {task.title} on locally private reports. {about['summary']}"
-    parts = [title, intro, "## What it is", _table(_facts(facts, cell, meta, task.title, task.parts))]
-    parts += ["## Privacy", *_privacy(meta, reports, task.public)]
+    intro = f"A {kept.backbone.name} trained for {task.title} on locally private reports. {made.summary}"
+    parts = [title, intro, "## What it is", _table(_facts(kept, made, runs, task))]
+    parts += ["## Privacy", *_privacy(source, ledger_from_meta([meta]), task.public)]
     parts += [task.disclosed] if task.disclosed else []
-    parts += ["## How good it is", *_scores(about, meta, final, task.measures, floor)]
+    parts += ["## How good it is", *_scores(made, runs, final, task.measures, floor)]
     parts += ["## What it is for", *_uses(task.predicts)]
-    parts += ["## How to make it again", _commands(about, cell, meta, params)]
+    parts += ["## How to make it again", _commands(made, runs, params, drawn=source.says.reproducible)]
     return "\n\n".join(parts) + "\n"
 
 
@@ -108,45 +114,41 @@ def _table(rows: Sequence[tuple[str, str]]) -> str:
     return "\n".join(["| | |", "| --- | --- |", *(f"| {name} | {value.replace('|', '/')} |" for name, value in rows)])
 
 
-def _facts(
-    facts: Mapping[str, Any], cell: Cell, meta: Mapping[str, Any], title: str, parts: str
-) -> list[tuple[str, str]]:
-    about = facts["about"]
-    options, learned = (
-        ", ".join(f"{key} {value}" for key, value in of["options"].items()) for of in (facts, facts["task"])
-    )
-    inductive = about.get("split") == INDUCTIVE
+def _facts(kept: TrainedModel, made: ModelMeta, runs: RunsMeta, task: TaskEntry) -> list[tuple[str, str]]:
+    cell = runs.cell
+    options, learned = (_listed(asdict(one)) for one in (kept.backbone, kept.task))  # type: ignore[call-overload]
+    learned_from = counted(int(made.run[f"train_{task.parts}"]), task.parts.removesuffix("s"))
+    inductive = made.split == INDUCTIVE
     apart = ", seen alone: the people of the other parts were in graphs without a link to them" * inductive
-    chosen = ", ".join(f"{key} {value}" for key, value in about["chosen"].items() if value not in ({}, None))
+    chosen = _listed({key: value for key, value in made.chosen.items() if value not in ({}, None)})
     return [
-        ("task", f"{title} ({learned})" if learned else title),
-        ("data set", f"{cell.dataset}, `{meta['input']}`"),
+        ("task", f"{task.title} ({learned})" if learned else task.title),
+        ("data set", f"{cell.dataset}, `{runs.input}`"),
         ("method", cell.method),
-        ("mechanism", f"{cell.mechanism}, {about['m']} of {facts['dimensions']} features of a person reported"),
-        ("values", f"in the public range {about['low']} to {about['high']}"),
-        ("filter", f"{about['filter_name']}, depth K {about['chosen'].get('steps', 0)}"),
-        ("backbone", f"{facts['model']} ({options})"),
-        (
-            "found by",
-            f"{meta['search']['points']} points on {meta['search']['seeds']} seeds, by validation loss: {chosen}",
-        ),
-        ("trained on", f"{about[f'train_{parts}']} {parts}{apart}, with the reports of seed {about['seed']}"),
-        ("made by", f"graphldp {about['library']}"),
+        ("mechanism", f"{cell.mechanism}, {made.m} of {counted(kept.dimensions, 'feature')} of a person reported"),
+        ("values", f"in the public range {made.low} to {made.high}"),
+        ("filter", f"{made.filter_name}, depth K {made.chosen.get('steps', 0)}"),
+        ("backbone", f"{kept.backbone.name} ({options})"),
+        ("found by", f"{runs.tried}, by validation loss: {chosen}"),
+        ("trained on", f"{learned_from}{apart}, with the reports of seed {made.seed}"),
+        ("made by", f"graphldp {made.library}"),
     ]
 
 
-def _privacy(meta: Mapping[str, Any], reports: Mapping[str, Any], public: str) -> list[str]:
-    claim, delta = Claim(**meta["claim"]), float(meta["delta"])
-    exact = float(meta["epsilon_exact"])
-    ledger = ledger_from_meta([meta])
+def _listed(options: Mapping[str, Any]) -> str:
+    return ", ".join(f"{key} {value}" for key, value in options.items())
+
+
+def _privacy(source: SeedFile, ledger: Ledger, public: str) -> list[str]:
+    claim, delta, exact = source.says.claim, source.says.delta, source.says.epsilon_exact
     rows = [
-        ("claimed epsilon of one report", number(float(claim.epsilon))),
+        ("claimed epsilon of one report", number(claim.epsilon)),
         ("exact epsilon of one report, from the mechanism's law", "infinite" if math.isinf(exact) else f"{exact:.6g}"),
         ("delta of one report", f"{delta:g}"),
         ("keeps its claim", "yes" if claim.keeps else f"**no**: {claim.reason}"),
         ("spent in all", ledger.text()),
     ]
-    levels = _levels(reports)
+    levels = _levels(source.meta)
     if levels:
         rows.append(("a report's budget by the person's level" + " (not kept)" * (not claim.keeps), levels))
     return [
@@ -180,8 +182,8 @@ def _levels(reports: Mapping[str, Any]) -> str:
 
 
 def _scores(
-    about: Mapping[str, Any],
-    meta: Mapping[str, Any],
+    made: ModelMeta,
+    runs: RunsMeta,
     final: Sequence[Mapping[str, Any]],
     measures: Sequence[Measure],
     floor: Floor | None,
@@ -190,7 +192,7 @@ def _scores(
     lines.append("| --- | ---: | ---: | ---: | ---: |")
     for one in measures:
         every = [one.factor * float(row[f"test_{one.name}"]) for row in final]
-        own = [one.number(one.factor * float(about[f"{part}_{one.name}"])) for part in ("validation", "test")]
+        own = [one.number(one.factor * float(made.run[f"{part}_{one.name}"])) for part in ("validation", "test")]
         low = "not known" if floor is None else _spread([one.factor * value for value in floor.scores[one.name]], one)
         heading = one.label if one.best == "high" else f"{one.label} (less is better)"
         lines.append(f"| {heading} | {own[0]} | {own[1]} | {_spread(every, one)} | {low} |")
@@ -199,10 +201,9 @@ def _scores(
         "graph, searched alike, on the same splits. What a model is worth is what it adds to that."
     )
     if floor is None:
-        dataset, task = meta["dataset"], meta["task"]
-        command = f"ldp train --dataset {dataset} --method {_FLOOR} --mechanism null --epsilon 0 --task {task}"
+        what = f"--dataset {runs.cell.dataset} --method {_FLOOR} --mechanism null --epsilon 0 --task {runs.task}"
         text += (
-            f" It was not there when this model was kept: `{command}` measures it, after `ldp perturb` and `ldp "
+            f" It was not there when this model was kept: `ldp train {what}` measures it, after `ldp perturb` and `ldp "
             "denoise` of the same."
         )
     return [
@@ -230,37 +231,38 @@ def _uses(predicts: str) -> list[str]:
     ]
 
 
-def _graph_command(about: Mapping[str, Any], dataset: str) -> str:
+def _graph_command(made: ModelMeta, dataset: str) -> str:
     """Return the command that made the graph: of a registered one with its options, or of somebody's own files."""
-    origin = about["graph"]
+    origin = made.graph
     name = quote(dataset)
     if origin.get("dataset") == "own":
         files = " ".join(f"--{role} {quote(one['name'])}" for role, one in sorted(origin["files"].items()))
         count = f" --dimensions {origin['dimensions']}" if "dimensions" in origin else ""
-        return f"ldp import {name} {files} --low {about['low']:g} --high {about['high']:g}{count}"
+        return f"ldp import {name} {files} --low {made.low:g} --high {made.high:g}{count}"
     source = str(origin.get("dataset", dataset))
     given = {key: value for key, value in sorted(origin.get("options", {}).items()) if value is not None}
     changes = [f"--set {quote(f'{key}={value}')}" for key, value in given.items()]
     return " ".join(["ldp download", source, *changes, *([f"--name {name}"] if source != dataset else [])])
 
 
-def _commands(about: Mapping[str, Any], cell: Cell, meta: Mapping[str, Any], params: Params) -> str:
+def _commands(made: ModelMeta, runs: RunsMeta, params: Params, *, drawn: bool) -> str:
+    cell = runs.cell
     dataset, reports = cell.dataset, f"--mechanism {cell.mechanism} --epsilon {epsilon_text(cell.epsilon)}"
     row = f"--dataset {dataset} --method {cell.method} {reports}"
     seeds = f"--seeds {params.seeds} --search-seeds {params.search.seeds} --seed {params.seed}"
     split = "" if params.train.split == "random" else f" --split {params.train.split}"
     options = [f"--{key.replace('_', '-')} {value}" for key, value in sorted(cell.options.items()) if key == "m"]
-    asked = row if "rounds" in meta else f"--dataset {dataset} {reports}"
-    asked += "".join(f" --set {quote(f'method.{key}={value}')}" for key, value in meta.get("rounds", {}).items())
+    asked = row if runs.rounds is not None else f"--dataset {dataset} {reports}"
+    asked += "".join(f" --set {quote(f'method.{key}={value}')}" for key, value in (runs.rounds or {}).items())
     lines = [
-        _graph_command(about, dataset),
+        _graph_command(made, dataset),
         " ".join([f"ldp perturb {asked}", seeds, *options]),
         f"ldp denoise {row}",
-        f"ldp train {row} --task {meta['task']}{split} --seeds {params.seeds} --seed {params.seed} --save-model FOLDER",
+        f"ldp train {row} --task {runs.task}{split} --seeds {params.seeds} --seed {params.seed} --save-model FOLDER",
     ]
-    if not meta["random"]["reproducible"]:
+    if not drawn:
         lines[1] = "# the reports came from people's devices, and are not drawn again"
-    record = {"search": meta["search"], "train": meta["train"], "options": cell.options}
+    record = {"search": runs.search, "train": runs.train, "options": cell.options}
     return (
         "```sh\n" + "\n".join(lines) + "\n```\n\n"
         "with these `search` and `train` in `params.yaml`, and these options of the mechanism:\n\n"

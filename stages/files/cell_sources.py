@@ -58,7 +58,7 @@ class _Artifact(ABC):
         linked = not self.recipe.alone
         if not further.asked or not isinstance(file, AnswersFile):
             return ServerView(graph=self.graph, further=further, root=self.params.seed, linked=linked)
-        made = self.made and file.meta["random"]["reproducible"]
+        made = self.made and file.says.reproducible
         source = "" if made else str(file_hash(file.path))
         return ServerView(
             graph=self.graph,
@@ -79,7 +79,7 @@ class _Artifact(ABC):
     @property
     def row(self) -> SearchedRow:
         """What there is to search."""
-        mechanism, model = str(self.file.meta["mechanism"]), self.params.train.model
+        mechanism, model = self.file.says.mechanism, self.params.train.model
         drop = self.params.further.private_labels
         return SearchedRow(recipe=self.recipe, mechanism=mechanism, model=model, depths=self._depths(), drop=drop)
 
@@ -98,14 +98,14 @@ class _Artifact(ABC):
         def calibration(steps: int) -> Calibration:
             return self._calibration(recipe, steps, changed=bool(changes))
 
-        steps, random = recipe.steps(self.params.search.steps)[0], self.file.meta["random"]
+        steps, says = recipe.steps(self.params.search.steps)[0], self.file.says
         patience = patience_of(self.params.train, training)
         return Setup(
             recipe=recipe,
             device=self._device,
-            m=int(self.file.meta["m"]),
+            m=says.m,
             key=str(self.file.path),
-            drawn=drawn(self._device, random, "" if self.made and random["reproducible"] else self._hash),
+            drawn=drawn(self._device, says.random, "" if self.made and says.reproducible else self._hash),
             estimate=self._estimates(lambda: calibration(steps)),
             calibration=calibration,
             backbone=backbone_of(recipe, self.params.train, training),
@@ -169,7 +169,7 @@ class StoredEstimates(_Artifact):
         return self.file.load
 
     def _depths(self) -> tuple[int, ...]:
-        return tuple(int(steps) for steps in self.file.meta["steps"])
+        return self.file.steps
 
     def _past(self) -> tuple[str, ...]:
         before = ("before", "tau") if self.recipe.threshold == "before" else ("before",)

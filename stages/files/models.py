@@ -20,7 +20,9 @@ from graphldp.measures import measures_of
 from graphldp.methods import Method
 from graphldp.stages.files.artifacts import atomic, require, write_json, write_text
 from graphldp.stages.files.cards import Floor, card_text
+from graphldp.stages.files.model_meta import ModelMeta
 from graphldp.stages.files.reports import CalibratedFile
+from graphldp.stages.files.runs import final_rows
 from graphldp.stages.grids.params import Params
 
 __all__ = ["CARD", "RECIPE", "WEIGHTS", "load_model", "save_model"]
@@ -45,10 +47,11 @@ def save_model(
     assert result.outcome is not None
     assert result.problem is not None
     assert result.setup is not None
-    final = [row for row in result.rows if row["role"] == "final"]
+    final = final_rows(result.rows)
     best = int(np.argmin([row["validation_loss"] for row in final]))  # infinite where the run failed
     row = final[best]
-    apart = apart_of(graph, params, row["seed"])
+    seed = int(row["seed"])
+    apart = apart_of(graph, params, seed)
     seen = None if apart is None else apart.train
     kept = trained(
         result.problem,
@@ -59,9 +62,9 @@ def save_model(
         spent=ledger_from_meta([meta]),
         about={
             **{key: meta[key] for key in ("dataset", "method", "mechanism", "options", "input", "m", "arm")},
-            "seed": row["seed"],
+            "seed": seed,
             "standardized": params.train.standardize,
-            "scale": unit_scale(source.load(row["seed"]), seen) if params.train.standardize else 1.0,
+            "scale": unit_scale(source.load(seed), seen) if params.train.standardize else 1.0,
             "split": params.train.split,
             "filter": result.setup.calibration(result.steps).meta(),
             "filter_name": result.setup.recipe.filter,
@@ -83,7 +86,7 @@ def save_model(
     # The recipe comes last and holds the weights' hash: a folder without it, or with another's, is not a model.
     with atomic(folder / WEIGHTS) as partial:
         partial.write_bytes(weights)
-    write_text(folder / CARD, card_text(facts, meta, source.meta, final, params, floor))
+    write_text(folder / CARD, card_text(kept, source, meta, final, params, floor))
     write_json(folder / RECIPE, facts)
     return folder
 
@@ -108,9 +111,7 @@ def load_model(folder: Path) -> TrainedModel:
         if not isinstance(facts, dict):
             raise ArtifactError(f"{RECIPE} is no recipe")
         kept = unpack((folder / WEIGHTS).read_bytes(), facts)
-        lacking = {"mechanism", "dataset"} - set(kept.about)
-        if lacking:
-            raise ArtifactError(f"{RECIPE} does not say its {min(lacking)}")
+        ModelMeta.of(kept.about)
     except GraphLDPError as error:
         raise ArtifactError(f"{folder}: {error}; make it again with `{make}`") from None
     except ValueError as error:

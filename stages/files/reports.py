@@ -6,8 +6,8 @@ are 0, 1, ...; those of its search are -1, -2, ..., so that neither moves when t
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -16,25 +16,76 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from graphldp.client import Reports
+from graphldp.client import Claim, Reports
 from graphldp.errors import ArtifactError
 from graphldp.experiment.devices import hash_of_names
+from graphldp.ledger import Ledger
 from graphldp.server import Calibration, Estimate
 from graphldp.stages.files.artifacts import ParquetSink, expect, open_table, read_meta
 
 __all__ = [
     "CARRIED",
     "CalibratedFile",
+    "ReportsMeta",
     "SeedFile",
     "write_calibrated",
     "write_reports",
 ]
 
-# What an artifact of this kind says of itself; estimates take it over from the reports that they were made of.
-CARRIED = (
-    *("dataset", "mechanism", "options", "epsilon", "epsilon_exact", "delta", "dimensions", "m", "low", "high"),
-    *("claim", "nodes", "seeds", "deterministic", "input", "nodes_hash", "ledger", "random"),
-)
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReportsMeta:
+    """What reports say of themselves; estimates take it over from the reports that they were made of.
+
+    Attributes:
+        dataset, input: the graph's name, and the hash of what was perturbed; None where several files were merged.
+        mechanism, options, epsilon: what people's devices ran.
+        epsilon_exact, delta, claim: what one report costs by the mechanism's law, and what the mechanism promises.
+        dimensions, low, high: how many features people have, and their declared range.
+        m: how many of these a person reports.
+        nodes, nodes_hash: how many people have reported, and the hash of their names in their order; no hash where
+            the names stand beside the reports.
+        seeds, deterministic: the draws that are there; of a mechanism without randomness, one that serves all.
+        ledger: what everybody has spent in all.
+        random: where the randomness came from.
+    """
+
+    dataset: str
+    mechanism: str
+    options: Mapping[str, Any]
+    epsilon: float
+    epsilon_exact: float
+    delta: float
+    dimensions: int
+    m: int
+    low: float
+    high: float
+    claim: Claim
+    nodes: int
+    seeds: tuple[int, ...]
+    deterministic: bool
+    input: str | None
+    nodes_hash: str
+    ledger: Ledger
+    random: Mapping[str, Any]
+
+    @classmethod
+    def of(cls, meta: Mapping[str, Any]) -> ReportsMeta:
+        """Read metadata, where an infinite budget is a word."""
+        read: dict[str, Callable[[Any], Any]] = dict.fromkeys(("epsilon", "epsilon_exact", "delta"), float)
+        read |= {"seeds": tuple, "ledger": Ledger.from_json}
+        values = {"nodes_hash": "", **{key: value for key, value in meta.items() if key in CARRIED}}
+        values |= {key: change(values[key]) for key, change in read.items()}
+        claim = Claim(**values.pop("claim"))
+        return cls(**values, claim=replace(claim, epsilon=float(claim.epsilon)))
+
+    @property
+    def reproducible(self) -> bool:
+        """Whether the reports can be drawn again; what people have really sent cannot."""
+        return bool(self.random.get("reproducible", True))
+
+
+CARRIED = tuple(one.name for one in fields(ReportsMeta))
 _INDEX, _WEIGHT, _ID = "index", "weight", "id"
 _NODES_HASH = "nodes_hash"
 
@@ -125,6 +176,7 @@ class SeedFile:
     path: Path
     make: str
     meta: dict[str, Any] = field(init=False)
+    says: ReportsMeta = field(init=False)  # the same, of what every such file says
     ids: tuple[str, ...] | None = field(init=False, default=None)  # under which people take part, where it says so
     _file: pq.ParquetFile = field(init=False)
 
@@ -142,7 +194,13 @@ class SeedFile:
                 f"{self.path} lacks {', '.join(lacking)}: another version of graphldp wrote it "
                 f"({self.meta.get('library', 'unknown')}); make it again with `{self.make}`"
             )
-        if self._file.num_row_groups != len(self.meta["seeds"]):
+        try:
+            self.says = ReportsMeta.of(self.meta)
+        except (TypeError, ValueError) as error:
+            raise ArtifactError(
+                f"{self.path} has damaged metadata ({error}); make it again with `{self.make}`"
+            ) from error
+        if self._file.num_row_groups != len(self.says.seeds):
             raise ArtifactError(f"{self.path} lacks some of its seeds; make it again with `{self.make}`")
 
     def _names(self) -> tuple[str, ...]:
@@ -155,12 +213,12 @@ class SeedFile:
         """Return under which seed the rows stand that serve this one."""
         # A mechanism without randomness is stored once and serves every seed; so does the one report that a person
         # really sends: another would spend her budget again.
-        once = self.meta["deterministic"] or not self.meta["random"]["reproducible"]
-        return int(self.meta["seeds"][0]) if once else seed
+        once = self.says.deterministic or not self.says.reproducible
+        return self.says.seeds[0] if once else seed
 
     def group(self, seed: int) -> pa.Table:
         """Return the rows of one seed."""
-        stored, wanted = list(self.meta["seeds"]), self.draw(seed)
+        stored, wanted = list(self.says.seeds), self.draw(seed)
         if wanted not in stored:
             more = f"--seeds {seed + 1}" if seed >= 0 else f"--search-seeds {-seed}"
             raise ArtifactError(f"{self.path} has seeds {stored}, not {seed}; {self.more(more)}")
@@ -195,21 +253,24 @@ class CalibratedFile(SeedFile):
         table = self.group(seed)
         value = self.rectangle(table, "value")
         nodes, width = value.shape
-        dimensions = int(self.meta["dimensions"])
         if _INDEX in table.column_names:
             index = self.rectangle(table, _INDEX).reshape(-1)
         else:
             index = np.tile(np.arange(width, dtype=np.int32), nodes)
         kind = np.int32 if nodes * width < 2**31 else np.int64
         offsets = np.arange(nodes + 1, dtype=kind) * kind(width)
-        matrix = sp.csr_array((value.reshape(-1), index, offsets), shape=(nodes, dimensions))
+        matrix = sp.csr_array((value.reshape(-1), index, offsets), shape=(nodes, self.says.dimensions))
         weights = table.column(_WEIGHT).to_numpy() if _WEIGHT in table.column_names else None
         return Estimate(matrix=matrix, fill=float(self.meta["fill"]), weights=weights)
 
+    @property
+    def steps(self) -> tuple[int, ...]:
+        """The depths for which there is a calibration."""
+        return tuple(int(steps) for steps in self.meta["steps"])
+
     def filters(self) -> dict[int, Calibration]:
         """Return the calibrations by depth; what stands before the filter is behind the stored values."""
-        pairs = zip(self.meta["steps"], self.meta["filters"], strict=True)
-        return {int(steps): Calibration.from_meta(meta) for steps, meta in pairs}
+        return dict(zip(self.steps, map(Calibration.from_meta, self.meta["filters"]), strict=True))
 
     def more(self, option: str) -> str:
         """Return what to do for more seeds."""

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -23,8 +24,19 @@ from graphldp.stages.files.answers import further_in
 from graphldp.stages.files.artifacts import write_table
 from graphldp.stages.files.graphs import graph_hash
 from graphldp.stages.grids.cell import Cell
+from graphldp.stages.pages.wording import counted
 
-__all__ = ["CARRIED", "cell_in", "found_meta", "placed", "runs_meta", "runs_schema", "write_runs"]
+__all__ = [
+    "CARRIED",
+    "RunsMeta",
+    "cell_in",
+    "final_rows",
+    "found_meta",
+    "placed",
+    "runs_meta",
+    "runs_schema",
+    "write_runs",
+]
 
 _FLOATS = ("learning_rate", "weight_decay", "dropout")
 _PARTS = ("train", "validation", "test")
@@ -58,6 +70,13 @@ def runs_meta(
     reports: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
     """Return what a cell's runs say of themselves; `reports` is the metadata of what they were learned from."""
+    content = graph_hash(folder)
+    ledger = others = given_away(params.train, content).as_json()
+    if reports is not None:
+        # The runs, what their search has chosen and what is kept of them come from these draws alone.
+        ledger = [*ledger_from_meta([reports]).of_seeds(params.draws).as_json(), *others]
+    elif params.further.asked:
+        ledger = [*server_view_of(graph, params, recipe).ledger(content, params.draws).as_json(), *others]
     meta = {
         "kind": "runs",
         "dataset": graph.name,
@@ -75,23 +94,15 @@ def runs_meta(
             "points": params.search.points if recipe.model else 0,
         },
         "train": dataclasses.asdict(params.train),
-        "input": graph_hash(folder),
+        "input": content,
         "library": __version__,
         "code": code_hash("train"),
+        "ledger": ledger,
+        **({"further": params.further.facts()} if params.further.asked else {}),
     }
-    others = given_away(params.train, str(meta["input"])).as_json()
-    meta["ledger"] = others
-    if params.further.asked:
-        meta["further"] = params.further.facts()
-        if reports is None:
-            server_view = server_view_of(graph, params, recipe)
-            meta["ledger"] = [*server_view.ledger(str(meta["input"]), params.draws).as_json(), *others]
     if reports is not None:
         meta |= {key: reports[key] for key in CARRIED if key != "ledger"}
         meta |= {key: reports[key] for key in ("rounds", "selection", "evidence") if key in reports}
-        # The runs, what their search has chosen and what is kept of them come from these draws alone.
-        used = params.draws
-        meta["ledger"] = [*ledger_from_meta([reports]).of_seeds(used).as_json(), *others]
         claim = reports["claim"]
         meta["mechanism_claim"] = {
             "claimed": claim["epsilon"],
@@ -100,6 +111,45 @@ def runs_meta(
             "text": claim["reason"],
         }
     return meta
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunsMeta:
+    """What a cell's runs say of how they were made.
+
+    Attributes:
+        cell: whose runs they are.
+        task: what was learned.
+        root, seeds: the root of all randomness, and how many final runs there are.
+        input: the hash of the graph.
+        search, train: how the point was searched, and how models were trained.
+        rounds: the options of the way in which people were asked, where the method has one of its own.
+    """
+
+    cell: Cell
+    task: str
+    root: int
+    seeds: int
+    input: str
+    search: Mapping[str, Any]
+    train: Mapping[str, Any]
+    rounds: Mapping[str, Any] | None = None
+
+    @classmethod
+    def of(cls, meta: Mapping[str, Any]) -> RunsMeta:
+        """Read the metadata of runs; what is lacking is a KeyError with its name."""
+        needed = ("task", "root", "seeds", "input", "search", "train")
+        return cls(cell=cell_in(meta), rounds=meta.get("rounds"), **{key: meta[key] for key in needed})
+
+    @property
+    def tried(self) -> str:
+        """How much was searched, in words."""
+        return f"{counted(self.search['points'], 'point')} on {counted(self.search['seeds'], 'seed')}"
+
+
+def final_rows(rows: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Return those of a cell's runs that measure what was found; all others are of its search."""
+    return [dict(row) for row in rows if row["role"] == "final"]
 
 
 def cell_in(meta: Mapping[str, Any]) -> Cell:

@@ -25,6 +25,7 @@ from graphldp.methods import Role
 from graphldp.points import AXES
 from graphldp.stages.grids.cell import Axes, Cell, value_text
 from graphldp.stages.grids.yamls import INSTEAD, OTHERWISE, axis_values, build, read_yaml, typed
+from graphldp.stages.pages.wording import counted
 
 if TYPE_CHECKING:
     from graphldp.experiment.search_space import SearchedRow
@@ -507,7 +508,8 @@ def _check_space(params: Params, row: RowParams) -> None:
     size = math.prod(len(values) for values in sizes)
     if size < search.points:
         raise OptionError(
-            f"search.points is {search.points}, but {row.name} has only {size} points to try; add values or lower it"
+            f"search.points is {search.points}, but {row.name} has only {counted(size, 'point')} to try; add values "
+            "or lower it"
         )
 
 

@@ -128,7 +128,9 @@ def test_too_large_an_embedding_leaves_the_sparse_artifact(ldp, here: Path) -> N
     command = ("denoise", "--dataset", "large", "--epsilon", 1, "--steps", 2, "--materialize", "e.parquet")
     answer = ldp(*command, "--max-memory", 0.001)
     assert answer.code == 2
-    assert "the embedding of 8000 nodes x 64 dimensions needs 0.0041 GB, the limit is 0.001 GB; raise it" in answer.line
+    assert (
+        "the embedding of 8,000 nodes x 64 dimensions needs 0.0041 GB, the limit is 0.001 GB; raise it" in answer.line
+    )
     assert not (here / "e.parquet").exists()
     assert (here / "data/denoised/large/lpgnn/eps=1.parquet").exists()
     assert ldp(*command, "--max-memory", 0.1).code == 0

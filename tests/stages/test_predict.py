@@ -261,6 +261,11 @@ def test_a_card_says_that_a_claim_is_not_kept(here: Path) -> None:
     assert "exact epsilon of one report, from the mechanism's law | infinite" in card(here)
 
 
+def test_a_card_of_one_point_has_one_point(here: Path) -> None:
+    keep(here, "node-classification", params=params_of("node-classification", points=1, search_seeds=1))
+    assert "| found by | 1 point on 1 seed, by validation loss: " in card(here)
+
+
 def test_a_cards_commands_are_commands(here: Path) -> None:
     keep(here, "regression")
     found = re.findall(r"^ldp (\w+) ", card(here), flags=re.MULTILINE)

@@ -248,6 +248,7 @@ def edit(**changes: Any) -> Callable[[Path], None]:
         (edit(model="gnn"), "unknown model 'gnn'"),
         (edit(options={"hidden": 4, "nonsense": 1}), "nonsense"),
         (edit(about={}), "model.json does not say its dataset"),
+        (edit(about={"dataset": NAME, "method": "lpgnn"}), "model.json does not say its mechanism"),
     ],
 )
 def test_a_damaged_model_is_one_line(damage: Callable[[Path], None], words: str, data: Path, kept: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow.parquet as pq
@@ -25,7 +26,10 @@ from graphldp.stages.perturb import perturb_graph
 
 MAKE = "ldp perturb --dataset synthetic"
 BUDGETS = {"identity": math.inf, "null": 0.0}
-FACTS = {**dict.fromkeys(CARRIED, 0), "kind": "reports", "deterministic": False, "random": {"reproducible": True}}
+FACTS = {
+    **{**dict.fromkeys(CARRIED, 0), "kind": "reports", "deterministic": False, "random": {"reproducible": True}},
+    **{"claim": {"epsilon": 0.0}, "ledger": [], "seeds": [0]},
+}
 
 
 @pytest.fixture(scope="module")
@@ -206,6 +210,14 @@ def test_a_file_without_all_its_seeds_is_refused(tmp_path: Path) -> None:
         path, list(zip((0,), (Reports(value=np.ones((4, 1), np.int8)),), strict=True)), {**FACTS, "seeds": [0, 1]}
     )
     with pytest.raises(ArtifactError, match=f"lacks some of its seeds; make it again with `{MAKE}`"):
+        AnswersFile(path, MAKE)
+
+
+@pytest.mark.parametrize("wrong", [{"claim": 0}, {"claim": {"promise": 1}}, {"epsilon": "much"}, {"ledger": 0}])
+def test_metadata_that_cannot_be_read_is_an_error_of_one_line(wrong: dict[str, Any], tmp_path: Path) -> None:
+    path = tmp_path / "a.parquet"
+    write_reports(path, [(0, Reports(value=np.ones((4, 1), np.int8)))], {**FACTS, **wrong})
+    with pytest.raises(ArtifactError, match=f"has damaged metadata .*; make it again with `{MAKE}`"):
         AnswersFile(path, MAKE)
 
 

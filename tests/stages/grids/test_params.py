@@ -239,6 +239,12 @@ def test_a_row_that_cannot_be(place: str, value: Any, words: str, tmp_path: Path
     assert words in refused(tmp_path, grid)
 
 
+def test_a_search_of_one_point_has_only_one_point(tmp_path: Path) -> None:
+    grid = changed("search.points", 2)
+    grid["search"] |= {"learning_rate": [0.1], "weight_decay": [0.1], "dropout": [0.1], "steps": [2]}
+    assert "has only 1 point to try; add values or lower it" in refused(tmp_path, grid)
+
+
 def test_null_is_a_name_and_has_to_be_quoted(tmp_path: Path) -> None:
     words = refused(tmp_path, {**GRID, "rows": [{"method": "base", "mechanism": None}]})
     assert 'rows[0].mechanism must be text, got None; quote it ("null" is a name here)' in words
