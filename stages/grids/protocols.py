@@ -20,6 +20,7 @@ from graphldp.errors import DataError, OptionError, unknown_name
 from graphldp.experiment.options import SearchParams, TrainParams, check_settings
 from graphldp.experiment.search_space import SearchedRow
 from graphldp.jsonable import plain
+from graphldp.stages.grids.paper_numbers import Paper
 from graphldp.stages.grids.params import Params, RowParams
 from graphldp.stages.grids.yamls import build, read_paper, typed
 
@@ -132,6 +133,8 @@ def protocol(name: str, papers: Path) -> Protocol:
     path = papers / f"{name}.yaml"
     if not papers.is_dir():
         raise OptionError(f"{papers} does not exist; a protocol stands in the folder of papers, name it with --papers")
+    if path.is_file() and not _entries(path):
+        Paper.from_yaml(path)  # whose key may be misspelt
     if not path.is_file() or not _entries(path):
         raise unknown_name("protocol", name, protocol_names(papers))
     raw = read_paper(path)

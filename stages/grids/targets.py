@@ -531,7 +531,7 @@ def _given(where: str, raw: Mapping[str, Any]) -> _Asked:
             for count, one in enumerate(steps):
                 typed(SearchParams, one.search, f"{name}[{count}].search.")
     except OptionError as error:
-        said = str(error).replace("source[", "from[", 1).replace("source must", "from must", 1)
+        said = re.sub(r"\bsource(?=\[|,| must)", "from", str(error))
         raise DataError(f"{where}: {said}") from None
     return out
 

@@ -66,7 +66,7 @@ def read_paper(path: Path) -> Any:
     try:
         return _parsed(path.read_text(encoding="utf-8"))
     except yaml.YAMLError as error:
-        raise DataError(f"{path} is not valid YAML: {' '.join(str(error).split())}") from error
+        raise DataError(f"{path} is not valid YAML: {_yaml_reason(error)}") from error
 
 
 @lru_cache(maxsize=16)

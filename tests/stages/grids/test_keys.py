@@ -182,3 +182,22 @@ def test_what_one_cell_reads_of_the_file_is_as_strict(path: Path, tmp_path: Path
             with pytest.raises(GraphLDPError) as caught:
                 params.load_settings(copied)
             assert all(part in str(caught.value) for part in _said(place))
+
+
+def test_a_papers_file_says_what_is_wrong_where_its_protocol_is_asked_for(tmp_path: Path) -> None:
+    (tmp_path / "tables").symlink_to(ROOT / "papers" / "tables")
+    raw = read_yaml(PAPERS[0], "")
+    raw["protocl"] = raw.pop("protocol")
+    (tmp_path / PAPERS[0].name).write_text(yaml.dump(raw, Dumper=_Dumper), encoding="utf-8")
+    with pytest.raises(GraphLDPError, match="did you mean 'protocol'"):
+        protocols.protocol(PAPERS[0].stem, tmp_path)
+
+
+def test_numbers_taken_from_elsewhere_are_named_as_the_file_names_them(refused: Callable[[Path, Any], str]) -> None:
+    path = next(path for path in PAPERS if path.stem == "togl")
+    raw = read_yaml(path, "")
+    entry = next(one for one in raw["reproduce"] if "from" in one)
+    entry["from"][0][STRANGE] = 1
+    assert f"from[0].{STRANGE}" in refused(path, raw)
+    entry["from"] = 3
+    assert "from must be a list, got 3" in refused(path, raw)
