@@ -133,10 +133,17 @@ def _version(asked: bool) -> None:
 
 
 def _hoist(arguments: Sequence[str]) -> list[str]:
-    """Return the arguments with the global flags first: people also write them after the command."""
+    """Return the arguments with the global flags first: people also write them after the command, or as in `-qe 1`."""
     end = arguments.index("--") if "--" in arguments else len(arguments)
-    flags = [word for word in arguments[:end] if word in _GLOBAL_FLAGS]
-    return [*flags, *(word for word in arguments[:end] if word not in _GLOBAL_FLAGS), *arguments[end:]]
+    words = [part for word in arguments[:end] for part in _apart(word)]
+    flags = [word for word in words if word in _GLOBAL_FLAGS]
+    return [*flags, *(word for word in words if word not in _GLOBAL_FLAGS), *arguments[end:]]
+
+
+def _apart(word: str) -> list[str]:
+    """Return a word with the short flags that take no value, and stand before another letter, by themselves."""
+    flag = re.match(r"-[qh](?=[A-Za-z])", word)
+    return [word] if flag is None else [flag[0], *_apart(f"-{word[2:]}")]
 
 
 def _only(arguments: Sequence[str]) -> str:

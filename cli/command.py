@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import MISSING, fields, is_dataclass
 from functools import wraps
 from typing import Any, get_type_hints
@@ -198,7 +198,19 @@ class Command(TyperCommand):
                 raise
             for param, count in Counter(order).items():
                 _once(param, count, values.get(param.name))
+            asked = next((one for one in self.params if one.name in ("mechanism", "mechanisms")), None)
+            if values.get("settings") and asked is not None:
+                from graphldp.cli.settings import check_keys
+
+                several = getattr(asked, "multiple", False) or asked.nargs != 1
+                check_keys(values["settings"], _own(self.params), several=several)
         return super().parse_args(ctx, args)
+
+
+def _own(params: Sequence[Any]) -> dict[str, bool]:
+    """Return a command's options by their long names, without dashes, with whether each of them takes a value."""
+    options = [one for one in params if one.param_type_name == "option" and one.name not in ("settings", "help")]
+    return {name.removeprefix("--"): not one.is_flag for one in options for name in one.opts if name.startswith("--")}
 
 
 def _once(param: Any, count: int, value: Any) -> None:

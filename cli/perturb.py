@@ -26,7 +26,7 @@ from graphldp.cli.options import (
     ParquetOut,
     graph_names,
 )
-from graphldp.cli.settings import Settings, further_of, parse, parts
+from graphldp.cli.settings import Settings, further_of, mechanism_of, parse, parts
 from graphldp.errors import OptionError
 
 if TYPE_CHECKING:
@@ -178,6 +178,7 @@ def perturb(
     from graphldp.stages.grids.cell import Cell
 
     options, changes = parts(parse(settings), [method] if method else [])
+    mechanism = mechanism_of(options, mechanism)
     if m is not None:
         if "m" in options:
             raise OptionError(f"m is given twice, as --m {m} and with --set; leave one out")

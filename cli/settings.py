@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import typer
 
-from graphldp.errors import OptionError, did_you_mean
+from graphldp.errors import OptionError, did_you_mean, near_names
 
 if TYPE_CHECKING:
     from graphldp.experiment.options import Further
@@ -18,6 +18,7 @@ __all__ = [
     "Search",
     "Settings",
     "axes",
+    "check_keys",
     "further_of",
     "known_mechanism",
     "link_pairs",
@@ -41,6 +42,9 @@ Search: TypeAlias = Annotated[
     ),
 ]
 
+_GIVEN = ("epsilon", "dimensions", "low", "high")  # of a mechanism, which says itself that they are no further options
+_PARTS = ("filter", "evidence", "before", "after", "tau")  # of a method, which others have options beside
+_FILED = ("train", "search")  # whose keys stand in params.yaml
 _WAYS = {"labels": "krr", "links": "blink"}  # an example of how each is reported
 
 
@@ -55,6 +59,35 @@ def parse(pairs: Sequence[str] | None, flag: str = "--set") -> dict[str, Any]:
             raise OptionError(f"{flag} gives {key.strip()!r} twice; leave one out")
         out[key.strip()] = _value(value)
     return out
+
+
+def check_keys(pairs: Sequence[str], options: Mapping[str, bool], *, several: bool = False) -> None:
+    """Refuse a key of `--set` that is a slip of what is given otherwise, and say how.
+
+    `options` are the command's own, by their names without dashes, with whether each of them takes a value; `several`
+    says whether it takes several mechanisms, which `--set` does not.
+    """
+    from graphldp.client import names, option_names
+    from graphldp.points import AXES
+
+    mechanisms = {option for name in names() for option in option_names(name)} | {"mechanism", *_GIVEN}
+    axes = AXES if "search" in options else ()
+    ways = {name: f"--set method.{name}=VALUE" for name in _PARTS}
+    ways |= {name: f"--search {name}=VALUE" for name in axes}
+    ways |= {name.replace("-", "_"): f"--{name}" + " VALUE" * valued for name, valued in options.items()}
+    for pair in pairs:
+        key, _, value = (part.strip() for part in pair.partition("="))
+        if not key or (key in mechanisms and not (several and key == "mechanism")):
+            continue
+        place, dot, option = key.partition(".")
+        if dot:
+            if near_names(place, ["mechanism", "method", *_FILED])[:1] == ["mechanism"]:
+                raise OptionError(f"--set has no {key!r}; did you mean --set {option}={value}?")
+            continue
+        near = near_names(key.replace("-", "_"), [*mechanisms, *ways])
+        if near and (near[0] in ways or near[0] == "mechanism"):
+            way = ways.get(near[0], "--mechanism VALUE")
+            raise OptionError(f"--set has no {key!r}; did you mean {way.replace('VALUE', value)}?")
 
 
 def mechanism_of(settings: dict[str, Any], given: str | None) -> str | None:
@@ -152,11 +185,12 @@ def parts(
 
     for given in settings:
         place, dot, option = given.partition(".")
-        if dot and place in ("train", "search"):
+        filed = [one for one in near_names(place, [PREFIX.rstrip("."), *_FILED])[:1] if dot and one in _FILED]
+        if filed:
             where = "this command" if option in own else "`ldp train`"
             raise OptionError(
                 f"--set takes options of the mechanism, and of the method as method.KEY; {given} stands in "
-                f"params.yaml, under {place}"
+                f"params.yaml, under {filed[0]}"
                 + ("" if option not in train_options() else f", or is --{option.replace('_', '-')} of {where}")
             )
         if dot and not given.startswith(PREFIX) and did_you_mean(f"{place}.", [PREFIX]):

@@ -14,7 +14,7 @@ from graphldp.cli.lists import numbers, words
 from graphldp.cli.options import DATA, AsJson, Data, Device, LinkOption, Method, RootSeed, graph_names
 from graphldp.cli.output import check_room, written
 from graphldp.cli.processes import machine
-from graphldp.cli.settings import Search, Settings, axes, link_pairs, parse, parts
+from graphldp.cli.settings import Search, Settings, axes, link_pairs, mechanism_of, parse, parts
 from graphldp.errors import OptionError
 
 if TYPE_CHECKING:
@@ -95,6 +95,7 @@ def split(
     from graphldp.stages.split import measure_splits, split_rows, stand_in, write_splits
 
     options, changes = parts(parse(settings), [method], ("epochs", "model"))
+    mechanism = mechanism_of(options, mechanism)
     recipe = methods.method(method).but(changes)
     if recipe.silent or not recipe.model or recipe.alone:
         raise OptionError(f"method {method!r} asks people for no features or no links, so there is nothing to split")

@@ -18,7 +18,7 @@ from typing import Protocol
 
 from graphldp import methods
 from graphldp.errors import ArtifactError, OptionError, unknown_name
-from graphldp.experiment.cell import learn_majority
+from graphldp.experiment.cell import LONGER, learn_majority
 from graphldp.experiment.plan import CellPlan, Devices, Source, plan_of
 from graphldp.experiment.resources import Resources
 from graphldp.graph import Graph
@@ -339,7 +339,7 @@ def _work_through(
     """Compute the cells that nobody else has claimed, until all are there; yield each plan once it is whole."""
     homes = [home(data, what.experiment) for what in plans]
     weights = {
-        cell_path(folder, cell): _weight(data, cell)
+        cell_path(folder, cell): _weight(data, cell, what.experiment.of(cell).train.task)
         for what, folder in zip(plans, homes, strict=True)
         for cell in what.todo
     }
@@ -441,13 +441,14 @@ class _Tally:
         return self._done
 
 
-def _weight(data: Path, cell: Cell) -> int:
+def _weight(data: Path, cell: Cell, task: str) -> int:
     """Return how much work a cell is, beside others: the floor's learners are there when others need them."""
     recipe = methods.method(cell.method)
     if not recipe.model:
         return 1
     meta = read_graph_meta(graph_dir(data, cell.graph))
-    return (meta.n + meta.edges) * recipe.trained
+    longer = LONGER.get(task, 1.0) if recipe.role is methods.Role.CEILING else 1.0
+    return int((meta.n + meta.edges) * recipe.trained * longer)
 
 
 def cell_title(cell: Cell) -> str:

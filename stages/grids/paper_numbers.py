@@ -21,7 +21,7 @@ from graphldp.errors import DataError, OptionError
 from graphldp.experiment.options import SearchParams, TrainParams
 from graphldp.measures import DEFAULT_TASK
 from graphldp.stages.grids.cell import Cell, value_text
-from graphldp.stages.grids.yamls import read_paper
+from graphldp.stages.grids.yamls import EMPTY, build, read_paper
 from graphldp.stages.pages.wording import counted
 
 __all__ = [
@@ -37,11 +37,100 @@ __all__ = [
     "read_transcript",
 ]
 
-_CELL_KEYS = {"row", "printed", "metric", "value", "ours"}
-_OURS_KEYS = {"dataset", "model", "task", "epsilon"}
 _WHICH = ("printed", "dataset", "epsilon", "metric", "task")  # by what a rule chooses among a table's cells
-_BESIDE_KEYS = {"printed", "method", "mechanism", "rank", "note"}
 DEFAULT, ANY = "default", "any"  # of a setting: as the method has it; any other value
+
+
+# A paper's file as it is written: which keys stand where, and of what kind their values are.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Which:
+    """Of which cells a rule is: each value one, or several."""
+
+    printed: str | tuple[str, ...] = ()
+    dataset: str | tuple[str, ...] | None = field(default=(), metadata={EMPTY: True})
+    epsilon: float | tuple[float, ...] | None = field(default=(), metadata={EMPTY: True})
+    metric: str | tuple[str, ...] = ()
+    task: str | tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _AloneText(_Which):
+    """An entry of `alone`."""
+
+    why: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _BesideText(_Which):
+    """An entry of `beside`."""
+
+    printed: str | tuple[str, ...]
+    method: str
+    mechanism: str
+    rank: int
+    note: str
+    set: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _OursText:
+    """What a cell is about, in our words."""
+
+    dataset: str | None = field(metadata={EMPTY: True})
+    model: str | None = field(metadata={EMPTY: True})
+    task: str
+    epsilon: float | None = field(metadata={EMPTY: True})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _CellText:
+    """An entry of `cells`."""
+
+    row: int
+    printed: str
+    metric: str
+    value: str
+    ours: _OursText
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _TableText:
+    """An entry of `tables`."""
+
+    table: str
+    file: str
+    shows: str
+    beside: tuple[_BesideText, ...]
+    cells: tuple[_CellText, ...]
+    alone: tuple[_AloneText, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _FigureText:
+    """An entry of `figures`."""
+
+    figure: str
+    datasets: tuple[str, ...]
+    epsilons: tuple[float, ...] | None = field(metadata={EMPTY: True})
+    printed: tuple[str, ...]
+    why: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _PaperText:
+    """The whole file; `protocol` and `reproduce` are read where they are needed."""
+
+    paper: str
+    short: str
+    title: str
+    reference: str
+    tables: tuple[_TableText, ...]
+    figures: tuple[_FigureText, ...]
+    here: tuple[str, ...] = ()
+    protocol: tuple[Mapping[str, Any], ...] = ()
+    reproduce: tuple[Mapping[str, Any], ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,21 +181,14 @@ class PaperTable:
     @classmethod
     def from_yaml(cls, path: Path, raw: Mapping[str, Any]) -> PaperTable:
         """Return a table whose cells say what its CSV says."""
-        where = f"{path}, table {raw.get('table')}"
-        _check_keys(where, "tables", raw, {"table", "file", "shows", "beside", "cells"}, optional={"alone"})
+        where = f"{path}, table {raw['table']}"
         facts = {"alone": (), **raw}
-        for reason in facts["alone"]:
-            _check_keys(where, "alone", reason, {"why"}, optional={*_WHICH})
-        beside, cells = [], []
-        for rule in facts.pop("beside"):
-            _check_keys(where, "beside", rule, _BESIDE_KEYS, optional={"set", *_WHICH})
-            beside.append(_Beside(which=rule, **{key: one for key, one in rule.items() if key not in _WHICH}))
+        beside = [
+            _Beside(which=rule, **{key: one for key, one in rule.items() if key not in _WHICH})
+            for rule in facts.pop("beside")
+        ]
         printed = read_transcript(path.parent / facts["file"], where)
-        for cell in facts.pop("cells"):
-            _check_keys(where, "cells", cell, _CELL_KEYS)
-            own = dict(cell)
-            _check_keys(where, "ours", ours := own.pop("ours"), _OURS_KEYS)
-            cells.append(_paper_cell(where, printed, **own, ours=ours))
+        cells = [_paper_cell(where, printed, **cell) for cell in facts.pop("cells")]
         return cls(where=where, beside=tuple(beside), cells=tuple(cells), **facts)
 
     def reasons(self, cell: PaperCell) -> list[str]:
@@ -132,10 +214,12 @@ class Paper:
     def from_yaml(cls, path: Path) -> Paper:
         """Return a paper, every table of it checked."""
         raw = read_paper(path)
-        needed = {"paper", "short", "title", "reference", "tables", "figures"}
-        _check_keys(str(path), "papers", raw, needed, optional={"here", "protocol", "reproduce"})
-        for one in raw["figures"]:
-            _check_keys(str(path), "figures", one, {"figure", "datasets", "epsilons", "printed"}, optional={"why"})
+        if not isinstance(raw, Mapping):
+            raise DataError(f"{path} must be a mapping, as the other papers' files are")
+        try:
+            build(_PaperText, raw)
+        except OptionError as error:
+            raise DataError(f"{path}: {error}") from None
         tables = tuple(PaperTable.from_yaml(path, one) for one in raw["tables"])
         figures = {str(one["figure"]): str(one.get("why", "")) for one in raw["figures"]}
         return cls(**{**raw, "tables": tables, "figures": figures})
@@ -383,11 +467,3 @@ def _paper_cell(where: str, rows: list[dict[str, str]], row: int, ours: Mapping[
             raise DataError(f"{where}, row {row}: {key} is {value!r} here and {other!r} in the CSV")
     in_csv = {key: there[key] for key in ("spread", "spread_kind", "setting")}
     return PaperCell(**{"row": row, **said, **ours, **in_csv})
-
-
-def _check_keys(
-    where: str, part: str, entry: Mapping[str, Any], keys: set[str], *, optional: set[str] | None = None
-) -> None:
-    names = set(entry)
-    if not keys <= names or names - keys - (optional or set()):
-        raise DataError(f"{where}: an entry of {part} has the keys {sorted(names)}, expected {sorted(keys)}")

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from graphldp import methods
 from graphldp.client import names as mechanism_names
 from graphldp.client import own_budget
-from graphldp.errors import OptionError, unknown_name
+from graphldp.errors import OptionError, did_you_mean, unknown_name
 from graphldp.experiment.conversation import check_classes
 from graphldp.experiment.options import Further, SearchParams, Settings, TrainParams, check_settings
 from graphldp.methods import Role
@@ -36,6 +36,7 @@ __all__ = [
     "EvaluateParams",
     "Params",
     "RowParams",
+    "axes_of",
     "check",
     "check_numbers",
     "experiments",
@@ -292,9 +293,9 @@ def load(path: Path) -> Params:
         params = dataclasses.replace(
             params,
             name="" if default else path.stem,
-            vary=_axes(params.vary),
+            vary=axes_of(params.vary),
             rows=_rows(params),
-            overrides=_overrides(params),
+            overrides=_overrides(params) if params.datasets else {},
         )
         _check_grid(params)
         if not default and not params.title.strip():
@@ -315,7 +316,8 @@ def _rows(params: Params) -> tuple[RowParams, ...]:
     return tuple(out)
 
 
-def _axes(vary: Mapping[str, Any]) -> dict[str, tuple[Any, ...]]:
+def axes_of(vary: Mapping[str, Any]) -> dict[str, tuple[Any, ...]]:
+    """Return axes by their full names, each with its values as their fields have them."""
     out: dict[str, tuple[Any, ...]] = {}
     for given, values in vary.items():
         name = _full(given)
@@ -349,7 +351,8 @@ def _overrides(params: Params) -> dict[str, dict[str, Any]]:
     out = {}
     for dataset, own in params.overrides.items():
         if dataset not in params.datasets:
-            raise OptionError(f"overrides.{dataset} is no data set here: {', '.join(params.datasets)}")
+            hint = did_you_mean(str(dataset), params.datasets)
+            raise OptionError(f"overrides.{dataset} is no data set here: {', '.join(params.datasets)}{hint}")
         if not isinstance(own, Mapping):
             raise OptionError(f"overrides.{dataset} must be a mapping of train.KEY to values, got {own!r}")
         for place in own:
@@ -435,6 +438,10 @@ def check(params: Params) -> None:
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
         raise OptionError(f"two rows have the name {twice[0]!r}; each needs a name of its own")
+    if not params.datasets:
+        raise OptionError("datasets must be a list of at least one, got none")
+    if not params.epsilons and any(own_budget(row.mechanism) is None for row in params.rows):
+        raise OptionError("epsilons must be a list of at least one budget for these rows, got none")
     for name in ("datasets", "epsilons"):
         values = getattr(params, name)
         if len(set(values)) < len(values):
@@ -458,10 +465,15 @@ def check(params: Params) -> None:
     every = (*_references(), *params.rows)
     for row in every:
         _check_space(params, row)
-    if params.search.options:
-        from graphldp.experiment.search_space import check_axes
+    from graphldp.experiment.search_space import check_axes
 
-        check_axes(params.search, [_searched(params, row) for row in every])
+    check_axes(params.search, [_searched(params, row) for row in every])
+    for index, row in enumerate(params.rows):
+        own = row.search.get("options", {})
+        try:
+            check_axes(dataclasses.replace(params.search, options=own), [_searched(params, row)])
+        except OptionError as error:
+            raise OptionError(f"rows[{index}].{error}") from None
     if params.search.strategy == "grid":
         from graphldp.experiment.search_space import check_grids
 

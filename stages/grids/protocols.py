@@ -20,8 +20,9 @@ from graphldp.errors import DataError, OptionError, unknown_name
 from graphldp.experiment.options import SearchParams, TrainParams, check_settings
 from graphldp.experiment.search_space import SearchedRow
 from graphldp.jsonable import plain
+from graphldp.stages.grids.paper_numbers import Paper
 from graphldp.stages.grids.params import Params, RowParams
-from graphldp.stages.grids.yamls import read_paper, typed
+from graphldp.stages.grids.yamls import build, read_paper, typed
 
 __all__ = ["SELECTION", "Entry", "Protocol", "protocol", "protocol_names"]
 
@@ -132,10 +133,12 @@ def protocol(name: str, papers: Path) -> Protocol:
     path = papers / f"{name}.yaml"
     if not papers.is_dir():
         raise OptionError(f"{papers} does not exist; a protocol stands in the folder of papers, name it with --papers")
+    if path.is_file() and not _entries(path):
+        Paper.from_yaml(path)  # whose key may be misspelt
     if not path.is_file() or not _entries(path):
         raise unknown_name("protocol", name, protocol_names(papers))
     raw = read_paper(path)
-    entries = tuple(_entry(path, one) for one in _entries(path))
+    entries = tuple(_entry(path, count, one) for count, one in enumerate(_entries(path)))
     places = [one.place for one in entries]
     twice = sorted({place for place in places if places.count(place) > 1})
     if twice:
@@ -145,13 +148,17 @@ def protocol(name: str, papers: Path) -> Protocol:
 
 def _entries(path: Path) -> list[Any]:
     found = read_paper(path)
-    return list(found.get("protocol", [])) if isinstance(found, Mapping) else []
+    entries = found.get("protocol", []) if isinstance(found, Mapping) else []
+    if not isinstance(entries, list):
+        raise DataError(f"{path}: protocol must be a list, got {entries!r}")
+    return entries
 
 
-def _entry(path: Path, raw: Any) -> Entry:
-    if not isinstance(raw, Mapping) or not {"place", "value"} <= set(raw) <= {"place", "value", "cited", "unstated"}:
-        raise DataError(f"{path}: an entry of protocol has place, value, and cited or unstated; got {raw!r}")
-    one = Entry(**{key: value if key == "value" else str(value) for key, value in raw.items()})
+def _entry(path: Path, count: int, raw: Any) -> Entry:
+    try:
+        one: Entry = build(Entry, raw, f"protocol[{count}].")
+    except OptionError as error:
+        raise DataError(f"{path}: {error}") from None
     if bool(one.cited) == bool(one.unstated):
         raise DataError(f"{path}: {one.place} is either cited by section or unstated with a reason")
     if one.place == "selection":
@@ -159,7 +166,7 @@ def _entry(path: Path, raw: Any) -> Entry:
             raise DataError(f"{path}: runs are selected by {SELECTION} here, not by {one.value!r}")
         return one
     if one.place == "seeds":
-        if not isinstance(one.value, int) or one.value < 1:
+        if isinstance(one.value, bool) or not isinstance(one.value, int) or one.value < 1:
             raise DataError(f"{path}: seeds is a number of runs, got {one.value!r}")
         return one
     if one.part not in _PARTS or not one.key:

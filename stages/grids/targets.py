@@ -21,7 +21,7 @@ from graphldp.experiment.options import SearchParams
 from graphldp.methods import Role, role_of
 from graphldp.stages.grids.cell import Cell, value_text
 from graphldp.stages.grids.paper_numbers import Paper, PaperTable, read_transcript
-from graphldp.stages.grids.params import Params, RowParams
+from graphldp.stages.grids.params import Params, RowParams, axes_of
 from graphldp.stages.grids.protocols import Protocol, protocol
 from graphldp.stages.grids.yamls import build, typed
 
@@ -249,6 +249,17 @@ class _Told:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class _RowText(RowParams):
+    """An entry of `rows`: a row, and which of the paper's it is."""
+
+    printed: str
+    label: str = ""
+    csv: tuple[int, ...] = ()
+    also: tuple[str, ...] = ()
+    model: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class _Asked(_Told):
     """An entry of `reproduce`; `source` is its `from`."""
 
@@ -256,7 +267,7 @@ class _Asked(_Told):
     table: str = ""
     figure: str = ""
     bridge: _Bridge | None = None
-    rows: tuple[Mapping[str, Any], ...] = ()
+    rows: tuple[_RowText, ...] = ()
     epsilon: float | None = None
 
 
@@ -435,9 +446,6 @@ def _plain(label: str) -> str:
     return re.sub(r"[^A-Za-z0-9.]+", "-", label.replace("*", " star")).strip("-")
 
 
-_ROW = {"printed", "label", "csv", "also", "model"}
-
-
 def targets(papers: Path) -> list[PaperTarget]:
     """Return every target of every paper, in the papers' order."""
     if not papers.is_dir():
@@ -476,7 +484,7 @@ def _of_paper(path: Path) -> list[PaperTarget]:
 
 def _target(path: Path, paper: Paper, raw: Mapping[str, Any]) -> PaperTarget:
     where = f"{path}, reproduce {raw.get('target')}"
-    given: _Asked = build(_Asked, {"source" if key == "from" else key: one for key, one in raw.items()}, f"{where}: ")
+    given = _given(where, raw)
     bridge = given.bridge
     number = bridge.table if bridge else given.table
     if not number and not given.figure:
@@ -499,7 +507,7 @@ def _target(path: Path, paper: Paper, raw: Mapping[str, Any]) -> PaperTarget:
     elif not number and not place.startswith("Table"):
         place = f"Figure {place}"
     place = place.partition(" (")[0] if place.startswith("Table") else place
-    asked = tuple(_asked(where, one) for one in given.rows)
+    asked = tuple(_asked(f"{where}: rows[{count}]", one) for count, one in enumerate(given.rows))
     labels = [one.label for one in asked]
     if len(set(labels)) < len(labels):
         raise DataError(f"{where}: two rows have one label; give each its own")
@@ -513,23 +521,32 @@ def _target(path: Path, paper: Paper, raw: Mapping[str, Any]) -> PaperTarget:
     )  # fmt: skip
 
 
-def _asked(where: str, raw: Mapping[str, Any]) -> TargetRow:
-    row = {key: value for key, value in raw.items() if key not in _ROW}
-    printed = str(raw.get("printed", ""))
-    if not printed:
-        raise DataError(f"{where}: a row says which of the paper's it is, with printed")
-    params: RowParams = build(RowParams, row, f"{where}: ")
-    if params.search:
-        typed(SearchParams, params.search, f"{where}: search.")
-    label = str(raw.get("label", printed))
-    return TargetRow(
-        printed=printed,
-        label=label,
-        csv=tuple(raw.get("csv", [])),
-        also=tuple(raw.get("also", [])),
-        model=str(raw.get("model", "")),
-        row=dataclasses.replace(params, name=_plain(label)).whole(),
-    )
+def _given(where: str, raw: Mapping[str, Any]) -> _Asked:
+    """Return an entry of `reproduce`, every level of it checked."""
+    try:
+        out: _Asked = build(_Asked, {"source" if key == "from" else key: one for key, one in raw.items()})
+        typed(Params, out.settings, "settings.")
+        axes_of(out.vary)
+        for name, steps in (("readings", out.readings), ("steps", out.steps), ("ours", (out.ours,))):
+            for count, one in enumerate(steps):
+                typed(SearchParams, one.search, f"{name}[{count}].search.")
+    except OptionError as error:
+        said = re.sub(r"\bsource(?=\[|,| must)", "from", str(error))
+        raise DataError(f"{where}: {said}") from None
+    return out
+
+
+def _asked(where: str, given: _RowText) -> TargetRow:
+    if not given.printed:
+        raise DataError(f"{where} says which of the paper's rows it is, with printed")
+    label = given.label or given.printed
+    row = {one.name: getattr(given, one.name) for one in dataclasses.fields(RowParams)} | {"name": _plain(label)}
+    try:
+        typed(SearchParams, given.search, "search.")
+        whole = RowParams(**row).whole()
+    except OptionError as error:
+        raise DataError(f"{where}: {error}") from None
+    return TargetRow(printed=given.printed, label=label, csv=given.csv, also=given.also, model=given.model, row=whole)
 
 
 def _numbers(table: PaperTable) -> list[Printed]:

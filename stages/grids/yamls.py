@@ -17,17 +17,18 @@ import yaml
 from graphldp.errors import DataError, OptionError, did_you_mean
 from graphldp.experiment.options import HALF
 
-__all__ = ["INSTEAD", "OTHERWISE", "axis_values", "build", "read_paper", "read_yaml", "typed"]
+__all__ = ["EMPTY", "INSTEAD", "OTHERWISE", "axis_values", "build", "read_paper", "read_yaml", "typed"]
 
-# In a field's metadata: what to write instead of it, where it is no key of a file; and what else it may be called.
-INSTEAD, OTHERWISE = "instead", "otherwise"
+# In a field's metadata: what to write instead of it, where it is no key of a file; what else it may be called; and
+# whether it may be null.
+INSTEAD, OTHERWISE, EMPTY = "instead", "otherwise", "empty"
 
 
 class _TwiceError(yaml.constructor.ConstructorError):
     """A key stands twice."""
 
 
-class _Loader(yaml.SafeLoader):
+class _Once(yaml.constructor.SafeConstructor):
     """YAML in which no key stands twice: the last one would win without a word."""
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
@@ -38,6 +39,14 @@ class _Loader(yaml.SafeLoader):
             raise _TwiceError(None, None, f"the key {twice[0]!r} stands twice", node.start_mark)
         out: dict[Any, Any] = super().construct_mapping(node, deep)
         return out
+
+
+class _Loader(_Once, yaml.SafeLoader):
+    """The reader whose words of what is wrong are plain."""
+
+
+class _FastLoader(_Once, getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
+    """The same language, read ten times as fast."""
 
 
 def read_yaml(path: Path, remedy: str) -> Any:
@@ -57,13 +66,12 @@ def read_paper(path: Path) -> Any:
     try:
         return _parsed(path.read_text(encoding="utf-8"))
     except yaml.YAMLError as error:
-        raise DataError(f"{path} is not valid YAML: {' '.join(str(error).split())}") from error
+        raise DataError(f"{path} is not valid YAML: {_yaml_reason(error)}") from error
 
 
 @lru_cache(maxsize=16)
 def _parsed(text: str) -> Any:
-    # The same language, read ten times as fast.
-    return yaml.load(text, getattr(yaml, "CSafeLoader", yaml.SafeLoader))
+    return yaml.load(text, _FastLoader)
 
 
 def _yaml_reason(error: yaml.YAMLError) -> str:
@@ -103,7 +111,10 @@ def typed(cls: type[Any], raw: Any, place: str) -> dict[str, Any]:
             also = [name for name in known if key in items[name].metadata.get(OTHERWISE, ())]
             hint = did_you_mean(also[0] if also else str(key), known) or "."
             raise OptionError(f"unknown key {place + str(key)!r}{hint} Valid: {', '.join(known)}")
-    return {key: _value(kinds[key], value, place + key) for key, value in raw.items()}
+    return {
+        key: None if value is None and EMPTY in items[key].metadata else _value(kinds[key], value, place + key)
+        for key, value in raw.items()
+    }
 
 
 @cache
@@ -113,6 +124,8 @@ def _kinds(cls: type[Any]) -> dict[str, Any]:
 
 def _value(kind: Any, value: Any, place: str) -> Any:
     """Return a value as its field's type has it."""
+    if kind is Any:
+        return value
     if kind == Mapping[str, tuple[Any, ...]]:
         return axis_values(value, place)
     if get_origin(kind) is Mapping:
@@ -144,7 +157,10 @@ def _value(kind: Any, value: Any, place: str) -> Any:
 
 
 def _one_of(kinds: tuple[Any, ...], value: Any, place: str) -> Any:
-    """Return a value of a field that may be left empty, or be a number or the word `half`."""
+    """Return a value of a field that may be left empty, be one or several, or be a number or the word `half`."""
+    several = next((kind for kind in kinds if get_origin(kind) is tuple), None)
+    if several is not None and isinstance(value, list):
+        return _value(several, value, place)
     if value == HALF and str in kinds:
         return value
     first = next(kind for kind in kinds if kind is not NoneType)

@@ -125,6 +125,30 @@ def test_quiet_leaves_errors(name: str, ldp: Callable[..., object]) -> None:
     assert "--no-such-option" in answer.line  # type: ignore[attr-defined]
 
 
+@pytest.mark.parametrize("name", LINES)
+def test_quiet_stands_in_a_cluster_of_short_flags(name: str, ldp: Callable[..., object]) -> None:
+    """`-qe 1` is `-q -e 1`, so that what is wrong is what would be without the cluster."""
+    told = [ldp(name, *words, "--no-such-option").line for words in (["-q", "-x1"], ["-qx1"], ["-qqx1"])]  # type: ignore[attr-defined]
+    assert len(set(told)) == 1
+    assert "-x" in told[0]
+    helped = [ldp(name, *words) for words in (["-h"], ["-qh"], ["-hq"])]
+    assert {(one.code, one.out) for one in helped} == {(0, helped[0].out)}  # type: ignore[attr-defined]
+
+
+def test_a_short_option_keeps_its_value_in_a_cluster(made: Path, ldp: Callable[..., object], tmp_path: Path) -> None:
+    place = tmp_path / "place"
+    shutil.copytree(made, place, symlinks=True)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(place)
+        answers = [ldp("calibration", "-k", 2, "--seeds", 2, *words) for words in _clusters()]
+    assert [(one.code, one.err) for one in answers] == [(0, "")] * len(answers)  # type: ignore[attr-defined]
+    assert len({one.out for one in answers}) == 1  # type: ignore[attr-defined]
+
+
+def _clusters() -> list[list[str]]:
+    return [["-q", "-d", NAME, "-e", "1"], ["-d", NAME, "-qe", "1"], ["-qd", NAME, "-e1"], ["-d", NAME, "-qe1"]]
+
+
 def test_what_other_libraries_say_meanwhile_is_no_result(
     ldp: Callable[..., object], command: Callable[..., None]
 ) -> None:

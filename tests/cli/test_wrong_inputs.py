@@ -112,6 +112,30 @@ perturb -d mine -e 1 --set foo=1 | mb has no option 'foo'; it has: m, fill, m_ru
 perturb -d mine -e 1 --set m=1 --set m=1 | --set gives 'm' twice; leave one out
 perturb -d mine -e 1 --m 1 --set m=1 | m is given twice
 perturb -d mine -e 1 --set train.hidden=3 | under train, or is --hidden of `ldp train`
+perturb -d mine -e 1 --set trian.hidden=3 | trian.hidden stands in params.yaml, under train, or is --hidden
+perturb -d mine -e 1 --set mechansm=pm | --set has no 'mechansm'; did you mean --mechanism pm?
+perturb -d mine -e 1 --set epsilonn=2 | did you mean --epsilon 2?
+perturb -d mine -e 1 --set metod=lpgnn | did you mean --method lpgnn?
+perturb -d mine -e 1 --set secre=true | did you mean --secure?
+perturb -d mine -e 1 --set mechanism.m=1 | --set has no 'mechanism.m'; did you mean --set m=1?
+perturb -d mine -e 1 --set mechansm.m=1 | did you mean --set m=1?
+run -d mine -e 1 --set mechansm=pm | did you mean --mechanism pm?
+run -d mine -e 1 --set methd.filter=pr | did you mean 'method.filter'?
+run -d mine -e 1 --set filter=pr | did you mean --set method.filter=pr?
+run -d mine -e 1 --set search_points=4 | did you mean --search-points 4?
+run -d mine -e 1 --set learning_rat=0.1 | did you mean --search learning_rate=0.1?
+search -d mine -e 1 --set hiden=3 | did you mean --hidden 3?
+train -d mine -e 1 --search stepps=3 | stepps
+calibration -d mine -e 1 --set stesp=3 | did you mean --steps 3?
+attack -d mine -m mb -e 1 --set seedss=3 | did you mean --seeds 3?
+selection -d mine -e 1 --set mechanim=pm | did you mean --mechanism pm?
+audit mb -e 1 --set sample=10 | did you mean --samples 10?
+denoise -d mine -e 1 --set metod=lpgnn | did you mean --method lpgnn?
+attack -d mine -m mb -e 1 --set mechanism=pm | did you mean --mechanism pm?
+selection -d mine -e 1 --set mechanism=pm | did you mean --mechanism pm?
+perturb -d mine -e 1 -m mb --set mechanism=pm | the mechanism is given twice, as --mechanism mb and with --set
+split -d mine -e 2 -m mb --set mechanism=pm | the mechanism is given twice
+split -d mine -e 2 --set epoch=3 | did you mean --epochs 3?
 perturb -d mine -e 1 --low 0 | --low goes with --input
 perturb -d mine -e 1 --missing 0 | --missing goes with --input
 perturb -d mine -e 1 --secure | --secure goes with --input: a public data set has nobody to protect

@@ -14,7 +14,7 @@ from cell_factory import NAME, accuracies, files, learn, run, small_params, stor
 from graphldp import methods
 from graphldp.errors import ArtifactError, OptionError
 from graphldp.experiment import cell as learning
-from graphldp.experiment.cell import Work, work_of
+from graphldp.experiment.cell import LONGER, Work, work_of
 from graphldp.experiment.plan import Devices, plan_of
 from graphldp.experiment.resources import InMemory, Resources
 from graphldp.experiment.running import RowResult
@@ -130,6 +130,43 @@ def test_what_is_to_be_done_is_counted_in_epochs_of_runs_and_what_is_known_is_no
     memo_of(data, memo, [name for name in floor if name != "coin"])
     some = work("structure", "null", 0.0, Resources(memo=memo))
     assert (some.search, some.playoff) == (coin, one_final)
+
+
+@pytest.mark.parametrize("task", ["node-classification", "regression", "link-prediction"])
+def test_where_no_labels_are_learned_those_who_are_told_true_features_train_longer(task: str, data: Path) -> None:
+    """Numbers and links: the share of the ceiling is what its runs take, and that of the floor is as it was."""
+    graph = read_graph(graph_dir(data, NAME))
+    params = dataclasses.replace(PARAMS, train=dataclasses.replace(PARAMS.train, task=task))
+
+    def works(method: str, mechanism: str, epsilon: float) -> tuple[Work, Work]:
+        """Return the whole work, and what is left where the public learners are known."""
+        cell = Devices(
+            graph=graph, recipe=methods.method(method), mechanism=mechanism, epsilon=epsilon, options={}, params=params
+        )
+        plan = plan_of(cell, params)
+        public = [one.name for one in plan.learners if plan.setups[one.start].public]
+        counted = [work_of(graph, plan, params, "cpu", Resources(), ahead) for ahead in ((), public)]
+        return counted[0], counted[1]
+
+    longer, epochs = LONGER.get(task, 1), params.train.epochs
+    assert longer == {"node-classification": 1, "regression": 2, "link-prediction": 1.25}[task]
+    one_final, coin = epochs * (1 + 3) * 3 // 2, epochs * (1 + 3 * 2)
+    floor, known = works("structure", "null", 0.0)
+    assert (floor.playoff, floor.final, known.search) == (4 * one_final, 0, 0)  # as long as with labels
+    method, _ = works("lpgnn", "mb", 1.0)
+    assert (method.search, method.playoff, method.final) == (
+        coin,
+        0,
+        one_final,
+    )  # its people's are noisy
+    whole, told = works("nonpriv", "identity", math.inf)
+    assert whole.playoff - told.playoff == floor.playoff
+    assert told.playoff == 3 * int(one_final * longer)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(learning, "LONGER", {})
+        usual, usual_told = works("nonpriv", "identity", math.inf)
+    assert whole.search - told.search == usual.search - usual_told.search
+    assert told.search == pytest.approx(usual_told.search * longer, rel=0.01)  # each learner's is a whole number
 
 
 def memo_of(data: Path, memo: InMemory, names: Sequence[str]) -> None:

@@ -289,13 +289,13 @@ def test_a_sound_paper_loads(tmp_path: Path) -> None:
         ({"value": "79.9"}, "value is '79.9' here and '78.9' in the CSV"),
         ({"row": 2}, "row 2 is not in its CSV"),
         ({"printed": "PM"}, "printed is 'PM' here"),
-        ({"ours": {"dataset": "cora"}}, "an entry of ours has the keys"),
-        ({"extra": 1}, "an entry of cells has the keys"),
+        ({"ours": {"dataset": "cora"}}, r"tables\[0\].cells\[0\].ours lacks model, task, epsilon"),
+        ({"extra": 1}, r"unknown key .tables\[0\].cells\[0\].extra.. Valid: row"),
         ({"alone": []}, "must stand beside rows of ours or say once why not; it has 0 rules of beside and 0 of alone"),
         ({"alone": [{"why": "a"}, {"why": "b"}]}, "it has 0 rules of beside and 2 of alone"),
         ({"alone": [{"printed": "PM", "why": "a"}]}, "it has 0 rules"),
         ({"beside": [{"printed": "MB", "method": "base", "mechanism": "mb", "rank": 1, "note": "n"}]}, "has 1 rules"),
-        ({"alone": [{"reason": "a"}]}, "an entry of alone has the keys"),
+        ({"alone": [{"reason": "a"}]}, r"unknown key .tables\[0\].alone\[0\].reason"),
     ],
 )
 def test_a_paper_that_contradicts_its_csv_is_refused(tmp_path: Path, changes: dict[str, object], message: str) -> None:

@@ -99,7 +99,7 @@ def test_a_bridge_sets_back_one_thing_after_the_other() -> None:
         ({"place": "selection", "value": "test loss", "cited": "1"}, "selected by validation loss here"),
         ({"place": "seeds", "value": 0, "cited": "1"}, "seeds is a number of runs"),
         ({"place": "axis.gamma", "value": 0.5, "cited": "1"}, "list of values"),
-        ({"value": 3, "cited": "1"}, "an entry of protocol has place"),
+        ({"value": 3, "cited": "1"}, r"protocol\[0\] lacks place"),
     ],
 )
 def test_an_entry_that_says_nothing_of_use_is_refused(tmp_path: Path, entry: dict[str, Any], message: str) -> None:
