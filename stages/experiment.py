@@ -18,11 +18,12 @@ from typing import Protocol
 
 from graphldp import methods
 from graphldp.errors import ArtifactError, OptionError, unknown_name
-from graphldp.experiment.cell import LONGER, learn_majority
+from graphldp.experiment.cell import learn_majority
 from graphldp.experiment.plan import CellPlan, Devices, Source, plan_of
 from graphldp.experiment.resources import Resources
 from graphldp.graph import Graph
 from graphldp.ledger import epsilon_text
+from graphldp.measures import measures_of
 from graphldp.methods import Role
 from graphldp.progress import Progress
 from graphldp.stages.download import obtain, wished
@@ -447,7 +448,7 @@ def _weight(data: Path, cell: Cell, task: str) -> int:
     if not recipe.model:
         return 1
     meta = read_graph_meta(graph_dir(data, cell.graph))
-    longer = LONGER.get(task, 1.0) if recipe.role is methods.Role.CEILING else 1.0
+    longer = measures_of(task).longer if recipe.role is methods.Role.CEILING else 1.0
     return int((meta.n + meta.edges) * recipe.trained * longer)
 
 

@@ -56,14 +56,9 @@ from graphldp.server.evidence import Evidence, EvidenceSetting
 from graphldp.server.links import memory_for
 from graphldp.server.propagation import class_shares
 
-__all__ = ["LONGER", "Work", "learn_cell", "learn_majority", "search_cell", "work_of"]
+__all__ = ["Work", "learn_cell", "learn_majority", "search_cell", "work_of"]
 
 EQUAL = 1e-9  # means over splits that differ by less are the same: floats have rounded them
-# How much longer a learner trains that is told true features, where no labels are learned: the graph alone tells little
-# of people's numbers and links, and runs that have nothing to learn stop early. Beside the public ones, all that such
-# learners did took 1.7 (CiteSeer) and 3.3 times (Cora) what is counted for numbers, and 1.8 times for links (Cora),
-# where fewer public ones come to the playoff than is counted. With labels to learn it was 0.8 times.
-LONGER = {"regression": 2.0, "link-prediction": 1.25}
 FINALISTS = 3  # of a kind: those that nobody tells anything, and those that ask people
 
 
@@ -525,7 +520,7 @@ class _Cell:
         """Return how much longer a learner trains than those that nobody tells anything."""
         parts = self.plan.setups[learner.start].parts
         told = any(part.reads_reports and part.device.epsilon == np.inf for part in parts)
-        return LONGER.get(self.params.train.task, 1.0) if told else 1.0
+        return measures_of(self.params.train.task).longer if told else 1.0
 
     def _was_known(self, learner: Learner) -> bool:
         """Return whether the memo had a learner's search when this was asked first."""

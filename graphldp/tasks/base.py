@@ -99,6 +99,8 @@ class TaskEntry:
         target: the number that is learned, where one is.
         learner: what trains it, by its registered name in `graphldp.learn.tasks`; its own name if empty.
         options: the learner's options that `train` sets, each with its name there.
+        longer: how many times longer a learner trains that is told true features, by measurement: where the graph alone
+            tells little of what is learned, the others have nothing to learn, and stop early.
     """
 
     task: str
@@ -113,6 +115,7 @@ class TaskEntry:
     target: Target | None = None
     learner: str = ""
     options: Mapping[str, str] = field(default_factory=dict)
+    longer: float = 1.0
 
     def __post_init__(self) -> None:
         if self.target is not None and not set(self.target.loss.measures) <= set(self.measures):

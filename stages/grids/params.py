@@ -380,9 +380,6 @@ def _check_grid(params: Params) -> None:
         for name in row.vary or ():
             if name not in params.vary:
                 raise OptionError(f"{place}.vary: {name} is no axis; vary has {', '.join(params.vary) or 'none'}")
-        for name in row.set:
-            if _part(name) != "method" or not _key(name):
-                raise OptionError(f"{place}.set: what changes a method is written method.KEY, got {name!r}")
         for name in ("points", "seeds", "strategy", "space"):
             if name in row.search:
                 raise OptionError(f"{place}.search.{name}: every row has the same budget of search; leave it out")
@@ -534,3 +531,6 @@ def _check_row(row: RowParams, place: str) -> None:
     if row.mechanism not in mechanism_names():
         raise OptionError(f"{place}.mechanism {row.mechanism!r} is not one of {', '.join(mechanism_names())}")
     recipe.choose(row.mechanism)
+    for name in row.set:
+        if _part(name) != "method" or not _key(name):
+            raise OptionError(f"{place}.set: what changes a method is written method.KEY, got {name!r}")

@@ -14,11 +14,12 @@ from cell_factory import NAME, accuracies, files, learn, run, small_params, stor
 from graphldp import methods
 from graphldp.errors import ArtifactError, OptionError
 from graphldp.experiment import cell as learning
-from graphldp.experiment.cell import LONGER, Work, work_of
+from graphldp.experiment.cell import Work, work_of
 from graphldp.experiment.plan import Devices, plan_of
 from graphldp.experiment.resources import InMemory, Resources
 from graphldp.experiment.running import RowResult
 from graphldp.learn import neighbors
+from graphldp.measures import measures_of
 from graphldp.stages.files.graphs import read_graph
 from graphldp.stages.files.paths import graph_dir
 from graphldp.stages.grids.cell import Cell
@@ -148,22 +149,18 @@ def test_where_no_labels_are_learned_those_who_are_told_true_features_train_long
         counted = [work_of(graph, plan, params, "cpu", Resources(), ahead) for ahead in ((), public)]
         return counted[0], counted[1]
 
-    longer, epochs = LONGER.get(task, 1), params.train.epochs
-    assert longer == {"node-classification": 1, "regression": 2, "link-prediction": 1.25}[task]
+    entry, epochs = measures_of(task), params.train.epochs
+    longer = entry.longer
     one_final, coin = epochs * (1 + 3) * 3 // 2, epochs * (1 + 3 * 2)
     floor, known = works("structure", "null", 0.0)
     assert (floor.playoff, floor.final, known.search) == (4 * one_final, 0, 0)  # as long as with labels
     method, _ = works("lpgnn", "mb", 1.0)
-    assert (method.search, method.playoff, method.final) == (
-        coin,
-        0,
-        one_final,
-    )  # its people's are noisy
+    assert (method.search, method.playoff, method.final) == (coin, 0, one_final)  # its people's are noisy
     whole, told = works("nonpriv", "identity", math.inf)
     assert whole.playoff - told.playoff == floor.playoff
     assert told.playoff == 3 * int(one_final * longer)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(learning, "LONGER", {})
+        patch.setattr(learning, "measures_of", lambda _: dataclasses.replace(entry, longer=1.0))
         usual, usual_told = works("nonpriv", "identity", math.inf)
     assert whole.search - told.search == usual.search - usual_told.search
     assert told.search == pytest.approx(usual_told.search * longer, rel=0.01)  # each learner's is a whole number
