@@ -11,7 +11,7 @@ from __future__ import annotations
 import csv
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
@@ -37,7 +37,6 @@ __all__ = [
     "read_transcript",
 ]
 
-_WHICH = ("printed", "dataset", "epsilon", "metric", "task")  # by what a rule chooses among a table's cells
 DEFAULT, ANY = "default", "any"  # of a setting: as the method has it; any other value
 
 
@@ -54,17 +53,22 @@ class _Which:
     metric: str | tuple[str, ...] = ()
     task: str | tuple[str, ...] = ()
 
+    def given(self) -> dict[str, tuple[Any, ...]]:
+        """Return what it says, by the name of what it is about."""
+        values = {one.name: getattr(self, one.name) for one in fields(_Which)}
+        return {key: one if isinstance(one, tuple) else (one,) for key, one in values.items() if one != ()}
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _AloneText(_Which):
-    """An entry of `alone`."""
+class _Alone(_Which):
+    """An entry of `alone`: why cells stand beside no row of ours."""
 
     why: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _BesideText(_Which):
-    """An entry of `beside`."""
+class _Beside(_Which):
+    """An entry of `beside`: beside which row of ours cells stand, and what the row must `set`."""
 
     printed: str | tuple[str, ...]
     method: str
@@ -102,9 +106,9 @@ class _TableText:
     table: str
     file: str
     shows: str
-    beside: tuple[_BesideText, ...]
+    beside: tuple[_Beside, ...]
     cells: tuple[_CellText, ...]
-    alone: tuple[_AloneText, ...] = ()
+    alone: tuple[_Alone, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -149,21 +153,9 @@ class PaperCell:
     task: str
     epsilon: float | None
 
-    def meant(self, rule: Mapping[str, Any]) -> bool:
+    def meant(self, rule: _Which) -> bool:
         """Whether a rule or a reason is about it: it names the cell's value wherever it names any."""
-        return all(getattr(self, key) in _listed(rule[key]) for key in _WHICH if key in rule)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Beside:
-    """Beside which row of ours cells stand, `which` ones, and what the row must `set`."""
-
-    which: Mapping[str, Any]
-    method: str
-    mechanism: str
-    rank: int
-    note: str
-    set: Mapping[str, Any] = field(default_factory=dict)
+        return all(getattr(self, key) in values for key, values in rule.given().items())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -176,24 +168,21 @@ class PaperTable:
     shows: str
     cells: tuple[PaperCell, ...]
     beside: tuple[_Beside, ...]
-    alone: tuple[Mapping[str, Any], ...]
+    alone: tuple[_Alone, ...]
 
     @classmethod
-    def from_yaml(cls, path: Path, raw: Mapping[str, Any]) -> PaperTable:
+    def of(cls, path: Path, said: _TableText) -> PaperTable:
         """Return a table whose cells say what its CSV says."""
-        where = f"{path}, table {raw['table']}"
-        facts = {"alone": (), **raw}
-        beside = [
-            _Beside(which=rule, **{key: one for key, one in rule.items() if key not in _WHICH})
-            for rule in facts.pop("beside")
-        ]
-        printed = read_transcript(path.parent / facts["file"], where)
-        cells = [_paper_cell(where, printed, **cell) for cell in facts.pop("cells")]
-        return cls(where=where, beside=tuple(beside), cells=tuple(cells), **facts)
+        where = f"{path}, table {said.table}"
+        printed = read_transcript(path.parent / said.file, where)
+        return cls(
+            where=where, table=said.table, file=said.file, shows=said.shows, beside=said.beside, alone=said.alone,
+            cells=tuple(_paper_cell(where, printed, one) for one in said.cells),
+        )  # fmt: skip
 
     def reasons(self, cell: PaperCell) -> list[str]:
         """Return why a cell stands beside no row of ours; nothing where it does."""
-        return [reason["why"] for reason in self.alone if cell.meant(reason)]
+        return [reason.why for reason in self.alone if cell.meant(reason)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -217,12 +206,14 @@ class Paper:
         if not isinstance(raw, Mapping):
             raise DataError(f"{path} must be a mapping, as the other papers' files are")
         try:
-            build(_PaperText, raw)
+            said: _PaperText = build(_PaperText, raw)
         except OptionError as error:
             raise DataError(f"{path}: {error}") from None
-        tables = tuple(PaperTable.from_yaml(path, one) for one in raw["tables"])
-        figures = {str(one["figure"]): str(one.get("why", "")) for one in raw["figures"]}
-        return cls(**{**raw, "tables": tables, "figures": figures})
+        return cls(
+            paper=said.paper, short=said.short, title=said.title, reference=said.reference, here=said.here,
+            tables=tuple(PaperTable.of(path, one) for one in said.tables),
+            figures={one.figure: one.why for one in said.figures}, protocol=said.protocol, reproduce=said.reproduce,
+        )  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -411,7 +402,7 @@ def _table_entries(paper: Paper, table: PaperTable) -> tuple[list[_Entry], list[
     source = f"{paper.title}. {paper.reference}."
     entries, alone = [], []
     for cell in table.cells:
-        rules = [rule for rule in table.beside if cell.meant(rule.which)]
+        rules = [rule for rule in table.beside if cell.meant(rule)]
         reasons = table.reasons(cell)
         if bool(rules) == bool(reasons) or len(reasons) > 1:
             raise DataError(
@@ -457,13 +448,18 @@ def read_transcript(path: Path, where: str) -> list[dict[str, str]]:
         return list(csv.DictReader(handle))
 
 
-def _paper_cell(where: str, rows: list[dict[str, str]], row: int, ours: Mapping[str, Any], **said: str) -> PaperCell:
+def _paper_cell(where: str, rows: list[dict[str, str]], said: _CellText) -> PaperCell:
     """Return a cell, after checking that its CSV row says the same."""
+    row, ours = said.row, said.ours
     if not 1 <= row <= len(rows):
         raise DataError(f"{where}: row {row} is not in its CSV, which has {counted(len(rows), 'row')}")
     there = rows[row - 1]
-    for key, value in said.items():
-        if (other := there["method" if key == "printed" else key]) != value:
-            raise DataError(f"{where}, row {row}: {key} is {value!r} here and {other!r} in the CSV")
+    for key in ("printed", "metric", "value"):
+        here, other = getattr(said, key), there["method" if key == "printed" else key]
+        if other != here:
+            raise DataError(f"{where}, row {row}: {key} is {here!r} here and {other!r} in the CSV")
     in_csv = {key: there[key] for key in ("spread", "spread_kind", "setting")}
-    return PaperCell(**{"row": row, **said, **ours, **in_csv})
+    return PaperCell(
+        row=row, printed=said.printed, metric=said.metric, value=said.value, dataset=ours.dataset, model=ours.model,
+        task=ours.task, epsilon=ours.epsilon, **in_csv,
+    )  # fmt: skip
