@@ -286,21 +286,10 @@ def _tables(results: Path) -> list[Shown]:
         out.append(
             Shown(
                 anchor=f"table-{folder.name}", title=name, about=counted(len(rows), "row"), heads=heads, rows=cells,
-                file=place, code=_made_by(folder), pages=_pages(folder, results), notes=_earlier(folder, results),
+                file=place, code=_made_by(folder), pages=_pages(folder, results),
             )
         )  # fmt: skip
     return out
-
-
-def _earlier(folder: Path, results: Path) -> list[str]:
-    """Say so of a table that does not name the code which made it."""
-    if (folder / FILE).is_file():
-        return []
-    make = "dvc repro" if folder == results else f"ldp experiment {folder.name}"
-    return [
-        "Measured by earlier code, which it does not name. Numbers stand as they were measured: the ceiling is one "
-        f"model, and intervals are a bootstrap's. `{make}` measures it again."
-    ]
 
 
 def _pages(folder: Path, results: Path) -> list[tuple[str, str]]:
