@@ -134,6 +134,8 @@ def reproduce(
             console.note(text)
     if dry:
         return
+    for what in [] if check else orders:
+        stage.check_keeps(what, results)
     for command in lacking:
         _run((*command, "--data", str(data)))
     moved: dict[str, list[str]] = {}

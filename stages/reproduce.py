@@ -59,6 +59,8 @@ from graphldp.stages.pages.reproduced import (
     csv_text,
     decimal,
     folder_of,
+    lines_of,
+    lost_of,
     rows_of,
 )
 
@@ -68,6 +70,7 @@ __all__ = [
     "Extent",
     "Order",
     "cell_seconds",
+    "check_keeps",
     "compare",
     "estimate",
     "estimates",
@@ -284,6 +287,18 @@ def _spend(plans: Iterable[GridPlan], data: Path, seen: set[str] | None = None) 
             memory = max(memory, 4.0 * meta.n * meta.d)
             cells += 1
     return ComputeCost(seconds=seconds, memory=memory + 6e8 if cells else 0.0, disk=3e4 * cells)
+
+
+def check_keeps(what: Order, results: Path) -> None:
+    """Refuse to write over a table that says more of a data set: our column, or readings that are not run now."""
+    asked = {one.cell.dataset for cells in what.made.values() for one in cells}
+    said = ("ours" in what.plans, {one.name for one in what.target.readings})
+    path = folder_of(what.target, what.profile.name, results) / "table.csv"
+    if lost := lost_of(lines_of(path), dict.fromkeys(asked, said)):
+        raise OptionError(
+            f"{path} has {lost}, which would be lost; leave --theirs and --reading out, or write to another folder "
+            "with --results"
+        )
 
 
 def reproduce(

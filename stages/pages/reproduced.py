@@ -12,12 +12,12 @@ import io
 import json
 import math
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from graphldp.errors import ArtifactError
+from graphldp.errors import ArtifactError, OptionError
 from graphldp.evaluation import MANY, Interval
 from graphldp.measures import measures_of, tasks
 from graphldp.stages.files.artifacts import write_json, write_text
@@ -40,6 +40,7 @@ __all__ = [
     "folder_of",
     "latex_text",
     "lines_of",
+    "lost_of",
     "markdown_text",
     "protocol_words",
     "read",
@@ -388,6 +389,20 @@ def with_earlier(found: Reproduction, results: Path) -> Reproduction:
     return dataclasses.replace(found, lines=tuple(completed(lines, found.target)), made=made)
 
 
+def lost_of(before: Sequence[Line], later: Mapping[str, tuple[bool, Collection[str]]]) -> str:
+    """Return what lines have of a data set that later ones lack, which stand in their place; empty where nothing.
+
+    `later` is, by the data set, whether they have our column, and which readings.
+    """
+    for line in before:
+        ours, readings = later.get(line.dataset, (True, [name for name, _ in line.readings]))
+        if line.ours is not None and not ours:
+            return f"ours, floor and ceiling of {line.dataset}"
+        if unread := [name for name, _ in line.readings if name not in readings]:
+            return f"the reading {unread[0]!r} of {line.dataset}"
+    return ""
+
+
 def _ran(lines: Sequence[Line]) -> list[str]:
     return list(dict.fromkeys(line.dataset for line in lines if line.ran))
 
@@ -400,7 +415,19 @@ def bring(every: Sequence[PaperTarget], other: Path, results: Path) -> list[Path
     places = [(target, profile) for target in every if target.trains for profile in PROFILES]
     there = [(one, profile) for one, profile in places if (folder_of(one, profile, other) / "table.csv").is_file()]
     # All of it is read before anything is written: one that cannot be read leaves the results as they are.
-    found = [with_earlier(read(target, profile, other), results) for target, profile in there]
+    brought = [read(target, profile, other) for target, profile in there]
+    for one in brought:
+        path = folder_of(one.target, one.profile.name, results) / "table.csv"
+        later = {
+            name: (
+                any(line.ours for line in one.lines if line.dataset == name),
+                {reading for line in one.lines if line.dataset == name for reading, _ in line.readings},
+            )
+            for name in _ran(one.lines)
+        }
+        if lost := lost_of(lines_of(path), later):
+            raise OptionError(f"{path} has {lost}, which would be lost; run all of it in {other} first")
+    found = [with_earlier(one, results) for one in brought]
     for one in found:
         write(one, results)
     return [folder_of(target, profile, results) for target, profile in there]

@@ -194,6 +194,23 @@ def test_their_protocol_alone_and_one_reading_of_it(place: Path, tmp_path: Path)
         ask(reading="another")
 
 
+def test_less_of_a_data_set_is_not_written_over_more(place: Path, found: Reproduction, tmp_path: Path) -> None:
+    (target,) = find("small:table1", place / "papers")
+    other = dataclasses.replace(SMALL, seeds=6)  # nothing of it is there, so that ours is left out
+
+    def ask(**options: object) -> Order:
+        extent = stage.Extent(profile=other, fetch=False, **options)
+        return stage.order(target, extent, data=place / "data", papers=place / "papers")
+
+    stage.check_keeps(ask(theirs=True), tmp_path)  # nothing stands there
+    write(found, tmp_path)
+    with pytest.raises(OptionError, match=f"table.csv has ours, floor and ceiling of {NAME}, which would be lost"):
+        stage.check_keeps(ask(theirs=True), tmp_path)
+    with pytest.raises(OptionError, match="has the reading 'plain' of"):
+        stage.check_keeps(ask(reading="filtered"), tmp_path)
+    stage.check_keeps(ask(), tmp_path)
+
+
 def test_a_moved_cell_is_caught(place: Path, found: Reproduction) -> None:
     write(found, place / "results")
     assert compare(found, place / "results") == []
@@ -396,6 +413,10 @@ def test_another_folder_of_results_is_taken_over_data_set_by_data_set(
     left = [dataclasses.replace(line, dataset=NAME) for line in found.lines if line.number == 3]
     write(dataclasses.replace(found, lines=(*moved, *left), made={**found.made, "missing": {NAME: "x"}}), there)
     (folder,) = bring(every, there, here)
+    poorer = tuple(dataclasses.replace(line, ours=None) for line in moved)
+    write(dataclasses.replace(found, lines=(*poorer, *left), made={**found.made, "missing": {NAME: "x"}}), there)
+    with pytest.raises(OptionError, match="has ours, floor and ceiling of nowhere, which would be lost; run all of it"):
+        bring(every, there, here)
     assert folder == here / "reproduce" / "small-table1" / "quick"
     rows = list(csv.DictReader(io.StringIO((folder / "table.csv").read_text(encoding="utf-8"))))
     assert {row["dataset"] for row in rows if row["theirs"]} == {NAME, "nowhere"}
