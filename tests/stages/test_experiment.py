@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -382,3 +382,24 @@ def test_the_floor_is_first_and_what_chooses_among_its_learners_next(tmp_path: P
     assert turns() == ["nonpriv", "frontier", "majority", "lpgnn"]
     left.remove(next(cell for cell in left if cell.method == "structure"))
     assert stage._in_turn(left, lambda cell: 1)[0].dataset == "cora"
+
+
+@pytest.mark.parametrize(("split", "learners"), [("random", 8), ("inductive", 2)])
+def test_a_row_weighs_by_its_features_and_the_floor_by_the_learners_that_it_has(
+    split: str, learners: int, data: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The ceiling's have features; what chooses among the floor's learners finds these there."""
+    grid_ = grid(data, rows=[*GRID["rows"], {"name": "frontier", "method": "frontier", "mechanism": "privset"}])
+    train = replace(grid_.train, split=split)
+    sizes = stage.read_graph_meta(stage.graph_dir(data, NAME))
+
+    def weights(features: int) -> dict[str, float]:
+        monkeypatch.setattr(stage, "read_graph_meta", lambda _: replace(sizes, d=features))
+        one = sizes.n + sizes.edges
+        return {cell.name: stage._weight(data, cell, train) / one for cell in grid_.cells()}
+
+    few, many = weights(100), weights(4700)
+    assert few["structure"] == many["structure"] == learners
+    assert few["frontier"] == many["frontier"] == 1
+    assert many["lpgnn"] / few["lpgnn"] == pytest.approx(9.2, rel=0.05)
+    assert many["nonpriv"] == pytest.approx((learners + 1) * many["lpgnn"], rel=0.15)  # those, and `features` alone
