@@ -18,7 +18,7 @@ from graphldp.client import Reports
 from graphldp.errors import ArtifactError, DataError
 from graphldp.experiment.conversation import FURTHER, LINKS, Question
 from graphldp.graph import Graph
-from graphldp.ledger import Ledger, spends_of
+from graphldp.ledger import Ledger, Spend, spends_of
 
 __all__ = ["merged_meta", "merged_questions", "node_of_names", "place_of_nodes"]
 
@@ -168,7 +168,7 @@ def merged_meta(metas: Sequence[Mapping[str, Any]], graph: Graph) -> dict[str, A
             nodes = graph.nodes if key == LINKS else sum(_people(one[key]) for one in metas)
             meta[key] = {**first[key], "dataset": graph.name, "release": own, "nodes": nodes}
     spent = [spends_of(one) for one in metas]
-    if len({tuple((spend.what, spend.epsilon) for spend in spends) for spends in spent}) > 1:
+    if len({tuple(map(_cost, spends)) for spends in spent}) > 1:
         raise ArtifactError("the files' people have not spent the same; `ldp ledger FILES...` says what each has")
     renamed = []
     for spend in spent[0]:
@@ -184,6 +184,11 @@ def _hash(text: str) -> str:
 
 def _release(meta: Mapping[str, Any]) -> str:
     return str(meta["release"])
+
+
+def _cost(spend: Spend) -> tuple[Any, ...]:
+    """Return what a person has spent in a release, whoever she is; the mean is that of all people together."""
+    return spend.what, spend.per, spend.epsilon, spend.delta, spend.max, spend.times, spend.known
 
 
 def _people(meta: Mapping[str, Any]) -> int:

@@ -14,7 +14,7 @@ from graphldp.errors import ArtifactError, DataError
 from graphldp.experiment.conversation import LINKS, Question
 from graphldp.experiment.devices import release_meta
 from graphldp.graph import Graph
-from graphldp.ledger import Ledger
+from graphldp.ledger import Ledger, spends_of
 from graphldp.merging import merged_meta, merged_questions, node_of_names, place_of_nodes
 
 NAMES = ("ada", "bea", "cleo", "dora", "eva")
@@ -101,3 +101,19 @@ def test_a_merged_release_has_the_mean_budget_of_all_its_people() -> None:
     assert meta["epsilon_mean"] == pytest.approx(mean)
     (spend,) = Ledger.from_json(meta["ledger"]).spends
     assert (spend.mean, spend.source) == (pytest.approx(mean), meta["release"])
+
+
+@pytest.mark.parametrize(
+    "more",
+    [{"draws": ("0", "1")}, {"delta": 1e-5}, {"max": 2.0}, {"epsilon": 1.5}, {"per": "edge"}, {"known": False}],
+    ids=lambda more: next(iter(more)),
+)
+def test_people_who_have_not_spent_the_same_are_not_merged(more: dict[str, object]) -> None:
+    """The merged file says of everybody what the first file says of its people."""
+    facts = {"input": None, "random": {"reproducible": True}}
+    metas = [release_meta(protocol("mb", 1.0, 3, 0.0, 1.0), nodes, (0,), facts) for nodes in (2, 3)]
+    assert Ledger.from_json(merged_meta(metas, small_graph())["ledger"]).spends[0].epsilon == 1.0
+    (spend,) = spends_of(metas[1])
+    metas[1]["ledger"] = Ledger(spends=(dataclasses.replace(spend, **more),)).as_json()
+    with pytest.raises(ArtifactError, match="the files' people have not spent the same"):
+        merged_meta(metas, small_graph())
