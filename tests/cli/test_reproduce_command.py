@@ -7,6 +7,7 @@ import shutil
 from pathlib import Path
 
 import pytest
+from cell_factory import store
 
 ROOT = Path(__file__).parents[2]
 PAPERS = ROOT / "papers"
@@ -49,6 +50,21 @@ def test_dry_says_what_is_missing_and_computes_nothing(ldp, tmp_path: Path) -> N
     lines = [line for line in answer.out.splitlines() if "without lastfm" in line]
     assert len(lines) == 1  # what several targets lack is said once
     assert "targets: without lastfm: not downloaded" in lines[0]
+
+
+@pytest.mark.parametrize("less", [("--theirs",), ("--reading", "GCN, KProp")], ids=["theirs", "reading"])
+def test_less_than_what_stands_there_is_refused_and_not_computed(ldp, tmp_path: Path, less: tuple[str, ...]) -> None:
+    store(tmp_path / "data", "cora")
+    table = Path("reproduce/ppgnn-table3/quick")
+    shutil.copytree(ROOT / "results" / table, tmp_path / "results" / table)
+    before = {path: path.read_bytes() for path in (tmp_path / "results").rglob("*.*")}
+    words = ("--datasets", "cora", "--papers", PAPERS, "--data", tmp_path / "data", "--results", tmp_path / "results")
+    answer = ldp("reproduce", "ppgnn:table3", *less, *words, "--quiet")
+    assert answer.code == 2
+    assert "of cora, which would be lost; leave --theirs and --reading out" in answer.err
+    assert len(answer.err.strip().splitlines()) == 1
+    assert {path: path.read_bytes() for path in (tmp_path / "results").rglob("*.*")} == before
+    assert not (tmp_path / "data" / "cells").exists()
 
 
 def test_a_folder_that_is_not_there_is_one_line(ldp, tmp_path: Path) -> None:

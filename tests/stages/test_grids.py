@@ -139,6 +139,8 @@ def test_an_option_of_one_data_set_leaves_the_others_alone(tmp_path: Path) -> No
         ({"vary": {"k": []}}, "vary.k must be a list of at least one value, got []"),
         ({"vary": {"k": [1, 1]}}, "vary.k must be distinct values, once; got [1, 1]"),
         ({"vary": {"k": [[1]]}}, "vary.k must hold numbers, words or true and false, got [1]"),
+        ({"datasets": []}, "datasets must be a list of at least one, got none"),
+        ({"epsilons": []}, "epsilons must be a list of at least one budget for these rows, got none"),
         ({"vary": {"method.rho": [0.5]}}, "method 'lpgnn' has no option 'rho'"),
         ({"vary": {"method.rho": [2.0]}, "rows": GRID["rows"][1:]}, "is from 0 to 1, got 2.0"),
         ({"rows": [{**GRID["rows"][0], "vary": ["rho"]}]}, "rows[0].vary: mechanism.rho is no axis; vary has none"),
