@@ -333,8 +333,7 @@ class _Cell:
     def inputs(self, setup: Setup, calibration: Calibration | None, seed: int, *, beside: bool = False) -> NodeInputs:
         """Return what a model is given for a seed; with `calibration`, filtered by it; `beside` something else or not.
 
-        A log posterior by itself is given as it is: its scale says how sure it is. Evidence about people in a graph
-        that was not seen is none, for nothing there says how common a class is.
+        A log posterior by itself is given as it is: its scale says how sure it is.
         """
         part = self.part(seed)
         if setup.beside is not None:
@@ -344,8 +343,7 @@ class _Cell:
             return side_by_side(parts, over=None if setup.recipe.propagates else part.graph.adjacency())
         if setup.evidence is not None:
             over = None if setup.recipe.propagates else part.graph.adjacency()
-            posterior = setup.evidence.posterior and part.seen is None
-            unit = self.unit and (beside or not posterior)
+            unit = self.unit and (beside or not setup.evidence.posterior)
             return evidence_inputs(self.evidence(setup, seed), unit, over=over, seen=part.seen)
         estimate, scale = self.estimate(setup, seed), 1.0
         if self.unit:

@@ -16,6 +16,7 @@ from graphldp.errors import OptionError
 from graphldp.randomness import generator
 from graphldp.server import voting
 from graphldp.server.evidence import EvidenceSetting, make_evidence
+from graphldp.server.propagation import class_shares
 from graphldp.server.voting import (
     Surveyed,
     check_survey,
@@ -28,7 +29,7 @@ from graphldp.server.voting import (
     teachers_and_voters,
     voting_shares,
 )
-from graphldp.splits import random_split
+from graphldp.splits import random_split, set_apart
 
 HABITS = np.array([[0.7, 0.2, 0.1], [0.1, 0.8, 0.1], [0.25, 0.25, 0.5]])  # for whom people of each class vote
 
@@ -199,17 +200,26 @@ def test_evidence_that_says_nothing_weighs_nothing_and_evidence_that_tells_all_w
 # the evidence ---------------------------------------------------------------------------------------------------------
 
 
-def setting(habits: np.ndarray | None, epsilon: float = 3.0) -> tuple[EvidenceSetting, np.ndarray, np.ndarray]:
-    """Return a setting in which people vote by these habits; None has everybody vote at random."""
-    options = Synthetic(nodes=600, classes=3, degree=4.0, dimensions=9, words=3.0, structure=0.4)
+def setting(
+    habits: np.ndarray | None, epsilon: float = 3.0, *, nodes: int = 600, apart: bool = False
+) -> tuple[EvidenceSetting, np.ndarray, np.ndarray]:
+    """Return a setting in which people vote by these habits; None has everybody vote at random.
+
+    With `apart`, those who train, choose and are tested are in graphs of their own.
+    """
+    options = Synthetic(nodes=nodes, classes=3, degree=4.0, dimensions=9, words=3.0, structure=0.4)
     small = synthetic_graph(options, name="synthetic", provenance={})
-    split = random_split(np.arange(600), generator(0, "split"), train=0.25, validation=0.2)
+    split = random_split(np.arange(nodes), generator(0, "split"), train=0.5 if apart else 0.25, validation=0.2)
     rng, vote = generator(0, "habits"), ballot(epsilon)
-    chances = np.full((600, 3), 1 / 3) if habits is None else habits[small.labels]
-    choice = (rng.random((600, 1)) > np.cumsum(chances, axis=1)).sum(axis=1)
+    chances = np.full((nodes, 3), 1 / 3) if habits is None else habits[small.labels]
+    choice = (rng.random((nodes, 1)) > np.cumsum(chances, axis=1)).sum(axis=1)
     votes = vote.perturb(np.eye(3)[choice], rng).value.copy()
     votes[::3] = -1
-    found = EvidenceSetting.of(small, survey(votes, vote, 9), None, split.train, 5)  # type: ignore[arg-type]
+    seen = None
+    if apart:
+        groups = set_apart(split, nodes, generator(0, "apart"))
+        small, seen = groups.sever(small), groups.train
+    found = EvidenceSetting.of(small, survey(votes, vote, 9), None, split.train, 5, seen)  # type: ignore[arg-type]
     return found, np.asarray(small.labels), split.test
 
 
@@ -235,6 +245,31 @@ def test_all_evidence_stands_beside_the_fused() -> None:
     own = whole[:, 6:9]
     assert (own[::3] == 0).all()
     assert (own[1::3] != 0).any(axis=1).all()
+
+
+def test_votes_of_people_who_were_not_seen_are_weighed_by_those_who_were() -> None:
+    told, labels, test = setting(HABITS, epsilon=1.0, nodes=6000, apart=True)
+    whole = make_evidence("votes", kind="all").matrix(told).astype(np.float64)
+    assert whole.shape == (6000, 9)
+    together, own, near = np.split(whole, 3, axis=1)
+    np.testing.assert_array_equal(together, make_evidence("votes").matrix(told))
+    # One log posterior that can be taken at its word: as sure as it is right of people to whom nothing was fitted.
+    prior = class_shares(told.labels, told.train, 3)
+    weights = np.linalg.lstsq(
+        np.stack([own.ravel(), near.ravel()], axis=1), (together - np.log(prior) + np.log(prior).mean()).ravel()
+    )[0]
+    np.testing.assert_allclose(
+        np.tensordot(weights, [own, near], 1) + np.log(prior) - np.log(prior).mean(), together, atol=1e-5
+    )
+
+    def wrong(logits: np.ndarray) -> float:
+        chance = np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True)
+        return float(-np.log(chance[test, labels[test]]).mean())
+
+    chance = np.exp(together) / np.exp(together).sum(axis=1, keepdims=True)
+    sure = chance[test].max(axis=1)
+    assert abs(sure.mean() - (chance.argmax(axis=1) == labels)[test].mean()) < 0.03
+    assert wrong(together) < wrong(np.broadcast_to(np.log(prior), together.shape)) - 0.01
 
 
 @pytest.mark.parametrize(

@@ -56,7 +56,7 @@ METHODS = [
     ("togl-sma", "pm", 1.0),
     ("roles", "null", 0.0),
     ("votes", "privset", 4.0),
-    ("frontier", "privset", 4.0),
+    ("frontier", "privset", 8.0),
     ("features", "identity", np.inf),
     ("nonpriv", "identity", np.inf),
 ]

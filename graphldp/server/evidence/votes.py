@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphldp.errors import OptionError
+from graphldp.graph import Graph
 from graphldp.server.adjacency import shift
 from graphldp.server.evidence.base import Evidence, EvidenceSetting
 from graphldp.server.evidence.registry import register
@@ -37,12 +38,12 @@ class Votes(Evidence):
     """Log evidence about each node's class: labels around it, its own vote, its neighbours' votes, and those beyond.
 
     Where votes and classes do not go together, they count as nothing, and what is left is what the labels say. Around
-    people in a graph that was not seen there are no labels: what is left is their own votes and their neighbours', as
-    they are. What votes are worth is then what those who were seen show.
+    people in a graph that was not seen there are no labels: what is left is their own votes and their neighbours', with
+    the weights, and how common each class is, of those who were seen.
 
     Attributes:
-        kind: `fused` into one log posterior, with a weight for each of the four that is fitted to training labels; or
-            `all`: the four beside it.
+        kind: `fused` into one log posterior, with a weight for each part that is fitted to training labels; or `all`:
+            the parts beside it.
         gate: by how many standard deviations of shuffled votes the votes must go together with the classes to count.
     """
 
@@ -83,39 +84,41 @@ class Votes(Evidence):
         return np.asarray(matrix[:, classes : 2 * classes] + np.log(shares), dtype=np.float64)
 
     def build(self, setting: EvidenceSetting) -> NDArray[np.float32]:
-        """Return n x classes, or five times as many columns."""
+        """Return n x classes, or as many for each part, too: five times, three of people who were not seen."""
         survey = check_survey(setting.estimate)
-        graph, classes = setting.graph, setting.classes
         shares, labels = memberships(
-            graph, setting.labels, setting.train, classes, setting.generator("labels"), setting.chances
+            setting.graph, setting.labels, setting.train, setting.classes, setting.generator("labels"), setting.chances
         )
-        if setting.seen is not None:
-            return self._unseen(setting, survey, shares, setting.seen)
-        prior = class_shares(setting.labels, setting.train, classes)
+        if setting.seen is None:
+            parts = self._seen(setting, survey, shares, labels)
+        else:
+            parts = self._unseen(setting.graph, survey, shares, setting.seen)
+        prior = class_shares(setting.labels, setting.train, setting.classes)
+        together, _ = fused(parts, prior, setting.labels, setting.train)
+        return np.hstack([centred(together), *(parts if self.kind == "all" else [])]).astype(np.float32)
+
+    def _seen(
+        self, setting: EvidenceSetting, survey: Surveyed, shares: NDArray[np.float64], labels: NDArray[Any]
+    ) -> list[NDArray[np.float64]]:
+        """Return the labels around people, their own votes, their neighbours' and those beyond, each n x classes."""
         likelihood = np.ones(shares.shape)
         asked = survey.votes[:, 0] >= 0
-        answers = named(survey, classes)[asked]
+        answers = named(survey, setting.classes)[asked]
         if asked.any() and signal(shares[asked], answers, setting.generator("votes")) > self.gate:
             likelihood = likelihoods(survey, shares)
         own = centred(np.log(likelihood))
-        near = centred(neighbourhood(graph.adjacency(), shares, likelihood))
-        far = centred(self._far(setting, own))
-        parts: list[NDArray[Any]] = [labels.astype(np.float64), own, near, far]
-        together, _ = fused(parts, prior, setting.labels, setting.train)
-        out = [centred(together)] if self.kind == "fused" else [centred(together), *parts]
-        return np.hstack(out).astype(np.float32)
+        near = centred(neighbourhood(setting.graph.adjacency(), shares, likelihood))
+        return [labels.astype(np.float64), own, near, centred(self._far(setting, own))]
 
     def _unseen(
-        self, setting: EvidenceSetting, survey: Surveyed, shares: NDArray[np.float64], seen: NDArray[np.int64]
-    ) -> NDArray[np.float32]:
-        """Return n x classes, or three times as many columns: own and neighbours' votes, and both together."""
-        known = np.zeros(setting.graph.nodes, dtype=bool)
+        self, graph: Graph, survey: Surveyed, shares: NDArray[np.float64], seen: NDArray[np.int64]
+    ) -> list[NDArray[np.float64]]:
+        """Return own and neighbours' votes, each n x classes, of which nothing is fitted to who was not seen."""
+        known = np.zeros(graph.nodes, dtype=bool)
         known[seen] = True
         likelihood = likelihoods(survey, shares, known)
-        own = centred(np.log(likelihood))
-        near = centred(neighbourhood(setting.graph.adjacency(), shares * known[:, None], likelihood))
-        out = [own + near] if self.kind == "fused" else [own + near, own, near]
-        return np.hstack(out).astype(np.float32)
+        near = neighbourhood(graph.adjacency(), shares * known[:, None], likelihood)
+        return [centred(np.log(likelihood)), centred(near)]
 
     def _far(self, setting: EvidenceSetting, own: NDArray[np.float64]) -> NDArray[np.float64]:
         decay, steps = _FAR
