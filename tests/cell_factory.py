@@ -104,16 +104,11 @@ def calibrate(
     **options: Any,
 ) -> Path:
     """Ask people for one cell, and denoise their answers where the method has it; return the last artifact."""
-    answers = perturb_method(
-        Cell(dataset=name, method=method, mechanism=mechanism, epsilon=epsilon, options=options),
-        data=data,
-        settings=params,
-    )
+    cell = Cell(dataset=name, method=method, mechanism=mechanism, epsilon=epsilon, further=params.further)
+    answers = perturb_method(dataclasses.replace(cell, options=options), data=data, settings=params)
     if not methods.method(method).calibrates:
         return answers
-    return denoise(
-        Cell(dataset=name, method=method, mechanism=mechanism, epsilon=epsilon), data=data, steps=params.search.steps
-    )
+    return denoise(cell, data=data, steps=params.search.steps)
 
 
 def learn(

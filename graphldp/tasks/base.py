@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
@@ -95,7 +95,8 @@ class TaskEntry:
         targets: what is learned, in the plural.
         guess: what the row `majority` does, the best that needs neither features nor edges.
         predicts: what a kept model gives.
-        public: what the learner knows beside the reports, which epsilon says nothing about.
+        public: what the learner knows beside the reports, which epsilon says nothing about, by what people may be asked
+            for instead: links, labels; or numbers, which nobody can be asked for yet.
         target: the number that is learned, where one is.
         learner: what trains it, by its registered name in `graphldp.learn.tasks`; its own name if empty.
         options: the learner's options that `train` sets, each with its name there.
@@ -111,7 +112,7 @@ class TaskEntry:
     targets: str
     guess: str
     predicts: str
-    public: str
+    public: Mapping[str, str]
     target: Target | None = None
     learner: str = ""
     options: Mapping[str, str] = field(default_factory=dict)
@@ -125,6 +126,10 @@ class TaskEntry:
     def headline(self) -> Measure:
         """The measure that tables, figures and findings are about."""
         return self.measures[0]
+
+    def known(self, asked: Collection[str] = ()) -> list[str]:
+        """Return what is public, where people are asked for these things beside their features."""
+        return [words for name, words in self.public.items() if name not in asked]
 
     @property
     def classes(self) -> bool:

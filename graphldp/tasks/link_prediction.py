@@ -14,7 +14,7 @@ ENTRY = TaskEntry(
     targets="links",
     guess="chance",
     predicts="scores of pairs of nodes, an order and no probability unless `probability` is there",
-    public="the edges that are trained on",
+    public={"links": "the edges that are trained on"},
     options={"width": "link_width", "loss": "link_loss"},
     longer=1.25,  # 1.8 on Cora, where the public ones come to their playoff sooner than is counted
 )

@@ -69,7 +69,7 @@ ENTRY = TaskEntry(
     targets="labels",
     guess="giving everybody the same labels",
     predicts="the probability of each label of every node",
-    public="the graph and the labels",
+    public={"links": "the graph", "labels": "the labels"},
     target=Target(name="set of labels", of=_sets, private=False, loss=YES_NO),
     learner="regression",
 )

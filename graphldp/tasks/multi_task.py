@@ -14,6 +14,6 @@ ENTRY = TaskEntry(
     targets="labels",
     guess="guessing the commonest class",
     predicts="the class of every node, and a number for it",
-    public="the graph, the labels and the numbers to learn",
+    public={"links": "the graph", "labels": "the labels", "numbers": "the numbers to learn"},
     target=NORM,
 )

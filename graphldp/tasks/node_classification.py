@@ -13,5 +13,5 @@ ENTRY = TaskEntry(
     targets="labels",
     guess="guessing the commonest class",
     predicts="the class of every node",
-    public="the graph and the labels",
+    public={"links": "the graph", "labels": "the labels"},
 )

@@ -15,7 +15,7 @@ import numpy as np
 from graphldp.client import from_meta
 from graphldp.client.levels import Personalised
 from graphldp.datasets.own import WITHOUT
-from graphldp.experiment.options import INDUCTIVE
+from graphldp.experiment.options import INDUCTIVE, Further
 from graphldp.graph import WITHOUT_LABELS, WITHOUT_LINKS
 from graphldp.jsonable import plain
 from graphldp.learn import TrainedModel
@@ -29,7 +29,7 @@ from graphldp.stages.files.paths import graph_dir, runs_path
 from graphldp.stages.files.reports import SeedFile
 from graphldp.stages.files.runs import RunsMeta, final_rows
 from graphldp.stages.grids.params import Params
-from graphldp.stages.pages.wording import counted
+from graphldp.stages.pages.wording import counted, listed
 from graphldp.tasks import TaskEntry
 
 __all__ = ["Floor", "card_text", "floor_command", "floor_of"]
@@ -47,11 +47,11 @@ class Floor:
 def floor_of(data: Path, dataset: str, meta: Mapping[str, Any]) -> Floor | None:
     """Return the floor of such runs, if it stands in its usual place and was measured on the same splits."""
     runs = RunsMeta.of(meta)
-    path = runs_path(data, dataset, _FLOOR, 0.0, runs.task)
+    path = runs_path(data, dataset, _FLOOR, 0.0, runs.task, runs.cell.further)
     if not path.exists():
         return None
     found = read_meta(path, "ldp train")
-    alike = ("root", "input", "train", "seeds", "task")
+    alike = ("root", "input", "train", "seeds", "task", "further")
     if found.get("method") != _FLOOR or any(found.get(key) != meta.get(key) for key in alike):
         return None
     searched = RunsMeta.of(found).search
@@ -74,7 +74,7 @@ def floor_command(data: Path, meta: Mapping[str, Any]) -> str:
         return ""
     if WITHOUT_LINKS in origin or WITHOUT_LABELS in origin:  # what was told beside features cannot be asked again
         return ""
-    if not further.asked and floor_of(data, dataset, meta) is not None:
+    if floor_of(data, dataset, meta) is not None:
         return ""
     options = "" if runs.task == DEFAULT_TASK else f" --task {runs.task}"
     options += further.command()
@@ -102,7 +102,7 @@ def card_text(
     title = f"# Model card: {cell.name} on {cell.dataset}, {task.title}"
     intro = f"A {kept.backbone.name} trained for {task.title} on locally private reports. {made.summary}"
     parts = [title, intro, "## What it is", _table(_facts(kept, made, runs, task))]
-    parts += ["## Privacy", *_privacy(source, ledger_from_meta([meta]), task.public)]
+    parts += ["## Privacy", *_privacy(source, ledger_from_meta([meta]), task, cell.further)]
     parts += [task.disclosed] if task.disclosed else []
     parts += ["## How good it is", *_scores(made, runs, final, task.measures, floor)]
     parts += ["## What it is for", *_uses(task.predicts)]
@@ -139,24 +139,29 @@ def _listed(options: Mapping[str, Any]) -> str:
     return ", ".join(f"{key} {value}" for key, value in options.items())
 
 
-def _privacy(source: SeedFile, ledger: Ledger, public: str) -> list[str]:
+def _privacy(source: SeedFile, ledger: Ledger, task: TaskEntry, further: Further) -> list[str]:
     claim, delta, exact = source.says.claim, source.says.delta, source.says.epsilon_exact
     rows = [
         ("claimed epsilon of one report", number(claim.epsilon)),
         ("exact epsilon of one report, from the mechanism's law", "infinite" if math.isinf(exact) else f"{exact:.6g}"),
         ("delta of one report", f"{delta:g}"),
         ("keeps its claim", "yes" if claim.keeps else f"**no**: {claim.reason}"),
-        ("spent in all", ledger.text()),
     ]
+    if further.private_labels:  # links are public here: a kept model predicts over a graph that is
+        how = f"reported by `{further.labels}` at epsilon {number(further.epsilon_labels)}"
+        rows.append(("labels, which are not public", how))
+    rows.append(("spent in all", ledger.text()))
     levels = _levels(source.meta)
     if levels:
         rows.append(("a report's budget by the person's level" + " (not kept)" * (not claim.keeps), levels))
+    known = task.known(further.facts())
     return [
         _table(rows),
         *_draws(ledger),
         "Everything behind the reports (calibration, training, this model, its predictions) spends nothing more. A new "
         "report of the same person does: its epsilon adds up.",
-        f"Not protected: {public}, and who takes part. What these alone say about somebody is the floor below.",
+        f"Not protected: {listed([*known, 'who takes part'])}. What is known of somebody without a report on her "
+        "features is the floor below.",
     ]
 
 
@@ -196,12 +201,15 @@ def _scores(
         low = "not known" if floor is None else _spread([one.factor * value for value in floor.scores[one.name]], one)
         heading = one.label if one.best == "high" else f"{one.label} (less is better)"
         lines.append(f"| {heading} | {own[0]} | {own[1]} | {_spread(every, one)} | {low} |")
+    further = runs.cell.further
+    known = "the public graph" + " and the same labels" * further.private_labels
     text = (
-        "The floor is what is known without anybody's report (epsilon 0): the best of several learners of the public "
-        "graph, searched alike, on the same splits. What a model is worth is what it adds to that."
+        f"The floor is what is known without anybody's report on features (epsilon 0): the best of several learners of "
+        f"{known}, searched alike, on the same splits. What a model is worth is what it adds to that."
     )
     if floor is None:
         what = f"--dataset {runs.cell.dataset} --method {_FLOOR} --mechanism null --epsilon 0 --task {runs.task}"
+        what += further.command()
         text += (
             f" It was not there when this model was kept: `ldp train {what}` measures it, after `ldp perturb` and `ldp "
             "denoise` of the same."
@@ -253,12 +261,14 @@ def _commands(made: ModelMeta, runs: RunsMeta, params: Params, *, drawn: bool) -
     split = "" if params.train.split == "random" else f" --split {params.train.split}"
     options = [f"--{key.replace('_', '-')} {value}" for key, value in sorted(cell.options.items()) if key == "m"]
     asked = row if runs.rounds is not None else f"--dataset {dataset} {reports}"
+    beside = cell.further.command()
     asked += "".join(f" --set {quote(f'method.{key}={value}')}" for key, value in (runs.rounds or {}).items())
     lines = [
         _graph_command(made, dataset),
-        " ".join([f"ldp perturb {asked}", seeds, *options]),
-        f"ldp denoise {row}",
-        f"ldp train {row} --task {runs.task}{split} --seeds {params.seeds} --seed {params.seed} --save-model FOLDER",
+        " ".join([f"ldp perturb {asked}{beside}", seeds, *options]),
+        f"ldp denoise {row}{beside}",
+        f"ldp train {row}{beside} --task {runs.task}{split} --seeds {params.seeds} --seed {params.seed} "
+        "--save-model FOLDER",
     ]
     if not drawn:
         lines[1] = "# the reports came from people's devices, and are not drawn again"

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from graphldp.evaluation import FEW
 from graphldp.methods import Role
 from graphldp.stages.pages.tables import Section, TableRow, number
+from graphldp.stages.pages.wording import listed
 
 __all__ = ["Headline", "find", "spending"]
 
@@ -58,7 +59,7 @@ def find(section: Section) -> Headline:
     broken = sorted({row.mechanism for row in rows if not row.claim.keeps})
     if broken:
         sentences.append(
-            f"Rows marked † use {_listed(broken)}, which {'does' if len(broken) == 1 else 'do'} not keep the claimed "
+            f"Rows marked † use {listed(broken)}, which {'does' if len(broken) == 1 else 'do'} not keep the claimed "
             "epsilon; their budget is larger than it says."
         )
     return Headline(headline=_headline(section, counts, best), sentences=tuple(sentences), best=best, **counts)
@@ -97,7 +98,7 @@ def _guesses(section: Section) -> bool:
 def _worth(section: Section) -> str:
     """Say what there is to win: the ceiling over the floor."""
     floor, ceiling = section.reference(Role.FLOOR), section.reference(Role.CEILING)
-    one, public = section.measure, section.measures.public
+    one, public = section.measure, listed(section.measures.known())
     said = f"{public[:1].upper()}{public[1:]} alone, without a single feature of anybody, reach"
     if section.asked:
         public = "what people tell beside their features"
@@ -159,8 +160,4 @@ def _counted(section: Section, counts: dict[str, int]) -> str:
     ignored = "reports" if section.perturbed else "features"
     harm = f" Below means that a learner that ignored the {ignored} did better." if below else ""
     shared = " All of them are measured against the same runs of the floor, so that its luck moves them together."
-    return f"Of {len(section.results)} {_kind(section)}results, {_listed(parts)}.{harm}{shared}"
-
-
-def _listed(parts: list[str]) -> str:
-    return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}"
+    return f"Of {len(section.results)} {_kind(section)}results, {listed(parts)}.{harm}{shared}"

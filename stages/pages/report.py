@@ -35,7 +35,7 @@ from graphldp.stages.pages.tables import (
     signed,
     table_columns,
 )
-from graphldp.stages.pages.wording import at, axis_title, counted
+from graphldp.stages.pages.wording import at, axis_title, counted, listed
 
 __all__ = ["page_columns", "report_page"]
 
@@ -551,5 +551,4 @@ def _link(where: str, words: str = "") -> str:
 
 
 def _listed(parts: Iterable[str]) -> str:
-    names = [escape(part) for part in parts]
-    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
+    return listed([escape(part) for part in parts])

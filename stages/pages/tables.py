@@ -21,7 +21,7 @@ from graphldp.ledger import Ledger, Spend
 from graphldp.measures import DEFAULT_TASK, Measure, measures_of
 from graphldp.methods import Role, role_of
 from graphldp.stages.grids.paper_numbers import PaperNumber
-from graphldp.stages.pages.wording import at, axis_title, counted, short
+from graphldp.stages.pages.wording import at, axis_title, counted, listed, short
 from graphldp.tasks import TaskEntry
 
 __all__ = [
@@ -383,11 +383,11 @@ class Result:
     @property
     def reading(self) -> str:
         """One line: what the columns of a part are."""
-        one, public = self.measures.headline, self.measures.public
+        one = self.measures.headline
         units = f", in {one.difference}" if one.difference else ""
         better = "" if one.best == "high" else "; above 0 is better, as everywhere here"
         beside = any(section.asked_beside for section in self.sections)
-        public = "what people tell beside their features" if beside else public
+        public = "what people tell beside their features" if beside else listed(self.measures.known())
         whole = "Epsilon is what one user spends on features." if beside else "Epsilon is all that one user spends."
         return (
             f"{one.heading[:1].upper()}{one.heading[1:]}, mean over runs with an interval of "

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-__all__ = ["at", "axis_title", "counted", "short", "spoken"]
+__all__ = ["at", "axis_title", "counted", "listed", "short", "spoken"]
 
 # An axis of a grid, by its whole or its last name: what stands over its values, and one of its values in words.
 _AXES = {
@@ -28,6 +28,11 @@ _AXES = {
 def counted(count: int, what: str) -> str:
     """Return '1 point' or '4 points'."""
     return f"{count:,} {what}{'s' * (count != 1)}"
+
+
+def listed(parts: Sequence[str]) -> str:
+    """Return 'a', 'a and b', or 'a, b and c'."""
+    return " and ".join([", ".join(parts[:-1]), *parts[-1:]] if len(parts) > 1 else parts)
 
 
 def spoken(search: Mapping[str, Any]) -> str:

@@ -45,7 +45,7 @@ def scores(truth, guess):
 LOSS = TrainingLoss(name="binary", of=cross_entropy, predicts=lambda outputs: outputs.sigmoid(), measures=(F1,),
             scores=scores, standardized=False, several=True)
 ENTRY = TaskEntry(task="around", title="classes around", learns=("numbers",), measures=(F1,), targets="classes around",
-                  guess="the commonest", predicts="chances", public="the graph", learner="regression",
+                  guess="the commonest", predicts="chances", public={"links": "the graph"}, learner="regression",
                   target=Target(name="classes around", of=around, private=False, loss=LOSS))
 """
 

@@ -13,6 +13,7 @@ import pytest
 from cell_factory import NAME, calibrate, graph_for, learn, rows, small_graph, small_params, store
 
 from graphldp.errors import DataError, GraphLDPError, OptionError
+from graphldp.experiment.options import Further
 from graphldp.experiment.parts import LinkPart, part_of
 from graphldp.learn import model, models
 from graphldp.measures import measures_of, tasks
@@ -247,6 +248,27 @@ def test_a_card_knows_the_floor_that_is_there(here: Path) -> None:
         models=here / "kept",
     )
     assert "It was not there" in card(here)
+
+
+@pytest.mark.slow
+def test_a_card_says_that_people_were_asked_for_their_labels_too(here: Path) -> None:
+    command = "--labels krr --epsilon-labels 2"
+    params = params_of("node-classification")
+    params = dataclasses.replace(params, further=Further(labels="krr", epsilon_labels=2.0))
+    public = params_of("node-classification")
+    learn(here / "data", public, "structure", "null", 0.0)  # the floor of public labels and links is another one
+    keep(here, "", params=params)
+    text = card(here)
+    assert "| labels, which are not public | reported by `krr` at epsilon 2.0 |" in text
+    assert "Not protected: the graph and who takes part." in text
+    assert "learners of the public graph and the same labels," in text
+    assert text.count(command) == 4  # three of the commands that make it again, and the floor's
+    assert f"--epsilon 0 --task node-classification {command}`" in text
+    floor = rows(learn(here / "data", params, "structure", "null", 0.0), "final")
+    keep(here, "", params=params)
+    mean = 100 * np.mean([one["test_accuracy"] for one in floor])
+    (line,) = [part for part in card(here).splitlines() if part.startswith("| accuracy")]
+    assert line.split(" | ")[-1].startswith(f"{mean:.1f} %")
 
 
 def test_a_card_has_the_budget_of_every_level(here: Path) -> None:
