@@ -111,8 +111,8 @@ def _show(path: Path, model: Path | None, data: Path, *, as_json: bool) -> None:
     from graphldp.experiment.parts import FEW_TESTED
     from graphldp.measures import measures_of
     from graphldp.stages.files.artifacts import read_meta, read_table
-    from graphldp.stages.files.cards import floor_command
     from graphldp.stages.files.runs import RunsMeta, final_rows
+    from graphldp.stages.pages.model_card import floor_command
 
     meta = read_meta(path, "ldp train")
     rows = final_rows(read_table(path, "ldp train").to_pylist())

@@ -1,8 +1,9 @@
 """Stage code: for each kind of stage a hash of every module that it imports, in one small file on which it depends.
 
 Nobody keeps a list: a stage runs what it imports, itself or through other modules. Of a package that imports its
-modules by name, all of them count. A changed comment or docstring changes no hash, so that it runs nothing again. And
-DVC reads and writes its lock file at every stage: one dependency instead of fifty keeps that short.
+modules by name, all of them count. A changed comment or docstring changes no hash, so that it runs nothing again; nor
+does what is written for people alone, but where that is a stage's work. And DVC reads and writes its lock file at every
+stage: one dependency instead of fifty keeps that short.
 
 Every process of a pipeline asks for a hash, and parsing all modules takes a second and a half: what a module's text has
 come to is kept beside Python's own compiled files, by the text's hash.
@@ -28,6 +29,7 @@ __all__ = ["KINDS", "code", "code_hash", "hashes"]
 
 KINDS = ("download", "perturb", "denoise", "train", "evaluate")
 _LIBRARY, _STAGES = "graphldp", "graphldp.stages"
+_PAGES = f"{_STAGES}.pages"  # what people read: no number comes from there, and evaluate alone is about it
 _MOST = 2000  # texts that are kept
 
 
@@ -57,7 +59,8 @@ def hashes(kind: str, homes: Mapping[str, Path]) -> dict[str, str]:
     todo = [f"{_STAGES}.{kind}"]
     while todo:
         name = todo.pop()
-        path = None if name in out else _path(name, homes)
+        page = f"{name}.".startswith(f"{_PAGES}.") and kind != "evaluate"
+        path = None if page or name in out else _path(name, homes)
         if path is None:
             continue
         text = path.read_bytes()

@@ -28,7 +28,6 @@ from graphldp.stages.files.answers import (
 from graphldp.stages.files.answers import make_command as ask_command
 from graphldp.stages.files.artifacts import expect, file_hash, is_real, write_json
 from graphldp.stages.files.belong import asked_for, check_graph
-from graphldp.stages.files.cards import floor_of
 from graphldp.stages.files.cell_sources import Answered, StoredEstimates
 from graphldp.stages.files.cells import Cells, not_lost
 from graphldp.stages.files.graphs import graph_hash, read_graph
@@ -38,6 +37,7 @@ from graphldp.stages.files.reports import CalibratedFile
 from graphldp.stages.files.runs import found_meta, placed, runs_meta, write_runs
 from graphldp.stages.grids.cell import Cell
 from graphldp.stages.grids.params import Params
+from graphldp.stages.pages.model_card import floor_of
 
 __all__ = ["make_command", "train"]
 

@@ -19,11 +19,11 @@ from graphldp.ledger import ledger_from_meta
 from graphldp.measures import measures_of
 from graphldp.methods import Method
 from graphldp.stages.files.artifacts import atomic, require, write_json, write_text
-from graphldp.stages.files.cards import Floor, card_text
 from graphldp.stages.files.model_meta import ModelMeta
 from graphldp.stages.files.reports import CalibratedFile
 from graphldp.stages.files.runs import final_rows
 from graphldp.stages.grids.params import Params
+from graphldp.stages.pages.model_card import Floor, card_text
 
 __all__ = ["CARD", "RECIPE", "WEIGHTS", "load_model", "save_model"]
 

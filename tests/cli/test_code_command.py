@@ -121,3 +121,15 @@ def test_what_decides_a_number_is_hashed() -> None:
     for other in ("graphldp.stages.pages.report", "graphldp.audit", "graphldp.adversary"):
         assert other not in train, other
     assert code_hash("train") != code_hash("perturb")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", KINDS)
+def test_what_people_read_is_the_work_of_evaluate_alone(kind: str) -> None:
+    from graphldp.stages import code
+
+    root = Path(code.__file__).resolve().parents[1]
+    found = code.hashes(kind, {"graphldp": root / "graphldp", "graphldp.stages": root / "stages"})
+    pages = {name for name in found if name.startswith("graphldp.stages.pages")}
+    assert bool(pages) == (kind == "evaluate")
+    assert not pages or {"graphldp.stages.pages.report", "graphldp.stages.pages.tables"} <= pages

@@ -13,9 +13,9 @@ from cell_factory import NAME, accuracies, calibrate, files, small_params, store
 from graphldp.cli.cell import choose_params
 from graphldp.errors import OptionError
 from graphldp.learn import neighbors
-from graphldp.stages.files import cards
 from graphldp.stages.files.artifacts import read_meta
 from graphldp.stages.grids.params import Params, load
+from graphldp.stages.pages import model_card
 
 SMALL = ("--seeds", 3, "--search-points", 2, "--search-seeds", 2, "--epochs", 8)
 GIVEN = ("train", "--dataset", NAME, "--epsilon", "1", *SMALL)
@@ -245,7 +245,7 @@ def test_on_a_graph_of_ones_own_it_says_what_shows_the_floor(ldp, here: Path, mo
     shown = said((*start, "--features", "f.csv"), rehearsed, denoised)
     assert shown == [floor.format("run -d mine -e 1 --method lpgnn --mechanism pm")]
     with monkeypatch.context() as patch:
-        patch.setattr(cards, "floor_of", lambda *_: cards.Floor(scores={}))
+        patch.setattr(model_card, "floor_of", lambda *_: model_card.Floor(scores={}))
         assert said() == []
     # People whose features never were here cannot be asked in memory.
     sent = ("perturb", "-i", "f.csv", "-e", 1, "-m", "pm", *bounds, *declared, "--secure", "-o", "sent.parquet")
