@@ -6,6 +6,7 @@ parallel over rows and the same to the last bit in each repetition.
 
 from __future__ import annotations
 
+import threading
 import warnings
 from dataclasses import dataclass
 from typing import Any
@@ -13,9 +14,13 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
-__all__ = ["Csr", "SparseMatrix", "product"]
+__all__ = ["Csr", "Pattern", "SparseMatrix", "product"]
+
+
+_SAID = threading.Lock()  # warnings are switched off for all threads at once
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -34,20 +39,9 @@ class Csr:
         # A copy: the caller's arrays stay as they are.
         matrix = sp.csr_array(matrix, copy=True)
         matrix.sort_indices()
-        values = torch.from_numpy(np.ascontiguousarray(matrix.data, dtype=np.float32))
+        values = torch.from_numpy(np.ascontiguousarray(matrix.data, dtype=np.float32)).to(device)
         shape = (int(matrix.shape[0]), int(matrix.shape[1]))
-        if compressed if compressed is not None else device.type != "mps":
-            # int32: the vendor's products take nothing else and would convert at each call.
-            pointers = torch.from_numpy(matrix.indptr.astype(np.int32))
-            columns = torch.from_numpy(matrix.indices.astype(np.int32))
-            with warnings.catch_warnings():
-                warnings.filterwarnings("ignore", message="Sparse CSR tensor support is in beta")
-                warnings.filterwarnings("ignore", message="Sparse invariant checks")
-                tensor = torch.sparse_csr_tensor(pointers, columns, values, size=shape, device=device)
-            return cls(tensor, None, None, None, shape)
-        rows = np.repeat(np.arange(shape[0]), np.diff(matrix.indptr))
-        index = (torch.from_numpy(rows).to(device), torch.from_numpy(matrix.indices.astype(np.int64)).to(device))
-        return cls(None, index[0], index[1], values.to(device), shape)
+        return Pattern.of(matrix.indptr, matrix.indices, shape, device, compressed).filled(values)
 
     def multiply(self, dense: Tensor, out: Tensor | None = None, add: Tensor | None = None, scale: float = 1) -> Tensor:
         """Return self @ dense, plus `scale * add` if given; written to `out` if given (`out` may be `add`)."""
@@ -63,6 +57,49 @@ class Csr:
         if add is None:
             return torch.addmm(out, self.tensor, dense, beta=0, out=out)
         return torch.addmm(add, self.tensor, dense, beta=scale, out=out)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Pattern:
+    """Where the entries of a compressed matrix stand on a device: with their values it is the matrix.
+
+    Attributes:
+        pointers, rows: where each row begins, and of a device that has no CSR product the row of each entry instead.
+        columns: of each entry.
+    """
+
+    pointers: Tensor | None
+    rows: Tensor | None
+    columns: Tensor
+    shape: tuple[int, int]
+
+    @classmethod
+    def of(
+        cls,
+        pointers: NDArray[np.integer[Any]],
+        columns: NDArray[np.integer[Any]],
+        shape: tuple[int, int],
+        device: torch.device,
+        compressed: bool | None = None,
+    ) -> Pattern:
+        """Return the pattern on the device."""
+        if compressed if compressed is not None else device.type != "mps":
+            # int32: the vendor's products take nothing else and would convert at each call.
+            places = [torch.from_numpy(one.astype(np.int32)).to(device) for one in (pointers, columns)]
+            return cls(places[0], None, places[1], shape)
+        rows = np.repeat(np.arange(shape[0]), np.diff(pointers))
+        places = [torch.from_numpy(one.astype(np.int64)).to(device) for one in (rows, columns)]
+        return cls(None, places[0], places[1], shape)
+
+    def filled(self, values: Tensor) -> Csr:
+        """Return the matrix with these values."""
+        if self.pointers is None:
+            return Csr(None, self.rows, self.columns, values, self.shape)
+        with _SAID, warnings.catch_warnings():
+            warnings.filterwarnings("ignore", message="Sparse CSR tensor support is in beta")
+            warnings.filterwarnings("ignore", message="Sparse invariant checks")
+            tensor = torch.sparse_csr_tensor(self.pointers, self.columns, values, size=self.shape)
+        return Csr(tensor, None, None, None, self.shape)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

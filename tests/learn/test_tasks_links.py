@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -33,7 +34,9 @@ from graphldp.learn import (
     task,
 )
 from graphldp.learn.engine import Trainer
-from graphldp.learn.tasks.links import Pairs
+from graphldp.learn.sparse import Pattern
+from graphldp.learn.tasks import links
+from graphldp.learn.tasks.links import Pairs, PairScores
 from graphldp.server import shift
 
 PARTS = ("train", "train_negative", "validation", "validation_negative", "test", "test_negative")
@@ -333,6 +336,27 @@ def test_link_prediction_learns() -> None:
         outcome = fit(problem, runs, options, device="cpu")
         scores = score_links(problem, runs, options, outcome, [split] * 2, device="cpu")
         assert (scores["auc"] > 0.6).all(), scores
+
+
+@pytest.mark.parametrize("compressed", [True, False], ids=["compressed", "triples"])
+@pytest.mark.parametrize("gathered", [1, 40, 2**17])
+def test_scores_of_pairs_have_the_gradient_of_their_formula(
+    compressed: bool, gathered: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(links, "GATHERED", gathered)
+    found = Pattern.of
+    monkeypatch.setattr(links, "Pattern", SimpleNamespace(of=lambda *given: found(*given, compressed=compressed)))
+    # One pair twice, one the other way round, and somebody with herself.
+    pairs = np.array([[0, 3, 3, 2, 5, 0, 4], [1, 2, 2, 3, 5, 6, 1]])
+    torch.manual_seed(0)
+    given = [torch.randn(shape, requires_grad=True) for shape in ((8, 3, 5), (3, 5), (3, 1))]
+    outputs, weight, bias = given
+    pull = torch.randn(7, 3)
+    scores = PairScores(pairs, 8, torch.device("cpu"))(outputs, {"task_weight": weight, "task_bias": bias})
+    plain = (outputs[pairs[0]] * outputs[pairs[1]] * weight).sum(dim=2) + bias[:, 0]
+    torch.testing.assert_close(scores, plain)
+    for one, other in zip(*(torch.autograd.grad((of * pull).sum(), given) for of in (scores, plain)), strict=True):
+        torch.testing.assert_close(one, other, rtol=1e-5, atol=1e-5)
 
 
 def test_losses_do_not_depend_on_a_common_shift() -> None:

@@ -5,17 +5,17 @@ from __future__ import annotations
 import math
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
-import scipy.sparse as sp
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
 from graphldp.errors import DataError, OptionError
 from graphldp.learn.models.base import Parameter
-from graphldp.learn.sparse import SparseMatrix, product
+from graphldp.learn.sparse import Pattern
 from graphldp.learn.tasks.base import Metrics, Objective, Task
 from graphldp.learn.tasks.edges import Links, leaks
 from graphldp.learn.tasks.metrics import average_precision, roc_auc
@@ -28,27 +28,69 @@ __all__ = ["LinkPrediction", "PairScores"]
 
 LOSSES = ("cross-entropy", "pairwise")
 SHOWN = 3
-# Arrays of the size [pairs, width] alive at once: both ends, their product, and the gradients of these.
-PAIR_ARRAYS = 6
+# Arrays of the size [nodes, width] alive at once: weighted outputs, what pairs pull at them, and gradients.
+NODE_ARRAYS = 4
+GATHERED = 2**17  # numbers of either end that are gathered at once: what fits into a processor's own cache
 
 
 class PairScores:
     """The head's logits of given pairs: w . (z_u * z_v) + b.
 
-    Nodes are gathered by a product with a matrix of ones, whose gradient is a product too: it never scatters.
+    With the gradients g of a run's logits as a symmetric matrix G over the nodes, that of z is w * (G z), and that of w
+    half the sum of z * (G z): a product, which never scatters, and nothing as large as all pairs' outputs is kept.
     """
 
     def __init__(self, pairs: NDArray[np.int64], nodes: int, device: torch.device):
-        count = pairs.shape[1]
-        pointers, ones = np.arange(count + 1), np.ones(count, dtype=np.float32)
-        ends = [sp.csr_array((ones, end, pointers), shape=(count, nodes)) for end in pairs]
-        self.first, self.second = (SparseMatrix.of(end, device) for end in ends)
+        self.pairs, self.nodes, self.device = pairs, nodes, device
+        self.first, self.second = (torch.from_numpy(np.ascontiguousarray(end)).to(device) for end in pairs)
 
     def __call__(self, outputs: Tensor, parameters: Mapping[str, Tensor]) -> Tensor:
         """Return the logits, [pairs, runs]."""
-        weighted = product(self.second, outputs * parameters["task_weight"])
-        out = (product(self.first, outputs) * weighted).sum(dim=2)
+        out: Tensor = _Logits.apply(outputs, parameters["task_weight"], self)  # type: ignore[no-untyped-call]
         return out + parameters["task_bias"][:, 0] if "task_bias" in parameters else out
+
+    def logits(self, outputs: Tensor, weight: Tensor) -> Tensor:
+        """Return w . (z_u * z_v), [pairs, runs]."""
+        weighted, count = outputs * weight, len(self.first)
+        out = outputs.new_empty(count, outputs.shape[1])
+        step = max(1, GATHERED // weight.numel()) if self.device.type == "cpu" else count
+        for start in range(0, count, step):
+            some = slice(start, start + step)
+            ends = outputs.index_select(0, self.first[some]), weighted.index_select(0, self.second[some])
+            torch.sum(ends[0].mul_(ends[1]), dim=2, out=out[some])
+        return out
+
+    def pulled(self, outputs: Tensor, gradient: Tensor) -> Tensor:
+        """Return G z for the gradients of the logits, [nodes, runs, width]."""
+        pattern, places = self._symmetric
+        out = torch.empty_like(outputs)
+        for run in range(outputs.shape[1]):
+            matrix = pattern.filled(gradient[:, run].index_select(0, places))
+            out[:, run] = matrix.multiply(outputs[:, run].contiguous())
+        return out
+
+    @cached_property
+    def _symmetric(self) -> tuple[Pattern, Tensor]:
+        """The places of G, and which pair each of its entries is of."""
+        rows, columns = np.concatenate(self.pairs), np.concatenate(self.pairs[::-1])
+        order = np.lexsort((columns, rows))
+        pointers = np.concatenate([[0], np.cumsum(np.bincount(rows, minlength=self.nodes))])
+        pattern = Pattern.of(pointers, columns[order], (self.nodes, self.nodes), self.device)
+        return pattern, torch.from_numpy(order % self.pairs.shape[1]).to(self.device)
+
+
+class _Logits(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, outputs: Tensor, weight: Tensor, scores: PairScores) -> Tensor:
+        ctx.scores = scores
+        ctx.save_for_backward(outputs, weight)
+        return scores.logits(outputs, weight)
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, Tensor, None]:
+        outputs, weight = ctx.saved_tensors
+        pulled = ctx.scores.pulled(outputs, gradients[0])
+        return pulled * weight, (outputs * pulled).sum(dim=0) / 2, None
 
 
 class Pairs(Objective):
@@ -135,8 +177,9 @@ class LinkPrediction(Task):
         return links_of(run).digest()
 
     def memory(self, run: Run, outputs: int) -> int:
-        """Return the bytes of the gathered outputs of the training pairs: both ends, product, and gradients."""
-        return 8 * PAIR_ARRAYS * outputs * int(links_of(run).train.shape[1])
+        """Return the bytes of what scoring the training pairs needs: arrays of the nodes' outputs, and G."""
+        links = links_of(run)
+        return 4 * (NODE_ARRAYS * outputs * links.nodes + 8 * int(links.train.shape[1]))
 
     def check(self, problem: Problem, runs: Sequence[Run]) -> None:
         """Refuse a run whose graph or filter passes messages over anything but its training edges."""
