@@ -31,6 +31,7 @@ SHOWN = 3
 # Arrays of the size [nodes, width] alive at once: weighted outputs, what pairs pull at them, and gradients.
 NODE_ARRAYS = 4
 GATHERED = 2**17  # numbers of either end that are gathered at once: what fits into a processor's own cache
+GATHERED_ELSEWHERE = 2**22  # on a device that is better used by few large pieces
 
 
 class PairScores:
@@ -53,7 +54,7 @@ class PairScores:
         """Return w . (z_u * z_v), [pairs, runs]."""
         weighted, count = outputs * weight, len(self.first)
         out = outputs.new_empty(count, outputs.shape[1])
-        step = max(1, GATHERED // weight.numel()) if self.device.type == "cpu" else count
+        step = max(1, (GATHERED if self.device.type == "cpu" else GATHERED_ELSEWHERE) // weight.numel())
         for start in range(0, count, step):
             some = slice(start, start + step)
             ends = outputs.index_select(0, self.first[some]), weighted.index_select(0, self.second[some])
